@@ -127,7 +127,7 @@ class ReplyContract(ModelCases):
 
         assert PAGE in json.dumps(server.requests[-1])
 
-    @case("Files")
+    @case("Files of text")
     async def test_a_file_of_text_is_sent_to_every_model(
         self, server: ModelServer, ask: Asker
     ) -> None:

@@ -6,6 +6,8 @@ from cueline.errors import ConfigError
 from cueline.events.agent import ToolSpec
 from cueline.events.message import (
     AssistantMessage,
+    FileBlock,
+    ImageBlock,
     OpaqueBlock,
     TextBlock,
     ThinkingBlock,
@@ -14,6 +16,7 @@ from cueline.events.message import (
     UserMessage,
 )
 from cueline.providers.anthropic.conversation import conversation
+from cueline.providers.anthropic.provider import PROVIDER
 from cueline.providers.anthropic.request import request_body
 from cueline.providers.patience import Patience, check_parameters, patience_of
 
@@ -227,3 +230,60 @@ def test_a_server_that_is_not_the_vendors_gets_plain_instructions_without_marks(
 
     assert "Be kind." == body["system"]
     assert "cache_control" not in str(body)
+
+
+def test_a_parameter_says_whether_a_prompt_is_marked_for_the_cache(agent):
+    marking = agent(instructions="Be kind.", parameters={"prompt_cache": True})
+    plain = agent(instructions="Be kind.", parameters={"prompt_cache": False})
+
+    body = request_body(marking, encoded(*TALK), is_vendor=False)
+
+    assert ["Be kind.", "two", "three"] == marked(body)
+    assert "prompt_cache" not in body
+    assert "cache_control" not in str(request_body(plain, encoded(*TALK)))
+
+
+def test_the_mark_for_the_cache_is_yes_or_no(agent):
+    with pytest.raises(ConfigError, match=r"parameters\.prompt_cache: is 'on', neither true nor"):
+        PROVIDER.check(agent(parameters={"prompt_cache": "on"}))
+
+
+PICTURE = ImageBlock(media_type="image/png", data="aW1n")
+PAGE = FileBlock(media_type="application/pdf", name="a.pdf", data="cGRm")
+NOTE = FileBlock(media_type="text/markdown", name="a.md", data="T3BlbiBhdCBlaWdodC4=")
+SHEET = FileBlock(media_type="application/zip", name="a.zip", data="emlw")
+SENT = [
+    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aW1n"}},
+    {
+        "type": "document",
+        "source": {"type": "base64", "media_type": "application/pdf", "data": "cGRm"},
+        "title": "a.pdf",
+    },
+    {
+        "type": "document",
+        "source": {"type": "text", "media_type": "text/plain", "data": "Open at eight."},
+        "title": "a.md",
+    },
+    {
+        "type": "text",
+        "text": "(a.zip, application/zip, left out: this model takes no such files)",
+    },
+    {"type": "text", "text": "see"},
+]
+
+
+def test_attachments_of_a_message_are_blocks_before_its_text():
+    attached = (PICTURE, PAGE, NOTE, SHEET)
+
+    ((_, told),) = turns(UserMessage(text="see", attachments=attached))
+
+    assert [tuple(block.values()) for block in SENT] == told
+
+
+def test_attachments_of_a_result_are_in_the_result():
+    call = AssistantMessage(calls=(ToolCall(id="a", name="look"),))
+    result = ToolMessage(call="a", text="see", attachments=(PICTURE, PAGE, NOTE, SHEET))
+
+    (_, (_, ((*_, content, failed),))) = turns(call, result)
+
+    assert (SENT, False) == (content, failed)

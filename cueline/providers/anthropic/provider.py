@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from typing import Final
 
+from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec
 from cueline.providers.account import Account, Endpoint
 from cueline.providers.anthropic.conversation import Json
 from cueline.providers.anthropic.model import AnthropicModel, end_of
-from cueline.providers.anthropic.request import request_body
+from cueline.providers.anthropic.request import PROMPT_CACHE, request_body
 from cueline.providers.patience import check_parameters
 from cueline.providers.provider import Capabilities, Pause, Provider
 
@@ -20,6 +21,18 @@ def make(account: Account, _pause: Pause) -> AnthropicModel:
 def request(agent: AgentSpec, messages: Iterable[bytes], account: Account) -> Json:
     """Return the JSON of the next request."""
     return request_body(agent, messages, is_vendor=account.is_vendor)
+
+
+def check(agent: AgentSpec) -> None:
+    """Check the parameters of *agent*.
+
+    Raises:
+        ConfigError: move or correct the parameter that it names.
+    """
+    check_parameters(agent)
+    value = agent.parameters.get(PROMPT_CACHE, True)
+    if not isinstance(value, bool):
+        raise ConfigError(f"parameters.{PROMPT_CACHE}", f"is {value!r}, neither true nor false")
 
 
 async def models(account: Account) -> list[str]:
@@ -54,7 +67,7 @@ PROVIDER: Final = Provider(
     default_model="claude-sonnet-5-5",
     looked_up="2026-11-24",
     model_variable="ANTHROPIC_MODEL",
-    check=check_parameters,
+    check=check,
     models=models,
     ends_on=end_of,
 )

@@ -5,7 +5,7 @@ from typing import Final
 
 from cueline.events.agent import AgentSpec
 from cueline.providers.anthropic.conversation import Json, conversation
-from cueline.providers.patience import SECONDS
+from cueline.providers.patience import OWN
 
 COUNTED: Final = frozenset(
     {
@@ -35,20 +35,23 @@ WEIGHTLESS: Final = frozenset(
 )
 """Fields that add nothing to the prompt."""
 
+PROMPT_CACHE: Final = "prompt_cache"
+"""cueline's own parameter: whether the prompt is marked for the vendor's cache."""
 CACHED: Final = {"cache_control": {"type": "ephemeral"}}
 
 
 def request_body(agent: AgentSpec, messages: Iterable[bytes], *, is_vendor: bool = True) -> Json:
     """Return the JSON of a request for the next reply, as a stream.
 
-    For a server that is not the vendor's, instructions and marks are in the oldest form:
-    some refuse a list of blocks as `system`.
+    For a server that is not the vendor's, instructions are a plain text, and there are no
+    marks: some refuse a list of blocks as `system`. The parameter `prompt_cache` says otherwise.
     """
+    is_marked = agent.parameters.get(PROMPT_CACHE, is_vendor)
     body: Json = {
         "model": agent.model,
         "max_tokens": agent.limits.max_output_tokens,
         "messages": conversation(messages),
-        **{name: value for name, value in agent.parameters.items() if name not in SECONDS},
+        **{n: value for n, value in agent.parameters.items() if n not in OWN | {PROMPT_CACHE}},
     }
     if agent.tools:
         body["tools"] = [
@@ -57,8 +60,8 @@ def request_body(agent: AgentSpec, messages: Iterable[bytes], *, is_vendor: bool
         ]
     if agent.instructions.strip():
         told = [{"type": "text", "text": agent.instructions}]
-        body["system"] = told if is_vendor else agent.instructions
-    if is_vendor:
+        body["system"] = told if is_marked else agent.instructions
+    if is_marked:
         mark_for_cache(body)
     return body
 
