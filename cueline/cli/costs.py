@@ -91,6 +91,7 @@ async def _print_costs(
 
 def _print(costs: "Costs") -> None:
     from cueline.console.bar import bar
+    from cueline.console.summary import cache_text
     from cueline.console.table import print_table
 
     whole = costs.total
@@ -103,6 +104,9 @@ def _print(costs: "Costs") -> None:
     if costs.more_rows:
         more = count(costs.more_rows, "more row")
         typer.echo(f"{more} of {money(costs.more_cost)}; --limit shows them")
+    cache = (whole.saved_cost, whole.cache_breaks, whole.missed_tokens, whole.missed_cost)
+    if told := cache_text(*cache):
+        typer.echo(f"the cache {told}" if whole.saved_cost else told)
     for usd, why in (
         (whole.estimated_cost, "estimated, at the most that calls of unknown use may cost (~)"),
         (whole.assumed_cost, "at assumed prices (?)"),

@@ -5,11 +5,12 @@ from datetime import datetime
 from decimal import Decimal
 
 from cueline.events.fact import Fact
-from cueline.events.message import Cost, Usage
+from cueline.events.message import CacheMiss, Cost, Usage, cache_miss
 from cueline.events.session import (
     ChildSettled,
     ModelFailed,
     ModelReplied,
+    PromptPrefixChanged,
     ReservationClosed,
     SessionForked,
     SessionTakenOver,
@@ -17,7 +18,9 @@ from cueline.events.session import (
     ToolInDoubt,
 )
 
-_NO_SUMS = frozenset({"partial", "began_at", "updated_at", "inherited"})
+_NO_SUMS = frozenset(
+    {"partial", "began_at", "updated_at", "inherited", "miss", "last_reply", "prefix_changed"}
+)
 
 
 @dataclass
@@ -32,6 +35,16 @@ class Tally:
     """The part of it that nobody knows: the most that calls of unknown use may have cost."""
     assumed: Decimal = Decimal(0)
     """The part of it whose prices are assumed."""
+    saved: Decimal = Decimal(0)
+    """What the tokens read from the cache would have cost more without it."""
+    cache_breaks: int = 0
+    """Replies after a change of the prompt's beginning."""
+    missed_tokens: int = 0
+    """Tokens that these replies did not read from the cache: see `CacheMiss`."""
+    missed_cost: Decimal = Decimal(0)
+    """What these tokens cost more; it is part of the cost."""
+    miss: CacheMiss | None = None
+    """Of the last reply."""
     children: int = 0
     """Sessions that this one asked for, and that have ended."""
     children_cost: Decimal = Decimal(0)
@@ -48,6 +61,9 @@ class Tally:
     """Calls that were ever in doubt."""
     began_at: datetime | None = None
     updated_at: datetime | None = None
+    last_reply: ModelReplied | None = None
+    prefix_changed: bool = False
+    """The prompt of the next reply begins differently from that of the last."""
     inherited: "Tally | None" = None
     """What the past that a fork shares has used; none of it was spent here."""
 
@@ -81,6 +97,8 @@ class Tally:
                 self.lost_attempts += fact.kind == "lost"
             case ToolInDoubt():
                 self.in_doubt += 1
+            case PromptPrefixChanged():
+                self.prefix_changed = True
             case ReservationClosed(outcome="estimated", usd=usd):
                 self.cost += usd
                 self.estimated += usd
@@ -99,6 +117,20 @@ class Tally:
         self.turns += 1
         self.tool_calls += len(replied.calls)
         self._spend(replied.usage, replied.cost)
+        self._read_cache(replied)
+
+    def _read_cache(self, replied: ModelReplied) -> None:
+        """Count what the cache saved, and what a changed beginning of the prompt cost."""
+        if replied.cost is not None:
+            self.saved += replied.cost.saved
+        self.miss, last = None, self.last_reply
+        if self.prefix_changed and last is not None:
+            saved = Decimal(0) if last.cost is None else last.cost.saved
+            self.miss = cache_miss(last.usage.cache_read, saved, replied.usage)
+            self.cache_breaks += 1
+            self.missed_tokens += self.miss.tokens
+            self.missed_cost += self.miss.usd
+        self.last_reply, self.prefix_changed = replied, False
 
     def _failed(self, failed: ModelFailed) -> None:
         self.retries += failed.retry_at is not None

@@ -22,6 +22,7 @@ from cueline.console.text import (
     duration,
     money,
     one_line,
+    tokens_in,
     visible,
 )
 from cueline.event_text import (
@@ -156,8 +157,7 @@ class EventRenderer:
 
     def _cost_line(self, fact: ModelReplied) -> str:
         usage = fact.usage
-        cached = f" ({usage.cache_read:,} cached)" if usage.cache_read else ""
-        used = f"{usage.sent:,} in{cached} + {usage.output:,} out tokens"
+        used = f"{tokens_in(usage)} + {usage.output:,} out tokens"
         so_far = f", {money(self.tally.cost, estimated=self.tally.estimated > 0)} so far"
         parts = [
             f"turn {fact.effect.partition('.')[0]}",
@@ -165,6 +165,9 @@ class EventRenderer:
             f"{price(fact.cost)}{so_far * self._whole_past}",
             duration(fact.seconds),
         ]
+        if (miss := self.tally.miss) is not None and miss.tokens:
+            usd = f", {money(miss.usd)} more" if miss.usd else ""
+            parts.append(f"{miss.tokens:,} cached tokens were sent anew{usd}")
         if self._whole_past and (share := self.budget.share(self.tally)) is not None:
             parts.append(f"budget {share:.0%}")
         return "  " + " · ".join(parts)

@@ -8,6 +8,7 @@ from cueline.console.event_renderer import EventRenderer
 from cueline.console.text import arguments, count, duration, money, one_line
 from cueline.events.fact import Fact
 from cueline.events.inbox import PauseAsked, ResumeAsked
+from cueline.events.message import Usage
 from cueline.events.session import (
     ApprovalResolved,
     MessageReceived,
@@ -120,7 +121,7 @@ class StatusLine:
         parts = [
             "working" if first is None else first.text(now),
             f"and {count(others, 'more call')}" if others > 0 else "",
-            f"{tally.usage.total:,} tokens" if tally.usage.total else "",
+            _tokens(tally.usage) if tally.usage.total else "",
             money(tally.cost, estimated=tally.estimated > 0) if tally.cost else "",
             "Ctrl-C leaves at once" if self._pausing else "Ctrl-C pauses",
         ]
@@ -131,6 +132,11 @@ class StatusLine:
         if call is None:
             return effect
         return f"{one_line(call.name, 40)} {arguments(call.arguments, _WIDTH)}".rstrip()
+
+
+def _tokens(usage: Usage) -> str:
+    cached = f" ({usage.cache_read:,} cached)" if usage.cache_read else ""
+    return f"{usage.total:,} tokens{cached}"
 
 
 def _waiting(fact: SessionWaiting, at: datetime) -> InFlight | None:

@@ -1,10 +1,11 @@
 """How a session ended, in a few lines."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 
 from cueline.client.tally import Tally
 from cueline.console.line import Line, Tone
-from cueline.console.text import count, duration, money
+from cueline.console.text import count, duration, money, tokens_in
 
 _TONES: dict[str, Tone] = {
     "completed": "good",
@@ -23,12 +24,14 @@ def summary(id: str, status: str, tally: Tally) -> Iterator[Line]:  # noqa: A002
         f"session {id}: {status}{', partial' * tally.partial}",
         count(tally.turns, "turn"),
         count(tally.tool_calls, "tool call"),
-        f"{usage.sent:,} in + {usage.output:,} out tokens",
+        f"{tokens_in(usage)} + {usage.output:,} out tokens",
         cost_of(tally),
     ]
     if tally.began_at and tally.updated_at:
         parts.append(duration((tally.updated_at - tally.began_at).total_seconds()))
     yield Line(_TONES.get(status, "note"), " · ".join(parts))
+    if told := cache_text(tally.saved, tally.cache_breaks, tally.missed_tokens, tally.missed_cost):
+        yield Line("dim", f"  cache: {told}")
     if troubles := _troubles(tally):
         # Not "recovered": the last retry may have failed, too.
         yield Line("dim", f"  along the way: {troubles}")
@@ -43,6 +46,16 @@ def summary(id: str, status: str, tally: Tally) -> Iterator[Line]:  # noqa: A002
 def summary_without_sums(id: str, status: str, turn: str) -> Line:  # noqa: A002 - the word of the log
     """Tell status and turn of a session, where nobody has counted what it used."""
     return Line(_TONES.get(status, "note"), f"session {id}: {status} · turn {turn} · {_UNCOUNTED}")
+
+
+def cache_text(saved: Decimal, breaks: int, missed: int, cost: Decimal) -> str:
+    """Tell what the cache saved, and what changed beginnings of the prompt cost; or nothing."""
+    parts = [f"saved {money(saved)}"] if saved else []
+    if breaks:
+        usd = f", {money(cost)} more" if cost else ""
+        anew = f"{missed:,} cached tokens were sent anew{usd}"
+        parts.append(f"{count(breaks, 'change')} of the prompt's beginning: {anew}")
+    return "; ".join(parts)
 
 
 def cost_of(tally: Tally) -> str:

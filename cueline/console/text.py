@@ -11,6 +11,8 @@ from datetime import datetime
 from decimal import Decimal
 from textwrap import wrap
 
+from cueline.events.message import Usage
+
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
@@ -128,3 +130,13 @@ def date_time(moment: datetime) -> str:
 def count(number: int, noun: str) -> str:
     """Return *number* with its noun."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def tokens_in(usage: Usage) -> str:
+    """Tell how many tokens were sent, and how many of them the cache had or took."""
+    cache = (
+        f"{usage.cache_read:,} cached" if usage.cache_read else "",
+        f"{usage.cache_write:,} written to cache" if usage.cache_write else "",
+    )
+    told = ", ".join(filter(None, cache))
+    return f"{usage.sent:,} in{told and f' ({told})'}"

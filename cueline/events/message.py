@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from functools import partial
 from operator import is_, not_
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import Field, JsonValue
 from pydantic_core import to_json
@@ -156,6 +156,26 @@ class Cost(Part):
     """The price list and its date."""
     estimated: bool = Field(default=False, exclude_if=not_)  # it is seldom written
     """The usage is unknown: this is the highest possible cost."""
+    saved: Decimal = Field(default=Decimal(0), exclude_if=not_)
+    """What the tokens read from the cache would have cost more without it."""
+
+
+class CacheMiss(NamedTuple):
+    """What a changed beginning of the prompt cost: tokens that the cache had, and were sent anew.
+
+    They are the cache reads of the last reply before the change, minus those of the first
+    reply after it; at most the uncached input of the latter. Each costs what a cached token
+    saved in the reply before.
+    """
+
+    tokens: int
+    usd: Decimal
+
+
+def cache_miss(reads: int, saved: Decimal, after: Usage) -> CacheMiss:
+    """Return the miss of a reply with the usage *after*; the one before read *reads* tokens."""
+    tokens = max(min(reads - after.cache_read, after.sent - after.cache_read), 0)
+    return CacheMiss(tokens, saved * tokens / reads if tokens else Decimal(0))
 
 
 class Estimate(Part):

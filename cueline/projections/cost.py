@@ -1,12 +1,13 @@
 """Sums of tokens and cost from the read models `usage` and `sessions`."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from typing import Any, Literal
 
 from sqlite_utils import Database
 
+from cueline.events.message import CacheMiss, Usage, cache_miss
 from cueline.projections.row import ask, matching
 
 By = Literal["session", "agent", "model", "day", "tree"]
@@ -20,8 +21,30 @@ _NAMES: dict[By, str] = {
 _USED = """
     SELECT {name}, usage.stream, calls, usage.unpriced,
         usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens,
-        usage.output_tokens, usage.cost, usage.assumed_cost, usage.estimated_cost
+        usage.output_tokens, usage.cost, usage.assumed_cost, usage.estimated_cost,
+        usage.saved_cost
     FROM usage JOIN sessions ON sessions.stream = usage.stream {where}
+"""
+_BROKEN: dict[By, str] = {
+    "session": "events.stream",
+    "agent": "sessions.agent",
+    "model": "after.model",
+    "day": "date(events.recorded_us / 1000000, 'unixepoch')",
+    "tree": "sessions.root",
+}
+# Several changes before one reply are one miss.
+_BREAKS = """
+    SELECT DISTINCT {name}, after.stream, after.version, before.cache_read_tokens,
+        before.saved_cost, after.input_tokens, after.cache_read_tokens, after.cache_write_tokens
+    FROM events
+    JOIN sessions ON sessions.stream = events.stream
+    JOIN bookings AS before ON before.stream = events.stream AND before.version = (
+        SELECT max(version) FROM bookings
+        WHERE stream = events.stream AND version < events.version AND turns = 1)
+    JOIN bookings AS after ON after.stream = events.stream AND after.version = (
+        SELECT min(version) FROM bookings
+        WHERE stream = events.stream AND version > events.version AND turns = 1)
+    WHERE events.type = 'PromptPrefixChanged' {where}
 """
 _TREE = """
     WITH RECURSIVE below(stream) AS (
@@ -50,20 +73,23 @@ class Spent:
     """The part of the cost at assumed prices."""
     estimated_cost: Decimal = Decimal(0)
     """The part of the cost whose usage is unknown: the highest possible cost."""
+    written_tokens: int = 0
+    """The part of the input written to the provider's cache."""
+    saved_cost: Decimal = Decimal(0)
+    """What the tokens read from the cache would have cost more without it."""
+    cache_breaks: int = 0
+    """Replies after a change of the prompt's beginning."""
+    missed_tokens: int = 0
+    """Tokens that these replies did not read from the cache: see `CacheMiss`."""
+    missed_cost: Decimal = Decimal(0)
+    """What these tokens cost more; it is part of the cost."""
 
     def __add__(self, other: "Spent") -> "Spent":
-        return Spent(
-            self.name,
-            self.sessions + other.sessions,
-            self.calls + other.calls,
-            self.unpriced + other.unpriced,
-            self.sent_tokens + other.sent_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cost + other.cost,
-            self.assumed_cost + other.assumed_cost,
-            self.estimated_cost + other.estimated_cost,
-        )
+        added = (getattr(self, name) + getattr(other, name) for name in _ADDED)
+        return Spent(self.name, *added)
+
+
+_ADDED = [field.name for field in fields(Spent) if field.name != "name"]
 
 
 def spent(
@@ -83,10 +109,40 @@ def spent(
         ]
     )
     rows = ask(db, "usage", _USED.format(name=_NAMES[by], where=where), values)
-    sums = _summed(rows)
+    sums = _with_breaks(_summed(rows), _breaks(db, by, stream, since, until))
     if by == "day":
         return sorted(sums, key=lambda each: each.name)
     return sorted(sums, key=lambda each: (-each.cost, -each.sent_tokens, each.name))
+
+
+def _breaks(
+    db: Database, by: By, stream: str | None, since: str | None, until: str | None
+) -> dict[str, list[CacheMiss]]:
+    """Return what changed beginnings of prompts cost, by name."""
+    day = _BROKEN["day"]
+    where, values = matching(
+        [("events.stream = ?", stream), (f"{day} >= ?", since), (f"{day} <= ?", until)]
+    )
+    sql = _BREAKS.format(name=_BROKEN[by], where=where.replace("WHERE", "AND", 1))
+    found: dict[str, list[CacheMiss]] = {}
+    for name, _, _, reads, saved, plain, read, write in ask(db, "events", sql, values):
+        after = Usage(input=plain, cache_read=read, cache_write=write)
+        found.setdefault(name, []).append(cache_miss(reads, Decimal(saved), after))
+    return found
+
+
+def _with_breaks(rows: Iterable[Spent], missed: Mapping[str, Sequence[CacheMiss]]) -> list[Spent]:
+    return [
+        replace(
+            row,
+            cache_breaks=len(misses),
+            missed_tokens=sum(miss.tokens for miss in misses),
+            missed_cost=sum((miss.usd for miss in misses), Decimal(0)),
+        )
+        if (misses := missed.get(row.name))
+        else row
+        for row in rows
+    ]
 
 
 def total(every: Iterable[Spent]) -> Spent:
@@ -105,8 +161,9 @@ def _summed(rows: Iterable[tuple[Any, ...]]) -> list[Spent]:
     sums: dict[str, list[Any]] = {}
     streams: dict[str, set[str]] = {}
     for name, stream, calls, unpriced, plain, read, write, output, *money in rows:
-        usd, assumed, estimated = map(Decimal, money)
-        used = (calls, unpriced, plain + read + write, read, output, usd, assumed, estimated)
+        usd, assumed, estimated, saved = map(Decimal, money)
+        tokens = (plain + read + write, read, output)
+        used = (calls, unpriced, *tokens, usd, assumed, estimated, write, saved)
         before = sums.setdefault(name, [0] * len(used))
         sums[name] = [one + other for one, other in zip(before, used, strict=True)]
         streams.setdefault(name, set()).add(stream)

@@ -7,7 +7,7 @@ from sqlite_utils import Database
 from cueline.projections.row import Row, columns
 from cueline.projections.usage_entry import UsageEntry
 
-_COUNTED = columns(UsageEntry)[2:-1]
+_COUNTED = columns(UsageEntry)[2 : columns(UsageEntry).index("cost")]
 _USED = f"SELECT {', '.join(_COUNTED)}, cost FROM bookings WHERE stream = ? AND version <= ?"  # noqa: S608 - our own names
 _PARENT = "SELECT parent, parent_version FROM sessions WHERE stream = ?"
 

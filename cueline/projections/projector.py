@@ -34,7 +34,7 @@ from cueline.projections.inheritance import inherit
 from cueline.projections.row import AppendOnlyRows, Row, Rows, row_of
 from cueline.projections.session import SessionReadModel
 from cueline.projections.session_fold import fold_message, fold_session, settle_due
-from cueline.projections.spending import spend, spend_estimate, usage_entries
+from cueline.projections.spending import save, spend, spend_estimate, usage_entries
 from cueline.projections.transcript import TranscriptLine
 from cueline.projections.transcript_fold import lines
 from cueline.projections.usage import DayUsage
@@ -108,7 +108,7 @@ class Projector:
         tool = self._effect_fold.fold(row, recorded, fact)
         for line in lines(recorded, fact, tool):
             self._transcript.add(line)
-        for booking in usage_entries(recorded, fact):
+        for booking in usage_entries(row, recorded, fact):
             self._bookings.add(booking)
         match fact:
             case ModelReplied() | ModelFailed():
@@ -150,6 +150,7 @@ class Projector:
         row = self._usage_of(session, recorded, model)
         row["calls" if isinstance(fact, ModelReplied) else "failed"] += 1
         spend(row, fact.usage, fact.cost)
+        save(row, fact.cost)
 
     def _usage_of(self, session: Row, recorded: RecordedEvent, model: str) -> Row:
         day = from_us(recorded.recorded_us).date().isoformat()

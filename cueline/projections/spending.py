@@ -38,24 +38,33 @@ def spend_estimate(row: Row, usd: Decimal) -> None:
     _add(row, "estimated_cost", usd)
 
 
+def save(row: Row, cost: Cost | None) -> None:
+    """Add what the cache saved in one model call."""
+    if cost is not None and cost.saved:
+        _add(row, "saved_cost", cost.saved)
+
+
 def _add(row: Row, column: str, usd: Decimal) -> None:
     row[column] = str(Decimal(row[column]) + usd)
 
 
-def usage_entries(recorded: RecordedEvent, fact: object) -> Iterator[tuple[object, ...]]:
+def usage_entries(
+    session: Row, recorded: RecordedEvent, fact: object
+) -> Iterator[tuple[object, ...]]:
     """Return the row of a fact that says what was used; of any other there is none."""
     place = (recorded.stream, recorded.version)
+    model = f"{session['provider']}/{getattr(fact, 'model', '') or session['model']}"
     match fact:
         case ModelReplied(calls=calls, usage=usage, cost=cost):
-            yield (*place, 1, len(calls), *_used(usage, cost))
+            yield (*place, 1, len(calls), *_used(usage, cost), model)
         case ModelFailed(usage=usage, cost=cost) if usage or cost:
-            yield (*place, 0, 0, *_used(usage or Usage(), cost))
+            yield (*place, 0, 0, *_used(usage or Usage(), cost), model)
         case SessionTakenOver(lost_attempts=(LostAttempt(cost=Cost(usd=usd)),)):
-            yield (*place, 0, 0, 0, 0, 0, 0, str(usd))
+            yield (*place, 0, 0, 0, 0, 0, 0, str(usd), "0", model)
         case ReservationClosed(outcome="estimated", usd=usd):
-            yield (*place, 0, 0, 0, 0, 0, 0, str(usd))
+            yield (*place, 0, 0, 0, 0, 0, 0, str(usd), "0", model)
 
 
 def _used(usage: Usage, cost: Cost | None) -> tuple[object, ...]:
     tokens = (usage.input, usage.output, usage.cache_read, usage.cache_write)
-    return (*tokens, "0" if cost is None else str(cost.usd))
+    return (*tokens, *(("0", "0") if cost is None else (str(cost.usd), str(cost.saved))))

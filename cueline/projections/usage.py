@@ -31,3 +31,5 @@ class DayUsage:
     estimated_cost: str = "0"
     """The part of the cost whose usage is unknown: the highest possible cost."""
     unpriced: int = 0
+    saved_cost: str = "0"
+    """What the tokens read from the cache would have cost more without it."""

@@ -24,3 +24,7 @@ class UsageEntry:
     cache_write_tokens: int
     cost: str
     """In US dollars, as an exact decimal."""
+    saved_cost: str
+    """What the tokens read from the cache would have cost more without it."""
+    model: str
+    """Provider and model, as `scripted/m1`."""

@@ -32,6 +32,16 @@ def cost_of(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
     The answering model may have a dated name; if only one of the two names has a price,
     that is used.
     """
+    cost = _cost_of(agent, model, usage)
+    if cost is None or not usage.cache_read:
+        return cost
+    uncached = {"input": usage.input + usage.cache_read, "cache_read": 0}
+    whole = _cost_of(agent, model, usage.model_copy(update=uncached))
+    saved = Decimal(0) if whole is None else max(whole.usd - cost.usd, Decimal(0))
+    return cost.model_copy(update={"saved": saved})
+
+
+def _cost_of(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
     names = dict.fromkeys((model or agent.model, agent.model))
     if (own := _own(agent, *names)) is not None:
         return Cost(usd=_sum(own, usage), prices=f"own list {_digest(own)}")

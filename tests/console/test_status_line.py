@@ -74,7 +74,10 @@ def test_what_a_second_ctrl_c_does_is_said_while_it_pauses(line):
 def test_a_tool_is_named_with_its_arguments_and_what_was_used_so_far(line):
     told = line(started(), REQUESTED, REPLIED, tool_started(), at=2)
 
-    assert 'read_file path="a.txt" · 2.0 s · 1,250 tokens · $0.0123 · Ctrl-C pauses' == told
+    assert (
+        'read_file path="a.txt" · 2.0 s · 1,250 tokens (200 cached) · $0.0123 · Ctrl-C pauses'
+        == told
+    )
 
 
 def test_long_arguments_are_cut(line):

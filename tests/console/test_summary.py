@@ -5,10 +5,11 @@ from decimal import Decimal
 from cueline.client.tally import Tally
 from cueline.console.summary import cost_of, summary
 from cueline.events.agent import AgentSpec, Limits
-from cueline.events.message import Cost
+from cueline.events.message import Cost, Usage
 from cueline.events.session import (
     LimitRaised,
     LostAttempt,
+    PromptPrefixChanged,
     ReservationClosed,
     SessionStarted,
     SessionTakenOver,
@@ -23,9 +24,33 @@ def test_the_summary_counts_what_was_used_and_recovered(telling):
 
     first, recovered = [line.text for line in summary("one", "completed", telling.tally)]
 
-    assert first.startswith("session one: completed · 2 turns · 2 tool calls · 2,400 in + 100 out")
+    assert first.startswith(
+        "session one: completed · 2 turns · 2 tool calls · 2,400 in (400 cached)"
+    )
     assert "$0.0246" in first
     assert "  along the way: 1 takeover" == recovered
+
+
+CACHED = REPLIED.model_copy(
+    update={
+        "usage": Usage(input=10, cache_read=1_000, cache_write=50),
+        "cost": Cost(usd=Decimal("0.01"), prices="2026", saved=Decimal("0.002")),
+    }
+)
+CHANGED = PromptPrefixChanged(reason="model_switched", before="a 1", after="b 2")
+
+
+def test_what_the_cache_saved_and_a_change_of_the_model_cost_is_told(telling):
+    anew = REPLIED.model_copy(update={"usage": Usage(input=600, cache_read=200)})
+    lines = told(telling, CACHED, CHANGED, CHANGED, anew, anew)
+
+    assert "1,060 in (1,000 cached, 50 written to cache)" in lines[1]
+    assert "· 600 cached tokens were sent anew, $0.0012 more" in lines[-3]
+    assert "sent anew" not in lines[-1]
+    assert (
+        "  cache: saved $0.0020; 1 change of the prompt's beginning: 600 cached tokens were sent "
+        "anew, $0.0012 more"
+    ) == list(summary("one", "idle", telling.tally))[1].text
 
 
 def test_what_was_recovered_is_told_by_its_number(telling):

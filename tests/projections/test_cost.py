@@ -1,12 +1,13 @@
 """What was spent by session, agent, model, day and tree (000-021, 000-022, 000-066)."""
 
+from dataclasses import fields
 from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
 
-from cueline.events.message import Cost
-from cueline.events.session import ReservationClosed, SessionStarted
+from cueline.events.message import Cost, Usage
+from cueline.events.session import PromptPrefixChanged, ReservationClosed, SessionStarted
 from cueline.projections.cost import Spent, descendants_cost, spent, total
 
 
@@ -75,6 +76,7 @@ async def test_tokens_and_answers_without_a_price_are_counted(log_of_three):
     assert Spent(
         "session-default/c", sessions=1, calls=2, unpriced=1,
         sent_tokens=220, cached_tokens=14, output_tokens=20, cost=Decimal("0.1"),
+        written_tokens=6,
     ) == row  # fmt: skip
 
 
@@ -90,10 +92,71 @@ async def test_it_is_told_by_what_is_asked(asked, rows, log_of_three):
     assert rows == len(spent(log_of_three, **asked))
 
 
-def test_a_total_adds_up_every_column():
-    one = Spent("a", 1, 2, 3, 4, 5, 6, Decimal(7), Decimal(8), Decimal(9))
+def cached(facts, turn, usage, saved="0"):
+    """Return a turn whose reply has that usage, and what the cache saved in it."""
+    *asked, replied = facts.turn(turn, usd="0.1")
+    cost = Cost(usd=Decimal("0.1"), prices="list", saved=Decimal(saved))
+    return [*asked, replied.model_copy(update={"usage": usage, "cost": cost})]
 
-    whole = Spent("total", 2, 4, 6, 8, 10, 12, Decimal(14), Decimal(16), Decimal(18))
+
+CHANGED = PromptPrefixChanged(reason="model_switched", before="a 1", after="b 2")
+
+
+@pytest.mark.parametrize(
+    ("by", "name"),
+    [
+        ("session", "session-default/a"),
+        ("agent", "editor"),
+        ("model", "scripted/m1-0101"),
+        ("day", "2026-03-02"),
+        ("tree", "session-default/a"),
+    ],
+)
+async def test_what_a_changed_beginning_of_the_prompt_cost_is_summed_up(by, name, log, facts):
+    reads = Usage(input=10, cache_read=1_000)
+    anew = Usage(input=600, cache_read=200, cache_write=100)
+    db = await log.tell(
+        "a",
+        *(facts.STARTED, CHANGED, *cached(facts, 1, reads, "0.002")),
+        *(CHANGED, CHANGED, *cached(facts, 2, anew), *cached(facts, 3, reads, "0.002"), CHANGED),
+    )
+
+    (row,) = spent(db, by)
+
+    assert (row.name, row.cache_breaks, row.missed_tokens) == (name, 1, 700)
+    assert (row.saved_cost, row.missed_cost) == (Decimal("0.004"), Decimal("0.0014"))
+    assert not any(each.cache_breaks for each in spent(db, by, until="2026-03-01"))
+
+
+async def test_a_shorter_prompt_misses_no_more_than_was_sent(log, facts):
+    db = await log.tell(
+        "a",
+        *(facts.STARTED, *cached(facts, 1, Usage(cache_read=1_000), "0.002")),
+        *(CHANGED, *cached(facts, 2, Usage(input=30))),
+    )
+
+    (row,) = spent(db)
+
+    assert (row.missed_tokens, row.missed_cost) == (30, Decimal("0.00006"))
+
+
+async def test_a_change_before_anything_was_cached_misses_nothing(log, facts):
+    db = await log.tell(
+        "a",
+        *(facts.STARTED, *cached(facts, 1, Usage(input=1_000))),
+        *(CHANGED, *cached(facts, 2, Usage(input=1_000))),
+    )
+
+    (row,) = spent(db)
+
+    assert (row.cache_breaks, row.missed_tokens, row.missed_cost) == (1, 0, 0)
+
+
+def test_a_total_adds_up_every_column():
+    columns = [each.name for each in fields(Spent)][1:]
+    one = Spent("a", **{name: n for n, name in enumerate(columns, 1)})
+
+    whole = Spent("total", **{name: 2 * n for n, name in enumerate(columns, 1)})
     assert whole == total([one, one])
 
 

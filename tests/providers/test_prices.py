@@ -36,6 +36,15 @@ def test_what_is_written_to_the_cache_is_priced_as_such():
     assert Decimal("0.01875") == written.usd
 
 
+def test_a_cost_says_what_the_cache_saved():
+    listed = cost_of(agent(), "", Usage(input=1000, cache_read=1000))
+    own = cost_of(agent(prices={"anthropic/*": OWN}), "", Usage(cache_read=1_000_000))
+
+    assert Decimal("0.0135") == listed.saved
+    assert Decimal("2.7") == own.saved
+    assert cost_of(agent(), "", Usage(input=1000, cache_write=1000)).saved == 0
+
+
 def test_a_cost_names_the_price_list_and_its_version():
     cost = cost_of(agent(), "", Usage(output=10))
 
