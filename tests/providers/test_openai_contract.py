@@ -12,18 +12,14 @@ TOO_LONG = {"code": "context_length_exceeded", "type": "invalid_request_error", 
 
 
 def chunk(finish=None, usage=None, **delta):
-    told = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "gpt-6.1-terra"}
+    told = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1790000000}
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return {**told, "choices": [choice], "usage": usage}
+    return {**told, "model": "gpt-6.1-terra", "choices": [choice], "usage": usage}
 
 
 def chat(*chunks, **usage):
-    last = {
-        **chunk(),
-        "choices": [],
-        "usage": usage or {"prompt_tokens": 9, "completion_tokens": 7},
-    }
-    return events(*chunks, last, end="[DONE]")
+    used = {"prompt_tokens": 9, "completion_tokens": 7, "total_tokens": 16, **usage}
+    return events(*chunks, {**chunk(), "choices": [], "usage": used}, end="[DONE]")
 
 
 def asked(arguments, **more):
@@ -50,6 +46,7 @@ class TestOpenAIChat(ModelContract):
             chunk("stop"),
             prompt_tokens=79,
             completion_tokens=33,
+            total_tokens=112,
             prompt_tokens_details={"cached_tokens": 70},
         ),
         "cut": chat(chunk(tool_calls=asked('{"city": "Par')), chunk("length")),
@@ -66,10 +63,25 @@ class TestOpenAIChat(ModelContract):
         return LlmockServer(llmock, llmock.base_url("openai"))
 
 
+def used(read=0, output=7):
+    return {
+        "input_tokens": 9 + read,
+        "input_tokens_details": {"cached_tokens": read, "cache_write_tokens": 0},
+        "output_tokens": output,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": 9 + read + output,
+    }
+
+
 def response(status="completed", **more):
-    usage = {"input_tokens": 9, "output_tokens": 7, "total_tokens": 16}
-    told = {"id": "resp_1", "object": "response", "model": "gpt-6.1-terra-2026-09-01"}
-    return {**told, "status": status, "output": [], "usage": usage, **more}
+    told = {"id": "resp_1", "object": "response", "created_at": 1790000000, "tools": []}
+    told |= {"model": "gpt-6.1-terra-2026-09-01", "parallel_tool_calls": True}
+    told |= {"tool_choice": "auto", "output": [], "error": None, "usage": used()}
+    return {**told, "status": status, **more}
+
+
+def stream(*pieces):
+    return events(*({**piece, "sequence_number": n} for n, piece in enumerate(pieces)))
 
 
 def ended(status="completed", **more):
@@ -83,14 +95,16 @@ def item(index, kind, deltas=(), **fields):
 
 
 def done(index, kind, deltas=(), **fields):
-    yield from item(index, kind, deltas)
-    whole = {"type": kind, "id": f"i{index}", **fields}
+    empty = {name: type(value)() for name, value in fields.items() if name != "role"}
+    yield from item(index, kind, deltas, **{**fields, **empty})
+    whole = {"type": kind, "id": f"i{index}", "status": "completed", **fields}
     yield {"type": "response.output_item.done", "output_index": index, "item": whole}
 
 
 def message(index, *pieces, **more):
     text = {"type": "output_text", "text": "".join(pieces), "annotations": []}
-    deltas = ({"type": "response.output_text.delta", "delta": piece} for piece in pieces)
+    place = {"type": "response.output_text.delta", "content_index": 0, "logprobs": []}
+    deltas = ({**place, "delta": piece} for piece in pieces)
     return done(index, "message", deltas, role="assistant", content=[text], **more)
 
 
@@ -110,35 +124,31 @@ class TestOpenAIResponses(ModelContract):
     parameters = {"dialect": "responses"}  # noqa: RUF012
     signature = "gAAAc2ln"
     recorded = {  # noqa: RUF012
-        "text": events(STARTED, *message(0, *PIECES), ended()),
-        "thinking": events(
+        "text": stream(STARTED, *message(0, *PIECES), ended()),
+        "thinking": stream(
             STARTED,
             *done(0, "reasoning", THOUGHTS, summary=SUMMARY, encrypted_content="gAAAc2ln"),
             *message(1, "Let me see."),
             ended(),
         ),
-        "cached": events(
+        "cached": stream(
             STARTED,
             *message(0, "Yes."),
-            ended(
-                usage={
-                    "input_tokens": 79,
-                    "output_tokens": 33,
-                    "input_tokens_details": {"cached_tokens": 70},
-                }
-            ),
+            ended(usage=used(read=70, output=33)),
         ),
-        "cut": events(
+        "cut": stream(
             STARTED,
             *item(0, "function_call", [HALF], call_id="c", name="get_weather", arguments=""),
             ended("incomplete", incomplete_details={"reason": "max_output_tokens"}),
         ),
         "too long": error(400, {"error": TOO_LONG}),
-        "refusal": events(STARTED, *done(0, "message", content=[REFUSED]), ended()),
-        "filtered": events(
+        "refusal": stream(
+            STARTED, *done(0, "message", role="assistant", content=[REFUSED]), ended()
+        ),
+        "filtered": stream(
             STARTED, ended("incomplete", incomplete_details={"reason": "content_filter"})
         ),
-        "error in stream": events(
+        "error in stream": stream(
             STARTED,
             {
                 "type": "response.failed",
