@@ -13,6 +13,7 @@ from cueline.events.agent import AgentSpec
 from cueline.events.message import UserMessage
 from cueline.providers.anthropic.model import AnthropicModel
 from cueline.providers.factory import account_for
+from tests.providers.aimock_server import running_aimock
 
 KEY = "sk-test-0123456789"
 
@@ -28,6 +29,13 @@ def no_real_requests(monkeypatch):
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up_here)
     monkeypatch.setenv("NO_PROXY", "*")
+
+
+@pytest.fixture(scope="session")
+def aimock(tmp_path_factory):
+    """The address of a server with the vendors' protocols; skipped where there is no node."""
+    with running_aimock(tmp_path_factory.mktemp("aimock")) as url:
+        yield url
 
 
 @pytest.fixture

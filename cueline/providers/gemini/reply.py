@@ -14,7 +14,8 @@ from cueline.providers.prompted_tools import VisibleText, read_reply
 from cueline.providers.reading import tool_call
 
 CUT: Final = "MAX_TOKENS"
-FINISHED: Final = frozenset({"STOP", CUT})
+FINISHED: Final = frozenset({"STOP", "FUNCTION_CALL", CUT})
+"""`FUNCTION_CALL` is of gateways; the vendor ends a reply with calls as any other."""
 FILTERED: Final = frozenset(
     {
         "BLOCKLIST",
