@@ -19,6 +19,7 @@ RECORDED = {
 
 
 class TestOllama(ModelContract):
+    title = "ollama"
     provider = PROVIDER
     model = "qwen3"
     parameters = {"tool_protocol": "native"}  # noqa: RUF012
@@ -34,6 +35,7 @@ class TestOllama(ModelContract):
 
 # 000-030, 000-058
 class TestOllamaWithoutTools(ModelContract):
+    title = "ollama (tools in the prompt)"
     provider = PROVIDER
     model = "gemma"
     parameters = {"tool_protocol": "prompt"}  # noqa: RUF012
