@@ -81,6 +81,14 @@ AttachOption = Annotated[
         help="Send this image, PDF or text file with it; repeatable.",
     ),
 ]
+ThinkingOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--hide-thinking/--show-thinking",
+        help="Whether the model's thoughts are left out at a terminal.",
+        show_default=False,
+    ),
+]
 SessionArgument = Annotated[
     str,
     typer.Argument(

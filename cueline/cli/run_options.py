@@ -8,8 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, PlainOption, is_typed
-from cueline.cli.settings_context import SettingsContext, settings_context_of
+from cueline.cli.option import (
+    DEFAULT_LOG,
+    JsonOption,
+    LogOption,
+    PlainOption,
+    ThinkingOption,
+    is_typed,
+)
+from cueline.cli.settings_context import (
+    SettingsContext,
+    is_thinking_hidden,
+    settings_context_of,
+)
 from cueline.cli.terminal import is_attended
 from cueline.events.log_url import LogUrl
 
@@ -39,6 +50,7 @@ class RunOptions:
     json_stream: bool
     """Whether each fact is printed as it comes, and at last the result, one a line."""
     plain: bool
+    hide_thinking: bool
     without_secrets: tuple[str, ...]
     """Which need not be known here."""
     context: SettingsContext
@@ -99,6 +111,7 @@ def run_options_of(
         ),
     ] = False,
     plain: PlainOption = False,
+    hide_thinking: ThinkingOption = None,
 ) -> RunOptions:
     """Return what the options say.
 
@@ -127,6 +140,7 @@ def run_options_of(
         as_json=as_json,
         json_stream=json_stream,
         plain=plain,
+        hide_thinking=is_thinking_hidden(ctx, hide=hide_thinking),
         without_secrets=tuple(without_secret or ()),
         context=settings_context_of(ctx),
     )

@@ -72,7 +72,14 @@ async def drive(
     """
     log = client.log.with_settings(options.context.settings)
     facts = _print_fact if options.json_stream else None
-    terminal = TerminalView(client, stream, screen, attended=options.attended, facts=facts)
+    terminal = TerminalView(
+        client,
+        stream,
+        screen,
+        attended=options.attended,
+        hide_thinking=options.hide_thinking,
+        facts=facts,
+    )
     beginning = StartRecorder(record)
     loop = asyncio.get_running_loop()
 

@@ -105,6 +105,11 @@ def settings_context_of(ctx: typer.Context) -> SettingsContext:
     return outside
 
 
+def is_thinking_hidden(ctx: typer.Context, *, hide: bool | None) -> bool:
+    """Whether the model's thoughts are left out, by the flag or else by the settings."""
+    return settings_context_of(ctx).settings.hide_thinking if hide is None else hide
+
+
 def _everywhere(command: Any, values: dict[str, Any]) -> dict[str, Any]:
     """Return *values* as the defaults of a command and all below it."""
     children = getattr(command, "commands", {}).items()

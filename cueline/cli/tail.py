@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,11 +10,21 @@ import typer
 
 from cueline.cli import open_log
 from cueline.cli.failure import Exit
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, PlainOption, SessionArgument
+from cueline.cli.option import (
+    DEFAULT_LOG,
+    JsonOption,
+    LogOption,
+    PlainOption,
+    SessionArgument,
+    ThinkingOption,
+)
+from cueline.cli.settings_context import is_thinking_hidden
+from cueline.cli.terminal import is_attended
 from cueline.console.text import date_time, json_of, one_line
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
+    from cueline.cli.tail_view import TailView
     from cueline.events.session import SessionEvent
     from cueline.events.store import RecordedEvent
 
@@ -40,6 +50,7 @@ def register(app: typer.Typer) -> None:
 
 
 def tail(
+    ctx: typer.Context,
     session: SessionArgument,
     *,
     follow: Annotated[
@@ -51,24 +62,50 @@ def tail(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
     plain: PlainOption = False,
+    hide_thinking: ThinkingOption = None,
 ) -> None:
     """Print events."""
     show = partial(_print, as_json=as_json, plain=plain)
-    raise typer.Exit(open_log.run(_tail(log, session, last, show, follow=follow)))
+    view = None
+    if follow and is_attended() and not (as_json or plain):
+        from cueline.cli.tail_view import TailView
+        from cueline.clock import SystemClock
+        from cueline.console.screen import Screen
+
+        hide = is_thinking_hidden(ctx, hide=hide_thinking)
+        view = TailView(Screen(), SystemClock().now, hide_thinking=hide)
+    raise typer.Exit(open_log.run(_tail(log, session, last, show, view, follow=follow)))
 
 
-async def _tail(log: LogUrl, name: str, last: int, show: "Show", *, follow: bool) -> Exit:
+async def _tail(
+    log: LogUrl, name: str, last: int, show: "Show", view: "TailView | None", *, follow: bool
+) -> Exit:
     from cueline.cli.exit_report import exit_of_status
 
     async with open_log.reader(log) as reader:
         history = await reader.history(name, last=last)
         for recorded, fact in history.events:
             show(recorded, fact)
+            if view is not None:
+                view.learn(recorded, fact)
         if not follow or history.damage is not None:
             return open_log.exit_of_damage(history.damage)
-        async with aclosing(reader.follow(history, partial(_say_left, log, history.id))) as coming:
+        watching = nullcontext() if view is None else view.watching(reader, history.stream)
+        above = nullcontext if view is None else view.above
+
+        def say_left(why: str) -> None:
+            with above():
+                _say_left(log, history.id, why)
+
+        coming = reader.follow(history, say_left)
+        async with watching, aclosing(coming):
             async for recorded, fact in coming:
-                show(recorded, fact)
+                if view is not None:
+                    view.learn(recorded, fact)
+                with above():
+                    show(recorded, fact)
+                if view is not None:
+                    view.show_reply(fact)
         return exit_of_status(history.view.status)
 
 

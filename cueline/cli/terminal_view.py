@@ -1,7 +1,7 @@
 """One session on one screen: shows it, asks what it asks, says when to leave."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,6 +12,7 @@ from cueline.client.client import Client
 from cueline.client.decide import decide
 from cueline.client.document import document
 from cueline.client.export import ending_of
+from cueline.client.live_text import TextDelta, live_text
 from cueline.client.message import pause
 from cueline.client.question import personal_question
 from cueline.client.session_view import SessionView
@@ -20,6 +21,7 @@ from cueline.console.event_renderer import EventRenderer
 from cueline.console.line import Line
 from cueline.console.prompt import Answered, Prompts
 from cueline.console.question import Question
+from cueline.console.reply_preview import ReplyPreview
 from cueline.console.screen import Screen
 from cueline.console.status_line import StatusLine
 from cueline.console.summary import summary
@@ -67,9 +69,10 @@ class TerminalView:
         screen: Screen,
         *,
         attended: bool,
+        hide_thinking: bool = False,
         facts: Callable[[RecordedEvent, SessionEvent], None] | None = None,
     ) -> None:
-        self.telling = EventRenderer()
+        self.telling = EventRenderer(thinking=screen.live and not hide_thinking)
         self.result = ""
         """What the agent said last, when it was done."""
         self.error: dict[str, Any] | None = None
@@ -89,9 +92,11 @@ class TerminalView:
             "/model": self._show_model,
             "/pause": self.pause,
             "/quit": self._quit,
+            "/thinking": self._toggle_thinking,
         }
         self._status = StatusLine(self.telling)
         self._live: Live | None = None
+        self._preview = ReplyPreview(screen, hide_thinking=hide_thinking)
         self._said: list[str] = []
         self._entry = Entry(screen, self._say, commands, self._switch)
         self._prompts = Prompts(
@@ -137,9 +142,12 @@ class TerminalView:
             self._offer()
             for fact in self._asked.values():
                 self._ask(fact)
-            following = asyncio.create_task(self._follow())
-            await asyncio.wait({following, self._over}, return_when=asyncio.FIRST_COMPLETED)
-            following.cancel()
+            with live_text(self._client.log, self._stream, self._client.context) as pieces:
+                previewing = self._soon(self._preview_replies(pieces.take))
+                following = asyncio.create_task(self._follow())
+                await asyncio.wait({following, self._over}, return_when=asyncio.FIRST_COMPLETED)
+                following.cancel()
+                previewing.cancel()
             if not self._over.done():
                 self._over.cancel()
                 return following.result()
@@ -173,9 +181,19 @@ class TerminalView:
             return nullcontext()
         from cueline.console.live import Live
 
-        prompts, status = self._prompts, self._status.text
-        self._live = Live(self.screen, prompts, status, self._said, self._done)
+        prompts, status, reply = self._prompts, self._status.text, self._preview.rows
+        self._live = Live(self.screen, prompts, status, self._said, reply=reply, ended=self._done)
         return self._live
+
+    async def _preview_replies(self, take: Callable[[], Awaitable[Sequence[TextDelta]]]) -> None:
+        """Show the replies while they come, for ever."""
+        while True:
+            for piece in await take():
+                self._preview.add(piece)
+            if self._live is not None and self.screen.live:
+                self._live.refresh()
+            elif not self.screen.live:
+                self._preview.show_lines()
 
     async def _follow(self) -> bool:
         """Show what comes; return whether the session rests then."""
@@ -202,7 +220,8 @@ class TerminalView:
         return self._attended and not session.waiting.is_pause
 
     def _take(self, recorded: RecordedEvent, fact: SessionEvent, *, show: bool) -> None:
-        lines = self.telling.render(recorded, fact)
+        lines = self._preview.not_shown(self.telling.render(recorded, fact))
+        self._preview.learn(fact)
         self._status.learn(fact, recorded.recorded_at)
         if show and self._facts is not None:
             self._facts(recorded, fact)
@@ -302,6 +321,14 @@ class TerminalView:
     def _show_cost(self) -> None:
         self.screen.show(summary(self.session.id, self.session.status, self.telling.tally))
 
+    def _toggle_thinking(self) -> None:
+        self._preview.toggle_thinking()
+        hidden = self._preview.hide_thinking
+        self.telling.thinking = self.screen.live and not hidden
+        self.screen.show(
+            [Line("dim", f"the model's thoughts are {'hidden' if hidden else 'shown'}")]
+        )
+
     def _show_model(self) -> None:
         if (agent := self.session.agent) is not None:
             named = f"{agent.provider} {agent.model}"
@@ -341,10 +368,11 @@ class TerminalView:
             with self.screen.above():
                 typer.echo(visible(redactor.redact(warning)[0]), err=True)
 
-    def _soon(self, work: Coroutine[object, object, object]) -> None:
+    def _soon(self, work: Coroutine[object, object, object]) -> asyncio.Task[Any]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

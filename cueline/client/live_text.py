@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack, aclosing, contextmanager, suppress
-from typing import TypeVar
 
 from cueline.actors.background_task import background_task
 from cueline.actors.live_text import LiveTextSubscription, TextDelta
@@ -14,7 +13,8 @@ from cueline.events.session import ModelFailed, ModelReplied, SessionEvent
 from cueline.events.store import Presence, RecordedEvent
 from cueline.wiring import OpenLog
 
-T = TypeVar("T")
+__all__ = ["TextDelta", "live_text", "with_live_text"]
+
 Told = tuple[RecordedEvent, SessionEvent]
 """An event, and its fact."""
 

@@ -78,6 +78,8 @@ class Settings(BaseModel):
     """A path or a URL."""
     grace_seconds: Time = Field(default=5.0, ge=0, le=3600)
     """Time that running effects have to finish after a signal or a stop."""
+    hide_thinking: bool = False
+    """Whether the model's thoughts are left out at a terminal."""
     provider: str | None = Field(default=None, min_length=1)
     model: str | None = Field(default=None, min_length=1)
     base_url: str | None = Field(default=None, pattern=URL)

@@ -21,6 +21,7 @@ _HELP = {
     "/cost": "what the session has used",
     "/model [PROVIDER/NAME]": "which model answers, or which answers from now on",
     "/pause": "pause, and leave, as Ctrl-C does",
+    "/thinking": "hide the model's thoughts, or show them again",
     "/quit": "leave as soon as the session rests, as Ctrl-D does",
 }
 _COMMAND = re.compile(r"/[a-z]+")

@@ -31,7 +31,7 @@ from cueline.event_text import (
     untold_text,
 )
 from cueline.events.fact import Fact
-from cueline.events.message import TextBlock, ToolCall
+from cueline.events.message import TextBlock, ThinkingBlock, ToolCall
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -72,7 +72,9 @@ _WITHOUT = "; the work goes on without it"
 class EventRenderer:
     """Tells facts in order; it remembers what they refer to."""
 
-    def __init__(self, *, whole_results: bool = False, whole_past: bool = True) -> None:
+    def __init__(
+        self, *, whole_results: bool = False, whole_past: bool = True, thinking: bool = False
+    ) -> None:
         self.tally = Tally()
         self.budget = Budget()
         self.calls: dict[str, ToolCall] = {}
@@ -81,6 +83,8 @@ class EventRenderer:
         self._whole_results = whole_results
         self._whole_past = whole_past
         """Whether it is told all that happened: else it knows no sums."""
+        self.thinking = thinking
+        """Whether it tells the model's thoughts."""
 
     def learn(self, fact: Fact, at: datetime) -> None:
         """Take in a fact without telling it."""
@@ -148,9 +152,7 @@ class EventRenderer:
             cost = f" · {price(fact.cost)}" if fact.cost else ""
             yield Line("bad", f"! the model did not answer ({fact.kind}): {said}{cost}{again}")
             return
-        for block in fact.content:
-            if isinstance(block, TextBlock) and block.text.strip():
-                yield from (Line("agent", line) for line in paragraph(block.text))
+        yield from reply_lines(fact, thinking=self.thinking)
         if fact.stop_reason in _CUT:
             yield Line("bad", f"! the answer was cut off: {_CUT[fact.stop_reason]}")
         yield Line("dim", self._cost_line(fact))
@@ -248,6 +250,15 @@ class EventRenderer:
         until = f"until {date_time(fact.auto_at or fact.deadline_at)}"
         then = f"{until}, then granted" if fact.auto_at else until
         yield Line("note", f"approval {fact.approval}: {what}? {name} ({then})")
+
+
+def reply_lines(fact: ModelReplied, *, thinking: bool) -> Iterator[Line]:
+    """Return what a model says, after its thoughts if they are wanted."""
+    for block in fact.content:
+        if thinking and isinstance(block, ThinkingBlock) and block.text.strip():
+            yield from (Line("thinking", line) for line in paragraph(block.text))
+        if isinstance(block, TextBlock) and block.text.strip():
+            yield from (Line("agent", line) for line in paragraph(block.text))
 
 
 def _size(fact: ToolReturned) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-Tone = Literal["said", "agent", "output", "doing", "good", "bad", "note", "dim"]
+Tone = Literal["said", "agent", "thinking", "output", "doing", "good", "bad", "note", "dim"]
 WIDTH = 160
 """So many characters of a text that is not ours go into a line."""
 

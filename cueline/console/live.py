@@ -13,7 +13,7 @@ from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
@@ -29,6 +29,7 @@ from cueline.console.screen import Screen
 
 _TICK_SECONDS = 0.1
 _REST_SECONDS = 0.5
+_REDRAW_SECONDS = 0.05
 _ROWS_TYPED = 10
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
@@ -42,15 +43,19 @@ class Live:
         prompts: Prompts,
         status: Callable[[datetime], str],
         said: Iterable[str],
+        *,
+        reply: Callable[[], list[str]],
         ended: Callable[[asyncio.Task[None]], None],
     ) -> None:
         """Show *status* beneath the prompt; the arrow keys bring back what was *said* before.
 
+        *reply* returns the rows of the reply that comes, which are above the prompt.
         *ended* is called with what kept it there, also if that failed.
         """
         self._screen = screen
         self._prompts = prompts
         self._in_flight = status
+        self._reply = reply
         self._ended = ended
         self._ticks = 0
         self._keyboard = Keyboard()
@@ -89,6 +94,11 @@ class Live:
             # Signals and errors are the command's own.
             await self._app.run_async(handle_sigint=False, set_exception_handler=False)
 
+    def refresh(self) -> None:
+        """Draw what has changed, soon."""
+        if self._app.is_running and is_foreground():
+            self._app.invalidate()
+
     def restore(self) -> None:
         """Give the terminal back at once, as it was."""
         if is_foreground():
@@ -109,11 +119,19 @@ class Live:
         asks = Condition(lambda: bool(self._prompts.label))
         status = Window(FormattedTextControl(self._status_text), height=1, style="class:status")
         says = Condition(lambda: bool(self._status()) or not self._prompts.label)
-        rows = [ConditionalContainer(typing, asks), ConditionalContainer(status, says)]
+        reply = Window(
+            FormattedTextControl(lambda: ANSI("\n".join(self._reply()))), dont_extend_height=True
+        )
+        rows = [
+            ConditionalContainer(reply, Condition(lambda: bool(self._reply()))),
+            ConditionalContainer(typing, asks),
+            ConditionalContainer(status, says),
+        ]
         return Application(
             layout=Layout(HSplit(rows, align=VerticalAlign.TOP), focused_element=typing),
             key_bindings=self._keys(),
             erase_when_done=True,
+            min_redraw_interval=_REDRAW_SECONDS,
             input=self._keyboard,
             # It need not be asked where the cursor is: the answer would be typed.
             output=Vt100_Output(

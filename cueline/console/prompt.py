@@ -44,8 +44,8 @@ class Answered:
     """What it gave, where they say that it happened."""
 
 
-Answer = Callable[[Answered], None]
-Edit = Callable[[Question, str], None]
+Answer = Callable[[Answered], object]
+Edit = Callable[[Question, str], object]
 """Looks at a change of the arguments; whoever does hands the question to `change`, or says
 on the screen why not."""
 

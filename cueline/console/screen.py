@@ -4,8 +4,9 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from io import StringIO
 from itertools import groupby
-from typing import TextIO
+from typing import Any, TextIO, cast
 
 from rich.console import Console, RenderableType
 from rich.text import Text
@@ -14,9 +15,11 @@ from rich.theme import Theme
 from cueline.console.line import Line, Tone
 from cueline.console.text import diff_style, is_diff, visible, wrapped
 
+THINKING = "dim italic"
 _STYLES: dict[Tone, str] = {
     "said": "bold",
     "agent": "",
+    "thinking": THINKING,
     "output": "dim",
     "doing": "cyan",
     "good": "green",
@@ -59,6 +62,26 @@ class Screen:
         if not self._quiet:
             with self.above():
                 self.console.print(what)
+
+    def reply(self, text: str) -> RenderableType:
+        """Return what an agent says, rendered from Markdown if that hides nothing of it."""
+        return _markdown(text) or Text(text)
+
+    def rows_of(self, parts: Iterable[RenderableType]) -> list[str]:
+        """Return *parts* as rows with escape codes, which can be written here."""
+        console = Console(
+            file=StringIO(),
+            force_terminal=True,
+            color_system=cast("Any", self.console.color_system),  # its own word for it
+            no_color=self.console.no_color,
+            width=self.console.width,
+            highlight=False,
+            theme=_THEME,
+        )
+        with console.capture() as captured:
+            for part in parts:
+                console.print(part)
+        return captured.get().rstrip("\n").split("\n")
 
     def _rendered(self, tone: Tone, rows: list[str]) -> Iterator[RenderableType]:
         if not self.live:

@@ -1,5 +1,6 @@
 """What is in flight in a session, in one line, folded from its facts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -56,7 +57,12 @@ class InFlight:
 class StatusLine:
     """Told what the *telling* was told, after it."""
 
-    def __init__(self, telling: EventRenderer) -> None:
+    def __init__(
+        self,
+        telling: EventRenderer,
+        ways: Sequence[str] = ("Ctrl-C pauses", "Ctrl-C leaves at once"),
+    ) -> None:
+        """*ways* say what a person can do: before a pause was asked for, and after."""
         self._telling = telling
         self._attempts = Attempts()
         self._calls: dict[str, InFlight] = {}
@@ -64,6 +70,7 @@ class StatusLine:
         self._wait: InFlight | None = None
         self._rests = True
         self._pausing = False
+        self._ways = ways
 
     def learn(self, fact: Fact, at: datetime) -> None:
         """Take in a fact."""
@@ -123,7 +130,7 @@ class StatusLine:
             f"and {count(others, 'more call')}" if others > 0 else "",
             _tokens(tally.usage) if tally.usage.total else "",
             money(tally.cost, estimated=tally.estimated > 0) if tally.cost else "",
-            "Ctrl-C leaves at once" if self._pausing else "Ctrl-C pauses",
+            self._ways[self._pausing] if self._ways else "",
         ]
         return " · ".join(filter(None, parts))
 

@@ -58,7 +58,7 @@ def test_an_up_of_another_version_is_warned_of(kept_up):
     done = kept_up("run", "Hi", "--agent", kept_up.agent(kept_up.hello), "--detach")
 
     driving = {"detach": False, "attended": False, "address": None, "without_secrets": ()}
-    shown = {"as_json": False, "json_stream": False, "plain": False}
+    shown = {"as_json": False, "json_stream": False, "plain": False, "hide_thinking": False}
     options = RunOptions(
         log=LogUrl.of(kept_up.log), on="auto", context=SettingsContext(), **driving, **shown
     )

@@ -93,7 +93,7 @@ def test_a_command_is_not_said_to_the_agent(shell, terminal, talker):
     terminal.sees("idle: it stays open")
 
     terminal.type("/model", "Enter")
-    terminal.sees("scripted script.toml; a session keeps its model for now")
+    terminal.sees("scripted script.toml; /model PROVIDER/NAME changes it")
     terminal.type("/cost", "Enter")
     terminal.sees("session one: idle · 1 turn")
     terminal.type("/quit", "Enter")

@@ -1,0 +1,134 @@
+"""A reply while it comes: the end of it, above what stays at the bottom of a screen."""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from cueline.client.live_text import TextDelta
+from cueline.console.line import Line
+from cueline.console.screen import THINKING, Screen
+from cueline.console.text import visible, wrapped
+from cueline.events.session import ModelFailed, ModelReplied, SessionEvent, SessionTakenOver
+
+BROKE_OFF = Line("note", "the reply broke off; what had come of it is not recorded")
+_FENCE = "```"
+_MARGIN = 6
+"""Rows of the screen that the reply leaves to what is beneath and above it."""
+_FEWEST = 3
+
+
+class ReplyPreview:
+    """The pieces of one reply, until it is recorded."""
+
+    def __init__(self, screen: Screen, *, hide_thinking: bool = False) -> None:
+        self.hide_thinking = hide_thinking
+        self._screen = screen
+        self._pieces: list[TextDelta] = []
+        self._rows: list[str] | None = None
+        """As rendered last; None: a piece has come since."""
+        self._size = (0, 0)
+        self._unshown = ""
+        """The text from the last line on that `show_lines` has written."""
+        self._shown: list[Line] = []
+        self._ended: set[tuple[str, int]] = set()
+        """The calls that are recorded: pieces of them are late."""
+
+    def learn(self, fact: SessionEvent) -> None:
+        """Take in a fact before it is shown: it may end the reply."""
+        match fact:
+            case ModelReplied() | ModelFailed():
+                self._ended.add((fact.effect, fact.attempt))
+                if isinstance(fact, ModelReplied):
+                    self._clear()
+                else:
+                    self._break_off()
+            case SessionTakenOver():
+                self._break_off()
+            case _:
+                pass
+
+    def add(self, piece: TextDelta) -> None:
+        """Add *piece*; it may be the first of another reply."""
+        if piece.call in self._ended:
+            return
+        if self._pieces and self._pieces[0].call != piece.call:
+            self._break_off()
+        self._pieces.append(piece)
+        self._rows = None
+        if piece.kind == "text":
+            self._unshown += piece.text
+
+    def _break_off(self) -> None:
+        """Forget the reply, and say that it broke off, if anything of it had come."""
+        begun = bool(self._pieces)
+        self._clear()
+        if begun:
+            self._screen.show([BROKE_OFF])
+
+    def _clear(self) -> None:
+        """Forget the reply: it is recorded."""
+        self._pieces.clear()
+        self._unshown, self._shown, self._rows = "", [], None
+
+    def toggle_thinking(self) -> None:
+        """Hide the model's thoughts, or show them again."""
+        self.hide_thinking = not self.hide_thinking
+        self._rows = None
+
+    def rows(self) -> list[str]:
+        """Return the last rows of the reply, for the bottom of a screen, with escape codes."""
+        size = (self._screen.console.width, self._screen.console.height)
+        if self._rows is None or size != self._size:
+            self._size = size
+            self._rows = self._rendered()
+        return self._rows
+
+    def show_lines(self) -> None:
+        """Write each line of the text that is whole, where there is no bottom of a screen."""
+        whole, end, rest = self._unshown.rpartition("\n")
+        text = whole.rstrip("\n")  # empty lines are written when something follows
+        if text:
+            self._unshown = whole[len(text) :] + end + rest
+            text = text.removeprefix("\n") if self._shown else text.lstrip("\n")
+            *rows, _ = visible(f"{text}\n").split("\n")
+            lines = [Line("agent", row) for row in rows]
+            self._shown += lines
+            self._screen.show(lines)
+
+    def not_shown(self, lines: list[Line]) -> list[Line]:
+        """Return those *lines* of the recorded reply that `show_lines` has not written."""
+        count = len(self._shown)
+        return lines[count:] if lines[:count] == self._shown else lines
+
+    def _rendered(self) -> list[str]:
+        if not self._pieces:
+            return []
+        width, height = self._size
+        room = max(height - _MARGIN, _FEWEST)
+        rows = self._screen.rows_of(self._parts(room * width))
+        while rows and not rows[-1].strip():
+            rows.pop()  # of code that has not ended
+        return rows if len(rows) <= room else ["…", *rows[len(rows) - room + 1 :]]
+
+    def _parts(self, most: int) -> Iterator[RenderableType]:
+        """Yield thoughts and text, of each no more than can be seen."""
+        for kind, pieces in groupby(self._pieces, key=lambda piece: piece.kind):
+            text = _end("".join(piece.text for piece in pieces).strip("\n"), most)
+            if kind == "text":
+                yield self._screen.reply(visible(text))
+            elif self.hide_thinking:
+                yield Text("thinking …", THINKING)
+            else:
+                for line in visible(text).split("\n"):
+                    yield from (Text(row, THINKING) for row in wrapped(line, self._size[0]))
+
+
+def _end(text: str, most: int) -> str:
+    """Return the end of *text*, at a line; code stays code."""
+    if len(text) <= most:
+        return text
+    at = text.find("\n", len(text) - most) + 1 or len(text) - most
+    open_fence = text[:at].count(f"\n{_FENCE}") + text.startswith(_FENCE)
+    return f"{_FENCE}\n{text[at:]}" if open_fence % 2 else text[at:]
