@@ -23,6 +23,9 @@ from cueline.config.pattern import NAME
 from cueline.config.problem import problems_of
 from cueline.config.settings import Settings
 from cueline.deciders.policy_fault import faults
+from cueline.default_agent import NAME as BUILT_IN
+from cueline.default_agent import default_agent
+from cueline.environment import HERE, user_name
 from cueline.errors import ConfigError
 from cueline.events.agent import (
     AgentSpec,
@@ -37,7 +40,9 @@ from cueline.events.agent import (
 )
 from cueline.events.number import Parameters
 from cueline.providers.allowed_address import check_allowed
+from cueline.providers.defaults import completed
 from cueline.providers.model_file import find_model_file
+from cueline.providers.registry import DEFAULT
 from cueline.suggestion import known_instead
 from cueline.tools.arguments import check_value
 from cueline.tools.catalogue import shipped_tool
@@ -92,6 +97,7 @@ class ToolSettings(BaseModel):
 class Agent(BaseModel):
     """An agent: a model, instructions, tools, and limits.
 
+    Without `provider` and `model` it has the first provider that has a key, and its usual model.
     `tools` are `Tool`s made by `@tool`, names of built-in tools, or `module:name`.
     `workspace` is the folder of its files. `secrets` names environment variables whose
     values are never recorded (I11), `environment` those that tools see although they look
@@ -102,8 +108,8 @@ class Agent(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     name: str = Field(pattern=NAME)
-    provider: str
-    model: str
+    provider: str | None = None
+    model: str | None = None
     parameters: Parameters = {}
     instructions: str = ""
     tools: Sequence[Annotated[Tool | str, BeforeValidator(_made_tool)]] = ()
@@ -148,13 +154,14 @@ class Agent(BaseModel):
         specs = self.tool_specs()
         for key, reason in faults(self.policy, [tool.name for tool in specs]):
             raise ConfigError(self.name, f"key 'policy.{key}': {reason}")
+        provider, model = self.usual_model()
         place = None
         if self.workspace is not None:
             place = Workspace(machine=machine_name(), path=str(self.workspace.resolve()))
         return AgentSpec(
             name=self.name,
-            provider=self.provider,
-            model=self.model,
+            provider=provider,
+            model=model,
             parameters=self.parameters,
             instructions=self._told_of_output(),
             tools=specs,
@@ -173,6 +180,30 @@ class Agent(BaseModel):
             key_variable=self.key_variable,
             output=self.output,
         )
+
+    def usual_model(self) -> tuple[str, str]:
+        """Return its provider and model, or those of agents that name none.
+
+        An address or key of its own, without a provider, is for the default provider.
+
+        Raises:
+            ConfigError: it names no model, and its provider has no usual one.
+        """
+        provider = self.provider
+        if provider is None and not self.names_no_model:
+            provider = DEFAULT
+        try:
+            return completed(provider, self.model, HERE, user_name())
+        except ConfigError as error:
+            if error.subject != "model":
+                raise
+            raise ConfigError(self.name, f"key 'model': {error.reason}") from error
+
+    @property
+    def names_no_model(self) -> bool:
+        """Whether it says nothing of a model, so that any will do."""
+        named = (self.provider, self.model, self.base_url, self.key_variable)
+        return not (any(named) or self.parameters)
 
     def _told_of_output(self) -> str:
         """Return the instructions, with those for the output."""
@@ -267,9 +298,13 @@ def read_agent(
 ) -> AgentRead:
     """Read an agent file between the sources before it (*over*) and after it (*under*).
 
+    The path `default` is the built-in agent, not a file.
+
     Raises:
         ConfigError: the file or a setting is missing or wrong; the message names the key.
     """
+    if path == Path(BUILT_IN):
+        return agent_in(default_agent(), Path("the built-in agent"), over=over, under=under)
     return agent_in(read_toml(path, "agent file"), path, over=over, under=under)
 
 
@@ -303,10 +338,7 @@ def agent_in(
         own = {key: each for key, each in said.items() if holds.given.get(key) is each}
         return AgentRead(Agent.model_validate(table), holds, own)
     except ValidationError as error:
-        reason = str(problems_of(error, Agent)[0])
-        if "model" in shared and "model" not in holds.given:
-            reason += f": the file's is for another provider than {holds.sources['provider']} names"
-        raise ConfigError(str(path), reason) from error
+        raise ConfigError(str(path), str(problems_of(error, Agent)[0])) from error
 
 
 def _recorded(tool: Tool) -> ToolSpec:

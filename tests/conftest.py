@@ -3,13 +3,18 @@
 No process that a test starts outlives it.
 """
 
+import os
 import subprocess
+import tempfile
 from collections import Counter
 from contextlib import ExitStack
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
+
+# No test uses, or changes, the keys that whoever runs it has stored.
+os.environ["XDG_CONFIG_HOME"] = f"{tempfile.gettempdir()}/cueline-tests-store-no-keys"
 
 # A machine that is busy with something else is no reason to fail, and neither is
 # an unlucky draw: `--hypothesis-profile search` draws anew at each run.

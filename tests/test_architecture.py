@@ -33,7 +33,9 @@ MAY_IMPORT = {
     "tools": PORTS | {"suggestion"},
     "console": PORTS - {"actors"} | {"client", "event_text", "projections"},
     "backoff": {"deciders", "events", "errors", "clock"},
-    "agent": PORTS - {"clock"} | {"config", "deciders", "providers", "suggestion", "tools"},
+    "default_agent": set(),
+    "agent": PORTS - {"clock"}
+    | {"config", "default_agent", "environment", "deciders", "providers", "suggestion", "tools"},
     "hook": {"events", "errors"},
     "secret": {"environment", "providers", "tools", "events", "errors"},
     "preflight": PORTS

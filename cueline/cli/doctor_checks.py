@@ -206,6 +206,8 @@ def keys() -> Iterator[DoctorFinding]:
     advice = ""
     if not any(each.key for each in asked):
         advice = f"`cueline keys set {asked[0].name}` stores one, or set {asked[0].key_variable}"
+        without = ", ".join(each.name for each in rows if each.base_url and not each.needs_key)
+        advice += f"; {without} needs none" if without else ""
     yield DoctorFinding("keys", "warn" if advice else "good", found, advice)
     for each in rows:
         if each.problem:
@@ -221,7 +223,7 @@ def models(agent: Path | None, outside: SettingsContext) -> Iterator[DoctorFindi
     from cueline.agent import read_agent
     from cueline.providers.factory import retirements
 
-    over, under = (outside.environment,), (outside.file,)
+    over, under = (outside.environment,), outside.under
     asking = outside.settings if agent is None else read_agent(agent, over=over, under=under).agent
     for line in retirements(asking):
         yield DoctorFinding("model", "warn", line)

@@ -82,7 +82,7 @@ def _read(options: RunOptions, file: Path) -> "Agent":
     from cueline.agent import read_agent
 
     outside = options.context
-    agent = read_agent(file, over=(outside.environment,), under=(outside.file,)).agent
+    agent = read_agent(file, over=(outside.environment,), under=outside.under).agent
     outside.note(agent)
     return agent
 

@@ -13,6 +13,10 @@ from cueline.cli.terminal import text_or_stdin
 
 _HELP = """Start a session, and watch it until it ends, rests, or waits for a person.
 
+Without --agent it is the built-in agent, which works on the files of the current
+folder, and asks before it writes or runs a command. It uses the first provider
+that has a key, else a server on this machine that needs none.
+
 It goes to the running `cueline up` of the log, else to the Ray that --address or
 RAY_ADDRESS names; otherwise it runs in this process. Everything is checked before
 anything is recorded. Without a terminal nobody is asked: if the session waits for
@@ -22,6 +26,7 @@ is lost.
 
 \b
 Examples:
+  cueline run "What is in this folder?"
   cueline run "Tidy the notes" --agent agent.toml --workspace notes
   cueline run "Let us tidy the notes" --agent agent.toml --open
   cueline run "Answer the mail" --agent clerk.toml --require-approval
@@ -41,10 +46,16 @@ def run(
         str,
         typer.Argument(metavar="GOAL", help="What the agent is to do; `-` reads it from stdin."),
     ],
-    agent: Annotated[
-        Path, typer.Option("--agent", "-a", help="The agent's TOML file.", metavar="FILE")
-    ],
     *,
+    agent: Annotated[
+        Path | None,
+        typer.Option(
+            "--agent",
+            "-a",
+            metavar="FILE",
+            help="The agent's TOML file; without it `default`, the built-in agent.",
+        ),
+    ] = None,
     attach: AttachOption = None,
     allow_base_url: Annotated[
         list[str] | None,

@@ -67,7 +67,7 @@ def show(
     outside = settings_context_of(ctx)
     effective = outside.effective()
     if agent is not None:
-        over, under = (outside.environment,), (outside.file,)
+        over, under = (outside.environment,), outside.under
         effective = read_agent(agent, over=over, under=under).effective
     shown = [each for each in settings_of(effective) if not only_set or each.key in effective.given]
     if as_json:

@@ -39,6 +39,16 @@ class SettingsContext:
         """The log that the file names."""
         return self.file["log"].value if "log" in self.file else None
 
+    @property
+    def under(self) -> "tuple[ConfigSource, ...]":
+        """What the file says, below an agent's own: for this user, and for all."""
+        if "users" not in self.file:
+            return (self.file,)
+        from cueline.config.config_source import of_user
+        from cueline.environment import user_name
+
+        return of_user(self.file, user_name()), self.file
+
     def note(self, agent: "KeepsSecrets") -> None:
         """Learn which variables this agent keeps secret."""
         from cueline.secret import secret_names
@@ -53,7 +63,7 @@ class SettingsContext:
         """
         from cueline.config.effective import effective
 
-        return effective(self.environment, self.file)
+        return effective(self.environment, *self.under)
 
     @property
     def settings(self) -> "Settings":

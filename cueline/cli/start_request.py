@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from cueline.agent import SHARED, read_agent
+from cueline.cli import open_log
 from cueline.cli.exit_report import report
 from cueline.cli.failure import Exit, is_of_output
 from cueline.cli.run_options import RunOptions
@@ -17,16 +18,19 @@ from cueline.client.start import StartRequest, check_id_is_free, start_request
 from cueline.config.config_source import Flags, from_flags
 from cueline.config.settings import APPROVAL_SECONDS, Settings
 from cueline.console.screen import Screen
+from cueline.default_agent import NAME as BUILT_IN
+from cueline.environment import HERE, user_name
 from cueline.errors import ConfigError
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown, sibling
 from cueline.preflight import check_answerable, check_log_is_out_of_reach
+from cueline.providers.defaults import usual_model
 from cueline.wiring import OpenLog
 
 
 def prepare_start(
     options: RunOptions,
-    file: Path,
+    file: Path | None,
     goal: str,
     *,
     flags: Flags,
@@ -39,13 +43,17 @@ def prepare_start(
 ) -> StartRequest:
     """Return what is asked for, checked; *flags* go before what the agent's *file* says.
 
+    Without a *file* it is the built-in agent.
+
     Raises:
         ConfigError: mend the file, flag or variable that it names.
         ToolImportError: make the tool importable.
     """
     outside = options.context
     over = (from_flags(flags), outside.environment)
-    read = read_agent(file, over=over, under=(outside.file,))
+    if file is None:
+        file = Path(BUILT_IN)
+    read = read_agent(file, over=over, under=outside.under)
     agent, effective, _ = read
     outside.note(agent)
     read.check_addresses(file)
@@ -61,6 +69,9 @@ def prepare_start(
         policy = policy.model_copy(update={"approval": tuple(profiles)})
         sources["policy.approval"] = "flag --require-approval"
     asked = agent.model_copy(update={"policy": policy, "workspace": workspace or agent.workspace})
+    if asked.names_no_model:
+        provider, model = open_log.run(usual_model(HERE, user_name()))
+        asked = asked.model_copy(update={"provider": provider, "model": model})
     try:
         return start_request(
             asked,

@@ -114,7 +114,8 @@ async def fork_request(
         accept_changed_tools=accept_changed_tools,
         accept_with=accept_with,
     )
-    agent, user = with_tools(agent, tools), client.context.user
+    user = client.context.user
+    agent = with_tools(agent, tools).model_copy(update={"key_owner": user})
     asked = make_value(
         StartAsked,
         agent=agent,

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from cueline.environment import HERE, user_name
 from cueline.errors import ConfigError, ProviderUnavailableError
 from cueline.events.agent import AgentSpec
-from cueline.providers.account import account_of, url_of
-from cueline.providers.key_store import KeyStore
+from cueline.providers.account import account_of, needs_key_at, url_of
+from cueline.providers.defaults import default_model, key_source
 from cueline.providers.patience import LIST_SECONDS
 from cueline.providers.provider import Capabilities, Provider
-from cueline.providers.registry import default_model, known_providers, provider_named
+from cueline.providers.registry import known_providers, provider_named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ def _row(name: str, environ: Mapping[str, str], user: str) -> ProviderRow:
     model = default_model(provider, environ)
     return ProviderRow(
         name=name,
-        needs_key=endpoint is not None and endpoint.needs_key,
+        needs_key=endpoint is not None and needs_key_at(endpoint, base_url),
         key=key,
         key_variable="" if endpoint is None else endpoint.key_variable,
         model=model,
@@ -68,20 +68,6 @@ def _row(name: str, environ: Mapping[str, str], user: str) -> ProviderRow:
         capabilities=provider.capabilities,
         problem=problem,
     )
-
-
-def key_source(provider: Provider, environ: Mapping[str, str], user: str) -> str:
-    """Return where the key of *provider* for *user* is found; empty: nowhere.
-
-    Raises:
-        ConfigError: the stored keys cannot be used.
-    """
-    if provider.endpoint is None:
-        return ""
-    if (stored := KeyStore(environ).owner(provider.name, user)) is not None:
-        return f"stored for {stored.user}" if stored.user else "stored"
-    variable = provider.endpoint.key_variable
-    return variable if environ.get(variable, "").strip() else ""
 
 
 async def models_of(

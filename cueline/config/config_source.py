@@ -89,11 +89,21 @@ def from_file(path: Path) -> ConfigSource:
         ConfigError: it cannot be read, or a key is wrong; the message names the key.
     """
     table = read_toml(path, "settings file")
-    find_model_file(table, path.parent)
+    users = table.get("users")
+    for asks in (table, *(users.values() if isinstance(users, dict) else ())):
+        find_model_file(asks, path.parent)
     layer = dict(from_table(table, path))
     if "log" in layer:
         layer["log"] = SourcedValue(layer["log"].value.within(path.parent), layer["log"].source)
     return layer
+
+
+def of_user(file: ConfigSource, user: str) -> ConfigSource:
+    """Return what the settings *file* says for *user*; it goes before what it says for all."""
+    if "users" not in file or user not in file["users"].value:
+        return {}
+    said, source = file["users"].value[user].model_dump(exclude_unset=True), file["users"].source
+    return {key: SourcedValue(value, f"{source} [users.{user}]") for key, value in said.items()}
 
 
 def from_table(table: Mapping[str, Any], path: Path) -> ConfigSource:

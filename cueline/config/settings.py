@@ -66,6 +66,16 @@ class RunnerSettings(BaseModel):
     """Other tools; each takes a process."""
 
 
+class UserSettings(BaseModel):
+    """What one user has instead of what the settings say for all."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    provider: str | None = Field(default=None, min_length=1)
+    model: str | None = Field(default=None, min_length=1)
+    base_url: str | None = Field(default=None, pattern=URL)
+
+
 class Settings(BaseModel):
     """All settings; every key has a value.
 
@@ -97,6 +107,8 @@ class Settings(BaseModel):
     policy: Policy = Policy()
     approval: ApprovalSettings = ApprovalSettings()
     runner: RunnerSettings = RunnerSettings()
+    users: dict[str, UserSettings] = {}
+    """By the name of the user who starts a session."""
 
 
 ADDED = frozenset({"allow_base_urls", "prices", "secrets"})

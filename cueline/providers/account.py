@@ -62,9 +62,7 @@ def account_of(endpoint: Endpoint, agent: AgentSpec, environ: Mapping[str, str])
     if agent.key_variable is None:
         stored = KeyStore(environ).key(agent.provider, agent.key_owner)
     key = stored or SecretStr(environ.get(variable, "").strip())
-    is_vendor = base_url == endpoint.url
-    usual = endpoint.needs_key and (is_vendor or endpoint.needs_key_elsewhere)
-    needs_key = usual or agent.key_variable is not None
+    needs_key = needs_key_at(endpoint, base_url) or agent.key_variable is not None
     if (key or needs_key) and is_readable_on_the_way(base_url):
         what = f"the value of {variable}" if stored is None else f"the key of {agent.provider}"
         fix = "use https, or an address of this machine"
@@ -78,7 +76,12 @@ def account_of(endpoint: Endpoint, agent: AgentSpec, environ: Mapping[str, str])
         raise ConfigError(variable, f"is not set; put the key there, {other}")
     if key and not is_sendable(key):
         raise ConfigError(variable, "holds characters that no key has; set it again")
-    return Account(base_url=base_url, key=key, is_vendor=is_vendor)
+    return Account(base_url=base_url, key=key, is_vendor=base_url == endpoint.url)
+
+
+def needs_key_at(endpoint: Endpoint, base_url: str) -> bool:
+    """Whether the server at *base_url* is not called without a key."""
+    return endpoint.needs_key and (base_url == endpoint.url or endpoint.needs_key_elsewhere)
 
 
 def is_sendable(key: SecretStr) -> bool:

@@ -5,15 +5,15 @@ from typing import Protocol
 
 from cueline.address import is_of_this_machine
 from cueline.errors import ConfigError
-from cueline.providers.registry import provider_named
+from cueline.providers.registry import DEFAULT, provider_named
 
 
 class SendsKey(Protocol):
     """A model of an agent."""
 
     @property
-    def provider(self) -> str:
-        """The provider's name."""
+    def provider(self) -> str | None:
+        """The provider's name; None for the default provider."""
         ...
 
     @property
@@ -36,7 +36,7 @@ def check_allowed(asking: SendsKey, allowed: Collection[str], *, file: str) -> N
     url = asking.base_url
     if url is None or is_of_this_machine(url):
         return
-    endpoint = provider_named(asking.provider).endpoint
+    endpoint = provider_named(asking.provider or DEFAULT).endpoint
     vendor = () if endpoint is None else (endpoint.url,)
     if url.rstrip("/") in {each.rstrip("/") for each in (*allowed, *vendor)}:
         return

@@ -95,8 +95,7 @@ def check_recorded_agent(agent: AgentSpec, environ: Mapping[str, str]) -> None:
 def retirements(agent: NamesModels) -> Iterator[str]:
     """Yield a text for each model of *agent* that its vendor retires."""
     asking: list[NamesModels | Fallback] = [agent, *agent.fallback]
-    named = dict.fromkeys((each.provider, each.model) for each in asking)
-    for provider, model in named:
+    for provider, model in dict.fromkeys((each.provider, each.model) for each in asking):
         if provider is None or model is None:
             continue
         if (day := provider_named(provider).ends_on(model)) is not None:

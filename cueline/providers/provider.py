@@ -69,6 +69,8 @@ class Provider:
     """The model of agents that name none; empty: they have to."""
     looked_up: str = ""
     """The day on which `default_model` was looked up, as 2026-11-24."""
+    first_steps: str = ""
+    """What to do so that it can be used without a key, as a part of a sentence."""
     model_variable: str = ""
     """The environment variable with another default model."""
     check: Callable[[AgentSpec], None] = accept

@@ -1,6 +1,5 @@
 """The known providers by name: cueline's own, and those of installed packages."""
 
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -51,11 +50,6 @@ def provider_named(name: str) -> Provider:
     if not isinstance(provider, Provider):
         raise ConfigError("provider", f"{name!r}: {entry.value} is no cueline Provider")
     return provider
-
-
-def default_model(provider: Provider, environ: Mapping[str, str]) -> str:
-    """Return the model of agents that name none; empty: they have to name one."""
-    return environ.get(provider.model_variable, "").strip() or provider.default_model
 
 
 @cache

@@ -11,7 +11,7 @@ MISTAKES = {
         "key 'limits.maxturns': it is unknown: did you mean 'limits.max_turns'?",
     ),
     "not TOML": ("= 1", [], "it is not TOML"),
-    "an unknown provider": ("PROVIDER", [], "'openia' is unknown; known are anthropic, scripted"),
+    "an unknown provider": ("PROVIDER", [], "'openia' is unknown: did you mean 'openai'?"),
     "no key": ("ANTHROPIC", [], "ANTHROPIC_API_KEY"),
     "no script": ("SCRIPT", [], "model` names the script of a scripted agent"),
     "an unknown tool": ("TOOL", [], "agent.toml: key 'tools': 'teleport' is unknown; shipped are"),

@@ -250,7 +250,7 @@ def test_a_type_that_no_event_has_is_refused_with_those_that_are(finished):
 
     assert done.exit_code == 2
     told = " ".join(done.stderr.replace("│", " ").split())
-    assert "there is no event 'Nope'; the types are ApprovalDenied, ApprovalExpired," in told
+    assert "there is no event 'Nope'; the types are AgentChanged, ApprovalDenied," in told
 
 
 @pytest.mark.parametrize("option", ["--since", "--until"])

@@ -10,6 +10,7 @@ from cueline.config.config_source import from_environment, from_file, from_table
 from cueline.config.effective import effective
 from cueline.errors import ConfigError
 from cueline.events.log_url import LogUrl
+from cueline.providers.registry import provider_named
 
 AGENT, FILE = Path("agent.toml"), Path("cueline.toml")
 
@@ -68,12 +69,13 @@ def test_an_unknown_key_that_was_meant_for_another_says_so(said, meant):
         from_table(said, FILE)
 
 
-def test_a_file_whose_model_is_for_another_provider_says_so(tmp_path):
+def test_a_model_for_another_provider_makes_room_for_the_usual_one(tmp_path):
     (tmp_path / "agent.toml").write_text('name = "a"\nprovider = "scripted"\nmodel = "s"\n')
     env = from_environment({"CUELINE_PROVIDER": "anthropic"})
 
-    with pytest.raises(ConfigError, match="another provider than environment CUELINE_PROVIDER"):
-        read_agent(tmp_path / "agent.toml", over=[env])
+    spec = read_agent(tmp_path / "agent.toml", over=[env]).agent.spec()
+
+    assert ("anthropic", provider_named("anthropic").default_model) == (spec.provider, spec.model)
 
 
 def test_what_belongs_to_a_provider_is_not_handed_to_another():

@@ -30,6 +30,7 @@ EXAMPLES = {
     "secrets": (["FIRST"], ["SECOND"]),
     "tool_retry": ({"max_retries": 1}, {"max_retries": 2}),
     "fallback": ([{"provider": "a", "model": "b"}], [{"provider": "a", "model": "c"}]),
+    "users": ({"ann": {"model": "a"}}, {"ann": {"model": "b"}}),
     "policy.notify_from_usd": ("0.05", "0.07"),
     "policy.rules": tuple([{"name": name, "answer": "ask"}] for name in ("first", "second")),
     "policy.hooks": tuple([{"on": "asked", "command": [each]}] for each in ("first", "second")),

@@ -76,6 +76,7 @@ PROVIDER: Final = Provider(
     ),
     default_model="qwen3",
     looked_up="2026-11-24",
+    first_steps="install Ollama, and run `ollama pull qwen3`",
     model_variable="OLLAMA_MODEL",
     check=check,
     models=models,
