@@ -181,7 +181,7 @@ async def collect(pieces: Pieces, reply: PartialReply) -> None:
                 except _MALFORMED as error:
                     raise malformed(error) from error
                 rest.reschedule(now() + REST_SECONDS if reply.ended else None)
-    except (*FAILURES, ProviderUnavailableError):
+    except (*FAILURES, ProviderUnavailableError, ProviderRefusedError):
         if not reply.ended:
             raise
 

@@ -82,8 +82,10 @@ class RecordedServer:
         self.answers: deque[Recorded] = deque()
         self.requests: list[Any] = []
         self.may_end = asyncio.Event()
-        """Until it is set, answers stop in their middle."""
+        """Until it is set, answers stop where `stops_after` says, and stay open."""
         self.may_end.set()
+        self.stops_after = 0.5
+        """The share of an answer before the stop."""
         self.was_left = asyncio.Event()
         """A client closed its connection in the middle of an answer."""
         self._writers: set[asyncio.StreamWriter] = set()
@@ -117,7 +119,7 @@ class RecordedServer:
         answer = self.answers.popleft()
         told = f"HTTP/1.1 {answer.status} .\r\ncontent-type: {answer.media_type}\r\n"
         writer.write(f"{told}connection: close\r\n\r\n".encode())
-        middle = len(answer.body) // 2
+        middle = int(len(answer.body) * self.stops_after)
         writer.write(answer.body[:middle])
         await writer.drain()
         if await self._is_left(reader):
