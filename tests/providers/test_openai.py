@@ -5,11 +5,22 @@ import json
 import pytest
 
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
-from cueline.events.message import OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
+from cueline.events.message import (
+    ImageBlock,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    Usage,
+    UserMessage,
+)
 from cueline.providers.http import usual_fault
 from cueline.providers.openai.chat_reply import ChatReply
 from cueline.providers.openai.responses_reply import ResponsesReply
 from cueline.providers.openai.servers import SERVERS, USUAL
+from cueline.testing.model_example import TEXT, WEATHER
+from cueline.testing.model_replies import PIXEL
+from cueline.testing.model_server import RecordedServer, error
 from tests.providers.test_openai_contract import (
     THOUGHTS,
     asked,
@@ -20,6 +31,8 @@ from tests.providers.test_openai_contract import (
     message,
     response,
 )
+from tests.providers.test_openai_contract import TestOpenAIChat as Chat
+from tests.providers.test_openai_contract import chat as recorded_chat
 
 
 def chat(*pieces, server=USUAL):
@@ -266,3 +279,76 @@ def test_a_response_that_failed_has_a_kind(error, kind):
 def test_an_event_that_is_an_error_has_a_kind():
     with pytest.raises(ProviderUnavailableError, match=r"rate_limited: .*slow"):
         responses({"type": "error", "code": "rate_limit_exceeded", "message": "slow"})
+
+
+NO_TOOLS = {
+    "vllm": '"auto" tool choice requires --enable-auto-tool-choice to be set',
+    "llama.cpp": "tools param requires --jinja flag",
+    "ollama": "registry.ollama.ai/library/gemma:2b does not support tools",
+    "openrouter": "No endpoints found that support tool use.",
+}
+WRITTEN = '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>'
+
+
+@pytest.fixture
+async def asker():
+    contract = Chat()
+    contract.parameters = {"dialect": "chat"}
+    async with RecordedServer() as server:
+        ask = contract.asker(server.base_url)
+        ask.server = server
+        yield ask
+        await ask.model.close()
+
+
+# 000-058: a model without tools calls them in its text.
+@pytest.mark.parametrize("words", NO_TOOLS.values(), ids=NO_TOOLS)
+async def test_a_server_without_tools_gets_them_in_the_instructions(asker, words):
+    asker.server.answers.append(error(400, {"error": {"message": words}}))
+    asker.server.answers.extend(
+        [recorded_chat(chunk(content=WRITTEN), chunk("stop")), Chat.recorded["text"]]
+    )
+
+    reply = await asker(tools=(WEATHER,))
+    again = await asker(tools=(WEATHER,))
+
+    (made,) = reply.calls
+    assert ("get_weather", {"city": "Paris"}) == (made.name, made.arguments)
+    assert (("tools",), "tool_use", ()) == (reply.lacking, reply.stop_reason, reply.content)
+    assert (("tools",), "end_turn") == (again.lacking, again.stop_reason)
+    assert ["tools" in body for body in asker.server.requests] == [True, False, False]
+    assert "get_weather" in asker.server.requests[1]["messages"][0]["content"]
+    assert asker.told("text") == TEXT
+
+
+@pytest.mark.parametrize("protocol", ["native", "prompt"])
+async def test_a_protocol_that_was_chosen_stays(asker, protocol):
+    asker.server.answers.append(error(400, {"error": {"message": NO_TOOLS["vllm"]}}))
+
+    with pytest.raises(ProviderRefusedError, match="invalid_request"):
+        await asker(tools=(WEATHER,), parameters={"dialect": "chat", "tool_protocol": protocol})
+
+    assert ["tools" in body for body in asker.server.requests] == [protocol == "native"]
+
+
+NO_IMAGES = {
+    "vllm": "/models/qwen3-32b is not a multimodal model",
+    "llama.cpp": "image input is not supported - hint: you may need to provide the mmproj",
+    "openrouter": "No endpoints found that support image input",
+    "deepseek": "messages[1]: unknown variant `image_url`, expected `text` at line 1",
+}
+
+
+# For the switch of a model in the middle of a session, too.
+@pytest.mark.parametrize("words", NO_IMAGES.values(), ids=NO_IMAGES)
+async def test_a_model_without_images_gets_a_text_for_each(asker, words):
+    asker.server.answers.append(error(400, {"error": {"message": words}}))
+    asker.server.answers.append(error(400, {"error": {"message": NO_TOOLS["vllm"]}}))
+    asker.server.answers.append(Chat.recorded["text"])
+    image = ImageBlock(media_type="image/png", data=PIXEL)
+
+    reply = await asker(UserMessage(text="see", attachments=(image,)), tools=(WEATHER,))
+
+    assert ("tools", "images") == reply.lacking
+    sent = [PIXEL in json.dumps(body) for body in asker.server.requests]
+    assert [True, False, False] == sent

@@ -1,7 +1,7 @@
 """Builds requests of the Chat Completions dialect from neutral messages."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from cueline.events.agent import AgentSpec
@@ -10,6 +10,7 @@ from cueline.events.message import (
     Attachment,
     FileBlock,
     ImageBlock,
+    Message,
     OpaqueBlock,
     TextBlock,
     ThinkingBlock,
@@ -19,14 +20,31 @@ from cueline.events.message import (
 )
 from cueline.providers.openai.content import Json, data_url, given
 from cueline.providers.openai.servers import PROVIDER, Server
+from cueline.providers.patience import is_prompted
+from cueline.providers.prompted_tools import as_text, instructions_with_tools
 from cueline.providers.transcript import BLANK, note_of, transcript
 
 KEPT: Final = "reasoning_details"
 PDF: Final = "application/pdf"
 
 
-def chat_body(agent: AgentSpec, messages: Iterable[bytes], server: Server) -> Json:
-    """Return the JSON of a request for the next reply, as a stream."""
+def chat_body(
+    agent: AgentSpec,
+    messages: Iterable[bytes],
+    server: Server,
+    *,
+    lacking: Collection[str] = (),
+) -> Json:
+    """Return the JSON of a request for the next reply, as a stream.
+
+    Args:
+        agent: the agent.
+        messages: the conversation.
+        server: what the server does differently.
+        lacking: the capabilities that the model lacks. Without `tools` they are in the
+            instructions; without `images` a text stands for each.
+    """
+    prompted = is_prompted(agent, able="tools" not in lacking)
     body: Json = {
         "model": agent.model,
         "stream": True,
@@ -35,7 +53,7 @@ def chat_body(agent: AgentSpec, messages: Iterable[bytes], server: Server) -> Js
     if server.usage_option:
         body["stream_options"] = {"include_usage": True}
     body |= given(agent)
-    if agent.tools:
+    if agent.tools and not prompted:
         body["tools"] = [
             {
                 "type": "function",
@@ -47,20 +65,27 @@ def chat_body(agent: AgentSpec, messages: Iterable[bytes], server: Server) -> Js
             }
             for tool in agent.tools
         ]
-    told = [{"role": "system", "content": agent.instructions}] if agent.instructions.strip() else []
+    instructions = instructions_with_tools(agent.instructions, agent.tools if prompted else ())
+    told = [{"role": "system", "content": instructions}] if instructions.strip() else []
+    heard = transcript(
+        messages,
+        provider=PROVIDER,
+        model=agent.model,
+        images="images" not in lacking,
+        files=server.files,
+    )
     # Last, so that the text of a request is a prefix of the next one's.
-    body["messages"] = [*told, *conversation(messages, agent.model, server)]
+    body["messages"] = [*told, *conversation(as_text(heard) if prompted else heard, server)]
     return body
 
 
-def conversation(messages: Iterable[bytes], model: str, server: Server) -> Iterator[Json]:
+def conversation(messages: Iterable[Message], server: Server) -> Iterator[Json]:
     """Yield the messages in the dialect's form.
 
     A result holds only text: its attachments follow the last result, as the user's.
     """
     attached: list[Attachment] = []
-    heard = transcript(messages, provider=PROVIDER, model=model, files=server.files)
-    for message in heard:
+    for message in messages:
         if attached and not isinstance(message, ToolMessage):
             yield {"role": "user", "content": said("(attached to the results)", attached)}
             attached = []

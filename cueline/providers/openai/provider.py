@@ -32,7 +32,7 @@ def check(agent: AgentSpec) -> None:
     Raises:
         ConfigError: move or correct the parameter that it names.
     """
-    check_parameters(agent, elsewhere=ELSEWHERE)
+    check_parameters(agent, prompts=True, elsewhere=ELSEWHERE)
     check_server(agent)
 
 
