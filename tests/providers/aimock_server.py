@@ -19,6 +19,8 @@ FOLDER = Path(__file__).parent / "aimock"
 CLI = FOLDER / "node_modules/@copilotkit/aimock/dist/aimock-cli.js"
 STARTED = "listening on "
 SILENCE = 30
+LINE = b'{"model": "x", "mes\n'
+EVENT = b'event: message_delta\ndata: {"mes\n\n'
 
 
 def asked_of(url, method="GET", body=None):
@@ -60,10 +62,10 @@ class AimockServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, url):
+    def __init__(self, url, path=""):
         super().__init__(("127.0.0.1", 0), Proxy)
         self.url = url
-        self.base_url = f"http://127.0.0.1:{self.server_port}"
+        self.base_url = f"http://127.0.0.1:{self.server_port}{path}"
         self.requests = []
         self.fault = None
         self.silence = threading.Event()
@@ -120,8 +122,10 @@ class Proxy(BaseHTTPRequestHandler):
             self.server.requests.append(json.loads(asked))
         status, headers, body = asked_of(f"{self.server.url}{self.path}", self.command, asked)
         fault, self.server.fault = self.server.fault, None
-        half = body[: body.index(b"\n", len(body) // 2) + 1] if fault else body
-        told = half + b'{"model": "x", "mes\n' if fault == "garble" else half
+        end = b"\n\n" if b"data:" in body else b"\n"
+        half = body[: body.index(end, len(body) // 2) + len(end)] if fault else body
+        broken = EVENT if b"data:" in body else LINE
+        told = half + broken if fault == "garble" else half
         length = len(told) + (fault in {"disconnect", "stall"})
         self.send_response(status)
         sent = {name: headers[name] for name in ("Content-Type", "Retry-After") if name in headers}

@@ -3,7 +3,7 @@
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
@@ -51,12 +51,19 @@ def code(text: str | None) -> str:
     return f"`{text}`" if text else ""
 
 
-def contracts() -> Iterator[type[ModelContract]]:
-    """Yield the classes that hold providers to the contract."""
+def contracts() -> dict[str, list[type[ModelContract]]]:
+    """Return the classes that hold providers to the contract, by the columns that they are of."""
+    found: dict[str, list[type[ModelContract]]] = {}
     for path in sorted(HERE.glob("test_*_contract.py")):
         module = importlib.import_module(f"tests.providers.{path.stem}")
-        own = [each for each in vars(module).values() if isinstance(each, type)]
-        yield from (c for c in own if issubclass(c, ModelContract) and c is not ModelContract)
+        for each in vars(module).values():
+            if (
+                isinstance(each, type)
+                and issubclass(each, ModelContract)
+                and each is not ModelContract
+            ):
+                found.setdefault(each.title or each.provider.name, []).append(each)
+    return found
 
 
 def cases() -> dict[str, Tests]:
@@ -68,9 +75,9 @@ def cases() -> dict[str, Tests]:
     return found
 
 
-def result(contract: type[ModelContract], tests: Tests) -> str:
+def result(contracts: list[type[ModelContract]], tests: Tests) -> str:
     """Return how a provider is held to some tests."""
-    held = [test for test in tests if not contract.missing(vars(test)["case"])]
+    held = [t for t in tests if any(not c.missing(vars(t)["case"]) for c in contracts)]
     if not held:
         return NO
     return SERVER if any("server" in inspect.signature(test).parameters for test in held) else YES
@@ -78,11 +85,12 @@ def result(contract: type[ModelContract], tests: Tests) -> str:
 
 def contract_table() -> str:
     """Return which cases each provider is held to."""
-    held = list(contracts())
+    held = contracts()
     rows = [
-        [title, *(result(each, tests) for each in held)] for title, tests in sorted(cases().items())
+        [title, *(result(each, tests) for each in held.values())]
+        for title, tests in sorted(cases().items())
     ]
-    return table(["", *(each.title or each.provider.name for each in held)], rows)
+    return table(["", *held], rows)
 
 
 def updated(page: str) -> str:

@@ -5,6 +5,7 @@ import pytest
 from cueline.providers.anthropic.provider import PROVIDER
 from cueline.testing.model_contract import ModelContract
 from cueline.testing.model_server import error, events
+from tests.providers.aimock_server import AimockServer
 from tests.providers.servers import LlmockServer
 from tests.providers.streaming import block, ended, started
 
@@ -71,3 +72,13 @@ class TestAnthropic(ModelContract):
                 for marked in part.get("content", [part]):
                     marked.pop("cache_control", None)
         return body
+
+
+class TestAnthropicAtAnotherServer(TestAnthropic):
+    recorded = {}  # noqa: RUF012
+    server_lacks = frozenset({"Malformed arguments"})
+
+    @pytest.fixture
+    def server(self, aimock):
+        with AimockServer(aimock) as server:
+            yield server

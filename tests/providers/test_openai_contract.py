@@ -5,6 +5,7 @@ import pytest
 from cueline.providers.openai.provider import PROVIDER
 from cueline.testing.model_contract import ModelContract
 from cueline.testing.model_server import error, events
+from tests.providers.aimock_server import AimockServer
 from tests.providers.servers import LlmockServer
 
 PIECES = ("It rains, ", "as it ", "often ", "does.")
@@ -160,3 +161,23 @@ class TestOpenAIResponses(ModelContract):
     @pytest.fixture
     def server(self, llmock):
         return LlmockServer(llmock, llmock.base_url("openai"))
+
+
+class TestOpenAIChatAtAnotherServer(TestOpenAIChat):
+    recorded = {}  # noqa: RUF012
+    server_lacks = frozenset({"Malformed arguments"})
+
+    @pytest.fixture
+    def server(self, aimock):
+        with AimockServer(aimock, "/v1") as server:
+            yield server
+
+
+class TestOpenAIResponsesAtAnotherServer(TestOpenAIResponses):
+    recorded = {}  # noqa: RUF012
+    server_lacks = frozenset({"Malformed arguments"})
+
+    @pytest.fixture
+    def server(self, aimock):
+        with AimockServer(aimock, "/v1") as server:
+            yield server
