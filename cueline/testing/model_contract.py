@@ -15,6 +15,7 @@ RECORDED: Final = {
     "text": "the text `It rains, as it often does.`, a piece of it in the first half of the bytes",
     "thinking": "the thoughts `Paris, then.`, and the text `Let me see.`",
     "cached": "any reply with 9 new tokens, 70 from the cache, and 33 in the answer",
+    "limit": "a text that the limit of tokens cut off",
     "cut": "a call of `get_weather` that the limit of tokens cut off in its arguments",
     "too long": "an error: the prompt does not fit the model",
     "refusal": "the model declines to answer",

@@ -101,13 +101,16 @@ class ReplyContract(ModelCases):
             update={"cache_write": 0}
         )
 
-    @case("Stop reasons", recorded="cut")
+    @case("Stop reasons", recorded="limit")
     async def test_a_reply_that_reached_the_limit_says_so(
         self, recorder: RecordedServer, ask_recorder: Asker
     ) -> None:
-        recorder.answers.append(self.recorded["cut"])
+        recorder.answers.append(self.recorded["limit"])
 
-        assert "max_tokens" == (await ask_recorder(HELLO)).stop_reason
+        reply = await ask_recorder(HELLO)
+
+        assert "max_tokens" == reply.stop_reason
+        assert text_of(reply)
 
     @case("Images", needs="images")
     async def test_an_image_is_sent(self, server: ModelServer, ask: Asker) -> None:

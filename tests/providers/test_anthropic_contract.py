@@ -55,6 +55,7 @@ class TestAnthropic(ModelContract):
         "cached": events(
             started(input_tokens=9, **CACHE), *text("Yes."), *ended("end_turn", output_tokens=33)
         ),
+        "limit": events(started(), *text("It "), *ended("max_tokens", output_tokens=5)),
         "cut": events(started(), *CUT, *ended("max_tokens", output_tokens=5)),
         "too long": failed(TOO_LONG),
         "refusal": events(started(input_tokens=9), *ended("refusal", output_tokens=7)),

@@ -29,6 +29,7 @@ class TestGemini(ModelContract):
             TEXTS[0],
             done(cachedContentTokenCount=70, candidatesTokenCount=3, thoughtsTokenCount=30),
         ),
+        "limit": events(TEXTS[0], done("MAX_TOKENS")),
         "too long": error(
             400, {"error": {"code": 400, "message": TOO_LONG, "status": "INVALID_ARGUMENT"}}
         ),

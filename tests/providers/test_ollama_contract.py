@@ -13,6 +13,7 @@ RECORDED = {
         *(said(content=text) for text in ("It rains, ", "as it ", "often ", "does.")), done()
     ),
     "thinking": lines(said(thinking="Paris, then."), said(content="Let me see."), done()),
+    "limit": lines(said(content="It "), done("length")),
     "too long": error(400, {"error": "the input length exceeds the context length"}),
     "error in stream": lines(said(content="It "), {"error": "llama runner process died"}),
 }

@@ -50,6 +50,7 @@ class TestOpenAIChat(ModelContract):
             total_tokens=112,
             prompt_tokens_details={"cached_tokens": 70},
         ),
+        "limit": chat(chunk(content="It "), chunk("length")),
         "cut": chat(chunk(tool_calls=asked('{"city": "Par')), chunk("length")),
         "too long": error(400, {"error": TOO_LONG}),
         "refusal": chat(chunk(refusal="I cannot "), chunk(refusal="do that."), chunk("stop")),
@@ -136,6 +137,11 @@ class TestOpenAIResponses(ModelContract):
             STARTED,
             *message(0, "Yes."),
             ended(usage=used(read=70, output=33)),
+        ),
+        "limit": stream(
+            STARTED,
+            *message(0, "It "),
+            ended("incomplete", incomplete_details={"reason": "max_output_tokens"}),
         ),
         "cut": stream(
             STARTED,
