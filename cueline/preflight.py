@@ -197,7 +197,8 @@ def check_resumed(
     check_recorded_agent(now, HERE)
     check_secrets(now, waived)
     check_unchanged(now.name, now.tools, accept_with)
-    if now.workspace is not None:
+    works = not now.tools or any(tool.runs for tool in now.tools)  # a rerun needs no files
+    if now.workspace is not None and works:
         _check_folder(now.workspace)
     check_log_is_out_of_reach(now, log)
     return tools

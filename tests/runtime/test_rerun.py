@@ -187,6 +187,27 @@ async def test_a_rerun_of_a_fork_includes_the_shared_past(runtime):
     assert (found.turns, found.differences, found.status) == (4, (), "completed")
 
 
+async def test_a_rerun_goes_on_where_its_tools_and_its_workspace_are_not(runtime, log, tmp_path):
+    (tmp_path / "desk").mkdir()
+    async with runtime() as here:
+        await recorded(here, AGENT.model_copy(update={"workspace": tmp_path / "desk"}))
+        request = await here.rerun_request("one", id="two")
+    tools = tuple(
+        t.model_copy(update={"target": "nowhere:look"}) for t in request.asked.agent.tools
+    )
+    agent = request.asked.agent.model_copy(update={"tools": tools})
+    asked = request.asked.model_copy(update={"agent": agent})
+    (tmp_path / "desk").rmdir()
+    await log.ask_start("two", asked, with_it=request.messages)
+
+    async with runtime() as there:
+        await (await there.resume("two")).result()
+
+        found = await there.rerun_result("two")
+
+    assert (found.status, found.turns, found.differences) == ("completed", 3, ())
+
+
 async def test_a_session_without_a_reply_cannot_be_run_again(runtime):
     async with runtime() as here:
         await (await here.start(HELLO, id="one")).result()
