@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from cueline.events.session import ApprovalRequested, SessionEvent
     from cueline.runtime import Runtime, open_runtime
-    from cueline.tools.tool import Tool, ToolContext, tool
+    from cueline.tools.tool import Image, Tool, ToolContext, tool
 
 __all__ = [
     "Agent",
@@ -36,6 +36,7 @@ __all__ = [
     "CuelineError",
     "Fallback",
     "Hook",
+    "Image",
     "Limits",
     "ModelChoice",
     "Policy",
@@ -64,6 +65,7 @@ _HOMES = {
     "CuelineError": "cueline.errors",
     "Fallback": "cueline.events.agent",
     "Hook": "cueline.events.agent",
+    "Image": "cueline.tools.tool",
     "Limits": "cueline.events.agent",
     "ModelChoice": "cueline.events.agent",
     "Policy": "cueline.events.agent",

@@ -268,7 +268,7 @@ class EffectExecutor:
             key=effect.key,
             runner=(call.runner or "") if isinstance(effect, RunTool) else "",
             epoch=self._entity.epoch,
-            tool=self._loaded_agent.tools[asked.name],
+            tool=self._loaded_agent.tools[asked.name].for_call(effect.effect, asked.arguments),
             arguments=asked.arguments,
             workspace=agent.workspace,
             digest=call.digest,

@@ -31,6 +31,8 @@ class ToolReport(Struct, frozen=True):
     message: str = ""
     seconds: float = 0.0
     truncated_from: int | None = None
+    media_type: str = ""
+    """Of an image; empty: the content is text."""
     retry_after: float | None = None
     """The wait that a temporarily failing tool asked for, in seconds."""
 
@@ -256,6 +258,7 @@ class Runner:
                 content=output.content,
                 seconds=output.seconds,
                 truncated_from=output.truncated_from,
+                media_type=output.media_type,
             )
         return ToolReport(
             "failed",

@@ -1,5 +1,7 @@
 """Makes one attempt at a tool call: runs it, or finds out its outcome."""
 
+import asyncio
+from base64 import b64encode
 from collections.abc import Awaitable
 from datetime import timedelta
 from typing import TypeVar
@@ -12,6 +14,7 @@ from cueline.actors.tool_port import ToolOrder
 from cueline.errors import FencedError, RunnerBusyError, RunnerGoneError, StaleOrderError
 from cueline.events.agent import ToolSpec
 from cueline.events.cause import Cause
+from cueline.events.message import ImageBlock, attachment_text
 from cueline.events.session import SessionWaiting, ToolFailed, ToolReconciled, ToolReturned
 
 POLL_SECONDS = 0.05
@@ -133,6 +136,8 @@ class ToolCaller:
                 retry_after=report.retry_after,
             )
         loaded_agent = self._loaded_agent
+        if report.media_type:
+            return await self._image(name, report)
         told = await render_output(
             report.content,
             report.truncated_from,
@@ -147,6 +152,22 @@ class ToolCaller:
             size=told.size,
             kept=told.kept,
             cleaned=told.cleaned,
+            seconds=round(report.seconds, 3),
+        )
+
+    async def _image(self, name: CallName, report: ToolReport) -> ToolReturned | ToolFailed:
+        """Return an image as the outcome; one that holds a secret would be broken without it."""
+        data = b64encode(report.content).decode()
+        _, found = await asyncio.to_thread(self._loaded_agent.redactor.redact, data)
+        if found:
+            return self.failed(name, "tool_error", "its image holds a secret, and is not recorded")
+        image = ImageBlock(media_type=report.media_type, data=data)
+        return ToolReturned(
+            effect=_effect(name),
+            attempt=name.attempt,
+            output=attachment_text(image),
+            media_type=report.media_type,
+            image=data,
             seconds=round(report.seconds, 3),
         )
 

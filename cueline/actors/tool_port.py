@@ -39,6 +39,8 @@ class ToolOutput(Struct, frozen=True):
     seconds: float
     truncated_from: int | None = None
     """The size of the whole output in bytes, if not all of it is kept."""
+    media_type: str = ""
+    """Of an image; empty: the content is text."""
 
 
 class ReconcileFinding(Struct, frozen=True):

@@ -7,24 +7,18 @@ from pathlib import Path
 from typing import Final
 
 from cueline.errors import ConfigError
+from cueline.events.image import IMAGE_LIMIT, image_type
 from cueline.events.message import Attachment, FileBlock, ImageBlock
 
 Attachable = str | os.PathLike[str] | bytes | ImageBlock | FileBlock
 """The path of a file, its bytes, or a block."""
 
 _MB = 1024 * 1024
-IMAGE_MB: Final = 5
-"""The largest image; vendors refuse larger ones."""
+IMAGE_MB: Final = IMAGE_LIMIT // _MB
 FILE_MB: Final = 20
 """The largest other file."""
 TOGETHER_MB: Final = 30
 """The most for one message."""
-_IMAGES: Final = {
-    b"\x89PNG\r\n\x1a\n": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"GIF87a": "image/gif",
-    b"GIF89a": "image/gif",
-}
 
 
 def attachments_of(given: Sequence[Attachable]) -> tuple[Attachment, ...]:
@@ -80,13 +74,6 @@ def attachment(content: bytes, name: str, where: str = "attachments") -> Attachm
     if image:
         return ImageBlock(media_type=image, data=data, name=name)
     return FileBlock(media_type=_file_type(content, where), name=name, data=data)
-
-
-def image_type(content: bytes) -> str:
-    """Return the media type of an image; empty if it is none that models take."""
-    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for start, kind in _IMAGES.items() if content.startswith(start)), "")
 
 
 def _file_type(content: bytes, where: str) -> str:

@@ -47,6 +47,9 @@ class CourseCall:
     text: str = ""
     """Its result for the model."""
     failed: bool = False
+    media_type: str = ""
+    image: str = ""
+    """As in `ToolReturned`."""
     closed: bool = False
     """Whether it has a result."""
     denied: bool = False
@@ -85,7 +88,12 @@ class Course:
         """Return the results of a tool's calls."""
         return tuple(
             RecordedResult(
-                effect=effect, arguments=each.call.arguments, text=each.text, failed=each.failed
+                effect=effect,
+                arguments=each.call.arguments,
+                text=each.text,
+                failed=each.failed,
+                media_type=each.media_type,
+                image=each.image,
             )
             for effect, each in self.calls.items()
             if each.call.name == tool and each.is_result
@@ -144,6 +152,9 @@ class Course:
 
     def _end(self, event: ToolReturned | ToolFailed | ToolSkipped | ToolReconciled) -> None:
         self._close(event.effect, result_of(event))
+        if isinstance(event, ToolReturned) and event.effect in self._effects:
+            call = self.calls[self._effects[event.effect]]
+            call.media_type, call.image = event.media_type, event.image
         if isinstance(event, ToolSkipped) and event.rule and event.effect in self._effects:
             self.calls[self._effects[event.effect]].denied = True
 

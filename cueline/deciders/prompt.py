@@ -9,6 +9,7 @@ order, then the messages of this request, then warnings about limits.
 """
 
 import hashlib
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from cueline.events.inbox import MessageSent
 from cueline.events.message import (
     Arguments,
     Attachment,
+    ImageBlock,
     ToolCall,
     UserMessage,
     assistant_json,
@@ -87,9 +89,11 @@ def assistant_message(replied: ModelReplied) -> bytes:
     return said
 
 
-def tool_message(call_id: str, text: str, *, failed: bool) -> bytes:
+def tool_message(
+    call_id: str, text: str, *, failed: bool, images: Sequence[ImageBlock] = ()
+) -> bytes:
     """Return the result of one call as a message."""
-    return tool_json(call_id, text, failed=failed)
+    return tool_json(call_id, text, failed=failed, attachments=images)
 
 
 def user_message(text: str, attachments: tuple[Attachment, ...] = ()) -> bytes:
@@ -118,6 +122,13 @@ def result_of(
             return output, False
         case _:
             return None
+
+
+def images_of(event: SessionEvent) -> tuple[ImageBlock, ...]:
+    """Return the image that a call returned, if it did."""
+    if event.type != "ToolReturned" or not event.image:
+        return ()
+    return (ImageBlock(media_type=event.media_type, data=event.image),)
 
 
 def opening_messages(event: SessionStarted | SessionForked) -> list[bytes]:
@@ -167,7 +178,7 @@ class Prompt:
         """Add one fact; dispatch by its type's name, as in `session.evolve`."""
         match event.type:
             case "ToolReturned" | "ToolFailed" | "ToolSkipped" | "ToolReconciled":
-                self._close(event.effect, result_of(event))
+                self._close(event.effect, result_of(event), images_of(event))
             case "ModelRequested":
                 self._present(event.messages)
             case "ModelReplied":
@@ -203,10 +214,14 @@ class Prompt:
             changed = self.calls[effect].model_copy(update={"arguments": arguments})
             self.calls = {**self.calls, effect: changed}
 
-    def _close(self, effect: str, result: tuple[str, bool] | None) -> None:
+    def _close(
+        self, effect: str, result: tuple[str, bool] | None, images: Sequence[ImageBlock] = ()
+    ) -> None:
         if result is not None and effect in self.calls and effect not in self._results:
             text, failed = result
-            self._results[effect] = tool_message(self.calls[effect].id, text, failed=failed)
+            self._results[effect] = tool_message(
+                self.calls[effect].id, text, failed=failed, images=images
+            )
 
     def _present(self, versions: tuple[int, ...]) -> None:
         for effect in self.calls:

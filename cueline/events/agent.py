@@ -102,6 +102,10 @@ class RecordedResult(Part):
     text: str
     """The text for the model."""
     failed: bool = Field(default=False, exclude_if=not_)
+    media_type: str = Field(default="", exclude_if=not_)
+    """Of its image; empty if it has none."""
+    image: str = Field(default="", exclude_if=not_)
+    """The image in base64."""
 
 
 class ToolRecording(Part):
@@ -159,6 +163,15 @@ class ToolSpec(Part):
     def runs(self) -> bool:
         """Whether some of its calls run, so that the tool is needed."""
         return self.recording is None or self.recording.run_others
+
+    def for_call(self, effect: str, arguments: dict[str, JsonValue]) -> Self:
+        """Return the tool with no more recorded results than that of one call."""
+        if self.recording is None:
+            return self
+        found = self.recording.result_of(effect, arguments)
+        results = () if found is None else (found,)
+        recording = self.recording.model_copy(update={"results": results})
+        return self.model_copy(update={"recording": recording})
 
 
 class Limits(Part):

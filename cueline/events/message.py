@@ -231,10 +231,13 @@ def assistant_json(content: Sequence[Block], calls: Sequence[ToolCall]) -> bytes
     return to_json({"role": "assistant", "content": content, "calls": calls})
 
 
-def tool_json(call: str, text: str, *, failed: bool) -> bytes:
+def tool_json(
+    call: str, text: str, *, failed: bool, attachments: Sequence[Attachment] = ()
+) -> bytes:
     """Return a `ToolMessage` in canonical JSON.
 
     Not with msgspec, which is twice as fast: its result keeps its buffer, 200 bytes for
     each result in a prompt.
     """
-    return to_json({"role": "tool", "call": call, "text": text, "failed": failed})
+    told = {"role": "tool", "call": call, "text": text, "failed": failed}
+    return to_json(told | {"attachments": attachments} if attachments else told)

@@ -78,12 +78,13 @@ class ProcessToolExecutor:
         began = time.perf_counter()
         if order.tool.in_loop:
             output = output_of(await self._in_loop(order, in_loop(order)))
-            return ToolOutput(output.content, time.perf_counter() - began, output.truncated_from)
+            seconds = time.perf_counter() - began
+            return ToolOutput(output.content, seconds, output.truncated_from, output.media_type)
         # A function in the loop checks its arguments when it binds them; a worker is not used for
         # an invalid call.
         check_arguments(order.tool, order.arguments)
         head, body, seconds = await self._in_worker(order, "run")
-        return ToolOutput(body, seconds, head["truncated_from"])
+        return ToolOutput(body, seconds, head["truncated_from"], head["media_type"])
 
     async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
         """See `ToolExecutor.reconcile`."""

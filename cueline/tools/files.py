@@ -12,6 +12,7 @@ from typing import Annotated, BinaryIO
 from pydantic import Field
 
 from cueline.errors import PathEscapeError, ToolFailedError
+from cueline.events.image import IMAGE_LIMIT, LONGEST_START, image_type
 from cueline.events.sanitize import CUT, cut
 from cueline.tools.folder import (
     FolderEntry,
@@ -26,7 +27,7 @@ from cueline.tools.folder import (
     walk,
     word_for,
 )
-from cueline.tools.tool import ToolContext, tool
+from cueline.tools.tool import Image, ToolContext, tool
 
 READ_LIMIT = 200_000
 LIST_LIMIT = 1_000
@@ -46,8 +47,8 @@ def read_file(
     max_lines: AtLeastOne = 2000,
     *,
     context: ToolContext,
-) -> str:
-    """Read a text file of the workspace.
+) -> str | Image:
+    """Read a text file or an image (PNG, JPEG, GIF, WebP) of the workspace.
 
     At most 200,000 bytes are returned; a note at the end says where to go on.
     """
@@ -56,8 +57,13 @@ def read_file(
         os.fdopen(open_file(parent, name, path), "rb") as file,
     ):
         size = os.fstat(file.fileno()).st_size
+        if is_image(file):
+            if size > IMAGE_LIMIT:
+                most = f"the largest that is read has {IMAGE_LIMIT:,}"
+                raise failure(path, f"is an image of {size:,} bytes; {most}")
+            return Image(file.read(IMAGE_LIMIT))
         if is_binary(file):
-            raise failure(path, f"is binary, {size:,} bytes; only text is read")
+            raise failure(path, f"is binary, {size:,} bytes; only text and images are read")
         taken, note = take(file, start_line, max_lines)
     text = f"{CUT if start_line > 1 else ''}{b''.join(taken).decode(errors='replace')}"
     return f"{text}{CUT}\n[{note}; the file has {size:,} bytes]" if note else text
@@ -142,6 +148,13 @@ def delete_file(path: Inside, *, context: ToolContext) -> str:
             return f"{path} is not there"
         os.fsync(parent)
     return f"deleted {path}"
+
+
+def is_image(file: BinaryIO) -> bool:
+    """Whether it begins as an image that models take."""
+    start = file.read(LONGEST_START)
+    file.seek(0)
+    return bool(image_type(start))
 
 
 def is_binary(file: BinaryIO) -> bool:

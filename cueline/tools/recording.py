@@ -1,6 +1,7 @@
 """Answers calls of a rerun with the results of the earlier session."""
 
 import json
+from base64 import b64decode
 
 from cueline.actors.tool_port import ToolOrder, ToolOutput
 from cueline.errors import ToolFailedError
@@ -26,6 +27,8 @@ def recorded_output(order: ToolOrder) -> ToolOutput | None:
         arguments = cut(json.dumps(order.arguments, ensure_ascii=False), _LONGEST)
         why = f"the recording has no result of the call {order.effect}: {order.tool.name}"
         raise ToolFailedError(NOT_RECORDED, f"{why} {arguments}; --run-tools runs such calls")
+    if result.image:
+        return ToolOutput(b64decode(result.image), 0.0, media_type=result.media_type)
     if not result.failed:
         return ToolOutput(result.text.encode(errors="surrogatepass"), 0.0)
     # Another kind could be retried, or put the call in doubt.

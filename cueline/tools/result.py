@@ -10,8 +10,9 @@ from pydantic_core import PydanticSerializationError, to_json
 from cueline.actors.tool_port import ReconcileFinding
 from cueline.errors import ToolFailedError
 from cueline.events.failure import SAID
+from cueline.events.image import FORMATS, IMAGE_LIMIT, image_type
 from cueline.events.sanitize import CUT, cut
-from cueline.tools.tool import OUTPUT_LIMIT, Output
+from cueline.tools.tool import OUTPUT_LIMIT, Image, Output
 
 MESSAGE_LIMIT = 10_000
 SAYABLE = SAID | {"invalid_arguments"}
@@ -27,12 +28,30 @@ def output_of(value: object) -> Output:
     Raises:
         ToolFailedError: it has no such form.
     """
+    if isinstance(value, Image):
+        return Output(value.content, media_type=_type_of(value.content))
     if isinstance(value, Output):
         return Output(content_of(value.content), value.truncated_from)
     content = content_of(value)
     if len(content) > OUTPUT_LIMIT:
         return Output(content[:OUTPUT_LIMIT] + CUT.encode(), len(content))
     return Output(content)
+
+
+def _type_of(image: bytes) -> str:
+    """Return the media type of *image*.
+
+    Raises:
+        ToolFailedError: no model takes it.
+    """
+    if not (kind := image_type(image)):
+        raise ToolFailedError("tool_error", f"it ran, but its image is not {FORMATS}")
+    if len(image) > IMAGE_LIMIT:
+        most = f"the largest that models take has {IMAGE_LIMIT:,}"
+        raise ToolFailedError(
+            "tool_error", f"it ran, but its image has {len(image):,} bytes; {most}"
+        )
+    return kind
 
 
 def content_of(value: object) -> bytes:

@@ -69,6 +69,14 @@ class Output(Struct, frozen=True):
     content: bytes
     truncated_from: int | None = None
     """The size of the whole, in bytes."""
+    media_type: str = ""
+    """Of an image; empty: the content is text."""
+
+
+class Image(Struct, frozen=True):
+    """An image as the result of a tool: PNG, JPEG, GIF or WebP, of up to 5 MB."""
+
+    content: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

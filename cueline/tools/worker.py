@@ -90,7 +90,8 @@ def perform(request: Head) -> tuple[Head, bytes]:
         if is_transient(error, tool.transient):
             raise transient_failure(error) from None
         raise
-    return {"kind": "returned", "truncated_from": output.truncated_from}, output.content
+    told = {"truncated_from": output.truncated_from, "media_type": output.media_type}
+    return {"kind": "returned", **told}, output.content
 
 
 def reconcile(tool: Tool, key: str) -> object:

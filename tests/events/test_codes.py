@@ -40,7 +40,18 @@ SETTINGS = {
 }
 """What the agent file, or whoever starts a session, says."""
 CONTENT = {
-    *("always", "arguments", "data", "edit", "goal", "malformed", "message", "note", "output"),
+    *(
+        "always",
+        "arguments",
+        "data",
+        "edit",
+        "goal",
+        "image",
+        "malformed",
+        "message",
+        "note",
+        "output",
+    ),
     *("preview", "reason", "result", "summary", "text", "told"),
 }
 """The words of people, models, tools and vendors, and what a model is told."""

@@ -5,6 +5,7 @@ from base64 import b64decode, b64encode
 
 import pytest
 
+import cueline
 from cueline.client.attachment import attachments_of
 from cueline.deciders.prompt import Prompt
 from cueline.errors import ConfigError
@@ -115,3 +116,77 @@ async def test_blocks_are_attached_as_they_are(runtime):
     file = FileBlock(media_type="text/csv", name="a.csv", data="YQ==")
 
     assert attachments_of([image, file]) == (image, file)
+
+
+PICTURES = [PNG + bytes(30_000)]
+
+
+@cueline.tool
+async def draw() -> cueline.Image:
+    """Draw a picture."""
+    return cueline.Image(PICTURES[0])
+
+
+@cueline.tool
+def paint() -> cueline.Image:
+    """Paint a picture, in another process."""
+    return cueline.Image(JPEG + bytes(200))
+
+
+DRAWING = scripted(
+    """
+reply = [
+    { calls = [{ name = "draw", arguments = {} }, { name = "paint", arguments = {} }] },
+    { text = "Done." },
+]
+""",
+    draw,
+    paint,
+)
+
+
+async def results_of(here, name):
+    prompt = Prompt()
+    for _, fact in (await here.history(name)).events:
+        prompt.add(fact)
+    told = [m for m in map(json.loads, prompt.messages) if m["role"] == "tool"]
+    return [(m["text"], [b64decode(a["data"]) for a in m.get("attachments", ())]) for m in told]
+
+
+async def test_the_model_sees_the_image_that_a_tool_returns_also_in_a_rerun(runtime):
+    async with runtime() as here:
+        await (await here.start(DRAWING, "Draw", id="one")).result()
+        drawn = PICTURES[0]
+        PICTURES[0] = b"nothing is drawn again"
+
+        found = await here.rerun("one")
+
+        PICTURES[0] = drawn
+        told = [
+            ("[image/png 30 KB]", [drawn]),
+            ("[image/jpeg 1 KB]", [JPEG + bytes(200)]),
+        ]
+        assert await results_of(here, "one") == await results_of(here, found.session) == told
+        assert found.differences == ()
+
+
+@pytest.mark.parametrize(
+    ("picture", "why"),
+    [
+        (b"no image", "it ran, but its image is not PNG, JPEG, GIF or WebP"),
+        (PNG + bytes(5 * MB), "it ran, but its image has 5,242,888 bytes"),
+        (PNG + b"kept-very-secret", "its image holds a secret, and is not recorded"),
+    ],
+)
+async def test_an_image_that_cannot_be_recorded_is_a_failed_call(
+    runtime, monkeypatch, picture, why
+):
+    monkeypatch.setenv("CHOIR_KEY", "kept-very-secret")
+    monkeypatch.setattr("tests.runtime.test_attachments.PICTURES", [picture])
+    async with runtime() as here:
+        agent = DRAWING.model_copy(update={"secrets": ("CHOIR_KEY",)})
+        await (await here.start(agent, "Draw", id="one")).result()
+
+        (text, images), _ = await results_of(here, "one")
+
+    assert (text.startswith(f"tool_error: {why}"), images) == (True, [])

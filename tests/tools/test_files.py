@@ -14,6 +14,7 @@ from cueline.errors import PathEscapeError, ToolFailedError
 from cueline.events.sanitize import CUT
 from cueline.tools.files import delete_file, list_files, read_file, search_files, write_file
 from cueline.tools.folder import DEPTH, walk
+from cueline.tools.tool import Image
 
 ANY = [
     (read_file, {}),
@@ -226,6 +227,20 @@ def test_a_folder_is_not_read_written_or_deleted(use, workspace):
     for tool, arguments in ((read_file, {}), (write_file, {"content": ""}), (delete_file, {})):
         with pytest.raises(ToolFailedError, match="folder: is a folder"):
             use(tool, path="folder", **arguments)
+
+
+def test_an_image_is_read_as_one(use, workspace):
+    image = b"\x89PNG\r\n\x1a\n" + bytes(100)
+    (workspace / "photo.txt").write_bytes(image)
+
+    assert Image(image) == use(read_file, path="photo.txt")
+
+
+def test_an_image_that_is_too_large_is_not_read(use, workspace):
+    (workspace / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(5 * 1024 * 1024))
+
+    with pytest.raises(ToolFailedError, match=r"photo.png: is an image of 5,242,888 bytes"):
+        use(read_file, path="photo.png")
 
 
 def test_a_binary_file_is_not_read(use, workspace):

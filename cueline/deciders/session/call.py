@@ -1,5 +1,7 @@
 """The state changes of a tool call's facts."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from cueline.deciders import prompt
@@ -7,7 +9,7 @@ from cueline.deciders.retry import rests
 from cueline.deciders.session.state import LimitHold, PromptDigests, SessionState
 from cueline.deciders.session.turn import Call, CallProblem
 from cueline.events.cause import Cause
-from cueline.events.message import ToolCall
+from cueline.events.message import ImageBlock, ToolCall
 from cueline.events.session import (
     Judgement,
     ToolFailed,
@@ -70,10 +72,15 @@ def call_started(state: SessionState, event: ToolStarted) -> SessionState:
 
 
 def with_result_digest(
-    state: SessionState, call: Call, text: str, *, failed: bool
+    state: SessionState,
+    call: Call,
+    text: str,
+    *,
+    failed: bool,
+    images: Sequence[ImageBlock] = (),
 ) -> PromptDigests:
     """Return the digests with the result of a finished call."""
-    message = prompt.tool_message(call.id, text, failed=failed)
+    message = prompt.tool_message(call.id, text, failed=failed, images=images)
     prompt_digests = state.prompt_digests
     results = (*prompt_digests.results, (call.effect, prompt.fingerprint(message)))
     return replace(prompt_digests, results=results)
@@ -93,7 +100,9 @@ def call_closed(
     return replace(
         state,
         turn=replace(state.turn, calls=calls, active_seconds=active),
-        prompt_digests=with_result_digest(state, call, result[0], failed=result[1]),
+        prompt_digests=with_result_digest(
+            state, call, result[0], failed=result[1], images=prompt.images_of(event)
+        ),
         partial=state.partial or (event.type != "ToolReturned" and event.degraded),
         takeovers=0 if event.type in _ATTEMPTED else state.takeovers,
     )

@@ -44,6 +44,11 @@ class ToolReturned(Fact):
     """The number of bytes in the blob; None: all."""
     cleaned: bool = False
     """Something was removed: secrets, or bytes that cannot be recorded."""
+    media_type: str = ""
+    """Of its image; empty if the tool returned none."""
+    # Two texts: a part would be written with its defaults into each of the frequent facts.
+    image: str = ""
+    """The image in base64; then `output` names its type and size."""
     seconds: float = 0.0
 
 
