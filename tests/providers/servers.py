@@ -1,7 +1,24 @@
 """Servers with vendors' protocols that nobody here wrote, behind one port."""
 
+from contextlib import contextmanager
+
 from llmock.pytest_plugin import LLMock
 from llmock.scenarios import Reply, ToolCall
+
+from tests.providers.aimock_server import AimockServer
+
+BOTH = ("llmock", "aimock")
+
+
+@contextmanager
+def server_named(request, provider, path=""):
+    """Run the server that *request* has as its parameter, one of `BOTH`."""
+    if request.param == "llmock":
+        llmock = request.getfixturevalue("llmock")
+        yield LlmockServer(llmock, llmock.base_url(provider))
+        return
+    with AimockServer(request.getfixturevalue("aimock"), path) as server:
+        yield server
 
 
 class LlmockServer:

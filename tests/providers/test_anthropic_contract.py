@@ -5,8 +5,7 @@ import pytest
 from cueline.providers.anthropic.provider import PROVIDER
 from cueline.testing.model_contract import ModelContract
 from cueline.testing.model_server import error, events
-from tests.providers.aimock_server import AimockServer
-from tests.providers.servers import LlmockServer
+from tests.providers.servers import BOTH, server_named
 from tests.providers.streaming import block, ended, started
 
 
@@ -63,9 +62,10 @@ class TestAnthropic(ModelContract):
         "error in stream": events(started(), BUSY),
     }
 
-    @pytest.fixture
-    def server(self, llmock):
-        return LlmockServer(llmock, llmock.base_url("anthropic"))
+    @pytest.fixture(params=BOTH)
+    def server(self, request):
+        with server_named(request, "anthropic") as server:
+            yield server
 
     def stable(self, body):
         for name in ("messages", "system", "tools"):
@@ -73,13 +73,3 @@ class TestAnthropic(ModelContract):
                 for marked in part.get("content", [part]):
                     marked.pop("cache_control", None)
         return body
-
-
-class TestAnthropicAtAnotherServer(TestAnthropic):
-    recorded = {}  # noqa: RUF012
-    server_lacks = frozenset({"Malformed arguments"})
-
-    @pytest.fixture
-    def server(self, aimock):
-        with AimockServer(aimock) as server:
-            yield server

@@ -5,8 +5,7 @@ import pytest
 from cueline.providers.openai.provider import PROVIDER
 from cueline.testing.model_contract import ModelContract
 from cueline.testing.model_server import error, events
-from tests.providers.aimock_server import AimockServer
-from tests.providers.servers import LlmockServer
+from tests.providers.servers import BOTH, server_named
 
 PIECES = ("It rains, ", "as it ", "often ", "does.")
 TOO_LONG = {"code": "context_length_exceeded", "type": "invalid_request_error", "message": "no"}
@@ -60,9 +59,10 @@ class TestOpenAIChat(ModelContract):
         ),
     }
 
-    @pytest.fixture
-    def server(self, llmock):
-        return LlmockServer(llmock, llmock.base_url("openai"))
+    @pytest.fixture(params=BOTH)
+    def server(self, request):
+        with server_named(request, "openai", "/v1") as server:
+            yield server
 
 
 def used(read=0, output=7):
@@ -164,26 +164,7 @@ class TestOpenAIResponses(ModelContract):
         ),
     }
 
-    @pytest.fixture
-    def server(self, llmock):
-        return LlmockServer(llmock, llmock.base_url("openai"))
-
-
-class TestOpenAIChatAtAnotherServer(TestOpenAIChat):
-    recorded = {}  # noqa: RUF012
-    server_lacks = frozenset({"Malformed arguments"})
-
-    @pytest.fixture
-    def server(self, aimock):
-        with AimockServer(aimock, "/v1") as server:
-            yield server
-
-
-class TestOpenAIResponsesAtAnotherServer(TestOpenAIResponses):
-    recorded = {}  # noqa: RUF012
-    server_lacks = frozenset({"Malformed arguments"})
-
-    @pytest.fixture
-    def server(self, aimock):
-        with AimockServer(aimock, "/v1") as server:
+    @pytest.fixture(params=BOTH)
+    def server(self, request):
+        with server_named(request, "openai", "/v1") as server:
             yield server
