@@ -83,17 +83,6 @@ def check_parameters(
         raise ConfigError(f"parameters.{TOOL_PROTOCOL}", why)
 
 
-def is_prompted(agent: AgentSpec, *, able: bool = True) -> bool:
-    """Whether tools are described in the instructions, and called in the text.
-
-    Args:
-        agent: its parameter decides.
-        able: without the parameter: whether the model has tools of its own.
-    """
-    protocol = agent.parameters.get(TOOL_PROTOCOL, "native" if able else "prompt")
-    return bool(agent.tools) and protocol == "prompt"
-
-
 def patience_of(agent: AgentSpec) -> Patience:
     """Return the time limits of a reply; the parameters were checked."""
     total, chunk = (agent.parameters.get(name, SECONDS[name]) for name in SECONDS)

@@ -7,13 +7,14 @@ in training, and small ones often miss a part of it, so the reader is lenient.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from cueline.actors.model_port import Delta, DeltaSink
-from cueline.events.agent import ToolSpec
+from cueline.actors.model_port import Delta, DeltaSink, ModelReply, ModelRequest
+from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.message import (
     AssistantMessage,
     Message,
@@ -21,8 +22,10 @@ from cueline.events.message import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    canonical_json,
 )
 from cueline.providers.reading import CUT_CALL, tool_call
+from cueline.providers.transcript import transcript
 
 CALL: Final = "<tool_call>"
 CALL_END: Final = "</tool_call>"
@@ -77,7 +80,37 @@ def instructions_with_tools(instructions: str, tools: Sequence[ToolSpec]) -> str
     return f"{instructions.rstrip()}\n\n{told}" if instructions.strip() else told
 
 
-def as_text(messages: Sequence[Message] | Iterator[Message]) -> Iterator[Message]:
+def without_tools(agent: AgentSpec, messages: Iterable[bytes]) -> tuple[AgentSpec, Sequence[bytes]]:
+    """Return *agent* with its tools in the instructions, and *messages* with calls as text."""
+    told = instructions_with_tools(agent.instructions, agent.tools)
+    asking = agent.model_copy(update={"instructions": told, "tools": ()})
+    heard = as_text(transcript(messages, provider=agent.provider, model=agent.model))
+    return asking, [canonical_json(message) for message in heard]
+
+
+def prompted_request(request: ModelRequest) -> ModelRequest:
+    """Return *request* for a model without tools."""
+    agent, messages = without_tools(request.agent, request.messages)
+    return replace(request, agent=agent, messages=messages)
+
+
+def prompted_reply(reply: ModelReply, request: ModelRequest) -> ModelReply:
+    """Return *reply* with the calls in its text; *request* is the one with the tools."""
+    text = "".join(block.text for block in reply.content if isinstance(block, TextBlock))
+    cut = reply.stop_reason == "max_tokens"
+    read = read_reply(text, request.agent.tools, prefix=f"call_{request.turn}_", cut=cut)
+    if not read.calls:
+        return reply
+    rest = tuple(block for block in reply.content if not isinstance(block, TextBlock))
+    return replace(
+        reply,
+        content=(*rest, TextBlock(text=read.text)) if read.text else rest,
+        calls=read.calls,
+        stop_reason=reply.stop_reason if cut else "tool_use",
+    )
+
+
+def as_text(messages: Iterable[Message]) -> Iterator[Message]:
     """Yield *messages* with each call and result as text, for a model without tools.
 
     A result becomes a message of the user, and consecutive results become one.
@@ -193,8 +226,15 @@ class VisibleText:
         self._held = ""
         self._in_call = False
 
+    def __call__(self, delta: Delta) -> None:
+        """Take the next piece of a reply, as a `DeltaSink`."""
+        if delta.kind == "text":
+            self.add(delta.text)
+        else:
+            self._deltas(delta)
+
     def add(self, text: str) -> None:
-        """Add the next piece."""
+        """Add the next piece of text."""
         self._held += text
         while self._held:
             tag = CALL_END if self._in_call else CALL

@@ -18,9 +18,11 @@ from cueline.events.message import (
     ToolMessage,
     UserMessage,
 )
+from cueline.providers.account import NOWHERE
 from cueline.providers.factory import check_agent
 from cueline.providers.gemini.conversation import UNSIGNED
 from cueline.providers.gemini.request import count_body, model_path, request_body
+from cueline.providers.registry import provider_named
 
 MODEL = "gemini-3.8-flash"
 WEATHER = ToolSpec(
@@ -179,10 +181,12 @@ def test_parameters_configure_the_generation_or_the_request(body):
     assert "chunk_timeout_seconds" not in json.dumps(sent)
 
 
-def test_tools_can_be_described_in_the_instructions(body):
+def test_tools_can_be_described_in_the_instructions(gemini):
     said = AssistantMessage(calls=(call("a", "Paris"),))
-    how = {"tools": (WEATHER,), "parameters": {"tool_protocol": "prompt"}}
-    sent = body(HELLO, said, ToolMessage(call="a", text="Rain."), **how)
+    talk = (HELLO, said, ToolMessage(call="a", text="Rain."))
+    asking = gemini(tools=(WEATHER,), parameters={"tool_protocol": "prompt"})
+    encoded = [message.model_dump_json().encode() for message in talk]
+    sent = provider_named("gemini").request(asking, encoded, NOWHERE)
 
     assert "tools" not in sent
     assert "get_weather" in sent["systemInstruction"]["parts"][0]["text"]

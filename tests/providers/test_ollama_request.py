@@ -15,6 +15,7 @@ from cueline.events.message import (
     ToolMessage,
     UserMessage,
 )
+from cueline.providers.account import NOWHERE
 from cueline.providers.factory import account_for, check_agent
 from cueline.providers.ollama.request import ALL, Abilities, request_body
 from cueline.providers.registry import provider_named
@@ -89,12 +90,12 @@ def test_the_thoughts_of_another_provider_stay_with_it(body):
 
 
 # 000-030, 000-058
-@pytest.mark.parametrize(
-    "how", [{"able": Abilities(tools=False)}, {"parameters": {"tool_protocol": "prompt"}}]
-)
-def test_a_model_without_tools_is_told_of_them_in_its_instructions(body, how):
+def test_a_model_without_tools_is_told_of_them_in_its_instructions(llama):
     said = AssistantMessage(calls=(PARIS,))
-    sent = body(HELLO, said, ToolMessage(call="call_1_0", text="Rain."), tools=(WEATHER,), **how)
+    talk = (HELLO, said, ToolMessage(call="call_1_0", text="Rain."))
+    asking = llama(tools=(WEATHER,), parameters={"tool_protocol": "prompt"})
+    encoded = [message.model_dump_json().encode() for message in talk]
+    sent = provider_named("ollama").request(asking, encoded, NOWHERE)
 
     system, _, asked, result = sent["messages"]
     assert "tools" not in sent
@@ -102,12 +103,6 @@ def test_a_model_without_tools_is_told_of_them_in_its_instructions(body, how):
     assert '"name": "get_weather"' in system["content"]
     assert asked["content"].startswith("<tool_call>")
     assert ("user", True) == (result["role"], "Rain." in result["content"])
-
-
-def test_an_agent_can_insist_on_the_tools_of_the_server(body):
-    how = {"able": Abilities(tools=False), "parameters": {"tool_protocol": "native"}}
-
-    assert "tools" in body(tools=(WEATHER,), **how)
 
 
 def test_images_go_to_models_that_see(body):

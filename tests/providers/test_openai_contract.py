@@ -5,6 +5,7 @@ import pytest
 from cueline.providers.openai.provider import PROVIDER
 from cueline.testing.model_contract import ModelContract
 from cueline.testing.model_server import error, events
+from tests.providers.aimock_server import TextCallServer
 from tests.providers.servers import BOTH, server_named
 
 PIECES = ("It rains, ", "as it ", "often ", "does.")
@@ -62,6 +63,21 @@ class TestOpenAIChat(ModelContract):
     @pytest.fixture(params=BOTH)
     def server(self, request):
         with server_named(request, "openai", "/v1") as server:
+            yield server
+
+
+# 000-030, 000-058
+class TestOpenAIChatWithoutTools(TestOpenAIChat):
+    title = "openai (tools in the prompt)"
+    parameters = {**TestOpenAIChat.parameters, "tool_protocol": "prompt"}  # noqa: RUF012
+    recorded = {  # noqa: RUF012
+        **TestOpenAIChat.recorded,
+        "cut": chat(chunk(content='<tool_call>{"name": "get_weather", "arg'), chunk("length")),
+    }
+
+    @pytest.fixture
+    def server(self, aimock):
+        with TextCallServer(aimock, "/v1") as server:
             yield server
 
 

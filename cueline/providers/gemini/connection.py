@@ -6,7 +6,8 @@ from cueline.providers.gemini.fault import gemini_fault
 from cueline.providers.gemini.reply import StreamedReply
 from cueline.providers.gemini.request import count_body, model_path, request_body
 from cueline.providers.http import HttpClient, malformed
-from cueline.providers.patience import Patience, is_prompted, patience_of
+from cueline.providers.patience import Patience, patience_of
+from cueline.providers.tool_protocol import ToolProtocol, as_asked
 
 _LISTING = Patience(total=30, chunk=30)
 
@@ -16,15 +17,18 @@ class GeminiClient:
 
     def __init__(self, account: Account) -> None:
         self._http = HttpClient(account, {"x-goog-api-key": account.key.get_secret_value()})
+        self._protocol = ToolProtocol(self._ask)
 
     async def reply(self, request: ModelRequest, deltas: DeltaSink) -> ModelReply:
         """Return the whole reply; it raises as `Model.reply`."""
+        return await self._protocol.reply(request, deltas)
+
+    async def _ask(self, request: ModelRequest, deltas: DeltaSink) -> ModelReply:
         agent = request.agent
         reply = StreamedReply(
             deltas,
             asked=agent.model,
             prefix=f"call_{request.turn}_",
-            prompted=agent.tools if is_prompted(agent) else (),
         )
         path = f"{model_path(agent.model)}:streamGenerateContent?alt=sse"
         body = request_body(agent, request.messages)
@@ -32,8 +36,8 @@ class GeminiClient:
 
     async def count(self, request: ModelRequest) -> int:
         """Return the API's token count of the prompt; it raises as `TokenCounter.count`."""
-        agent = request.agent
-        body = count_body(agent, request_body(agent, request.messages))
+        agent, messages = as_asked(request.agent, request.messages)
+        body = count_body(agent, request_body(agent, messages))
         path = f"{model_path(agent.model)}:countTokens"
         answer = await self._http.post(path, body, patience_of(agent).of_a_count)
         try:

@@ -10,6 +10,7 @@ from cueline.providers.gemini.model import GeminiModel, connect
 from cueline.providers.gemini.request import request_body
 from cueline.providers.patience import check_parameters
 from cueline.providers.provider import Capabilities, Pause, Provider
+from cueline.providers.tool_protocol import as_asked
 
 ELSEWHERE: Final = {
     "contents": "cueline makes them",
@@ -34,7 +35,7 @@ def check(agent: AgentSpec) -> None:
 
 def request(agent: AgentSpec, messages: Iterable[bytes], _account: Account) -> Json:
     """Return the JSON of the next request."""
-    return request_body(agent, messages)
+    return request_body(*as_asked(agent, messages))
 
 
 async def models(account: Account) -> list[str]:

@@ -5,12 +5,10 @@ from typing import Any, Final, Literal
 
 from cueline.actors.model_port import Delta, DeltaSink, ModelReply, drop_delta
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
-from cueline.events.agent import ToolSpec
 from cueline.events.message import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
 from cueline.providers.gemini.conversation import PROVIDER, SIGNATURE
 from cueline.providers.gemini.fault import gemini_fault
 from cueline.providers.http import PartialReply
-from cueline.providers.prompted_tools import VisibleText, read_reply
 from cueline.providers.reading import tool_call
 
 CUT: Final = "MAX_TOKENS"
@@ -41,7 +39,6 @@ class StreamedReply(PartialReply):
         *,
         asked: str = "",
         prefix: str = "call_",
-        prompted: tuple[ToolSpec, ...] = (),
     ) -> None:
         """Begin a reply.
 
@@ -49,13 +46,10 @@ class StreamedReply(PartialReply):
             deltas: gets its pieces.
             asked: the model, as the agent names it; its signatures are for it alone.
             prefix: begins the ids of calls that the server gives none.
-            prompted: the tools whose calls are in the text.
         """
         self._deltas = deltas
-        self._visible = VisibleText(deltas) if prompted else None
         self._asked = asked
         self._prefix = prefix
-        self._prompted = prompted
         self._content: list[Block] = []
         self._kind: Literal["text", "thinking"] = "text"
         self._open: list[str] = []
@@ -78,8 +72,6 @@ class StreamedReply(PartialReply):
             if reason := candidate.get("finishReason"):
                 self._reason, self.ended = reason, True
                 self._reason_text = candidate.get("finishMessage") or ""
-        if self.ended and self._visible is not None:
-            self._visible.end()
 
     def _add_part(self, part: Any) -> None:
         signature = part.get(SIGNATURE)
@@ -101,10 +93,7 @@ class StreamedReply(PartialReply):
         if not text:
             return
         self._open.append(text)
-        if self._visible is not None and kind == "text":
-            self._visible.add(text)
-        else:
-            self._deltas(Delta(kind, text))
+        self._deltas(Delta(kind, text))
 
     def _close(self, signature: str = "") -> None:
         """End the block that is open, with its signature."""
@@ -152,17 +141,10 @@ class StreamedReply(PartialReply):
         self._check()
         self._close()
         cut = self._reason == CUT
-        content, calls = tuple(self._content), tuple(self._calls)
-        if self._prompted:
-            text = "".join(block.text for block in content if isinstance(block, TextBlock))
-            said = read_reply(text, self._prompted, prefix=self._prefix, cut=cut)
-            thoughts = tuple(block for block in content if isinstance(block, ThinkingBlock))
-            content = (*thoughts, TextBlock(text=said.text)) if said.text else thoughts
-            calls = (*calls, *said.calls)
-        finished = "tool_use" if calls else "end_turn"
+        finished = "tool_use" if self._calls else "end_turn"
         return ModelReply(
-            content=content,
-            calls=calls,
+            content=tuple(self._content),
+            calls=tuple(self._calls),
             stop_reason="max_tokens" if cut else finished,
             usage=self._usage(),
             model=self._model,

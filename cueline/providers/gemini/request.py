@@ -1,14 +1,12 @@
 """Builds Gemini's requests from neutral messages."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from cueline.events.agent import AgentSpec
-from cueline.events.message import Message
 from cueline.providers.gemini.conversation import PROVIDER, Json, conversation, sent_tools
-from cueline.providers.patience import OWN, is_prompted
-from cueline.providers.prompted_tools import as_text, instructions_with_tools
+from cueline.providers.patience import OWN
 from cueline.providers.transcript import transcript
 
 TOP: Final = frozenset(
@@ -39,7 +37,6 @@ def quoted(text: str) -> str:
 
 def request_body(agent: AgentSpec, messages: Iterable[bytes]) -> Json:
     """Return the JSON of a request for the next reply."""
-    prompted = is_prompted(agent)
     given = {name: value for name, value in agent.parameters.items() if name not in OWN}
     config = given.get("generationConfig")
     body: Json = {name: value for name, value in given.items() if name in TOP}
@@ -48,14 +45,13 @@ def request_body(agent: AgentSpec, messages: Iterable[bytes]) -> Json:
         **(config if isinstance(config, dict) else {}),
         "maxOutputTokens": agent.limits.max_output_tokens,
     }
-    if agent.tools and not prompted:
+    if agent.tools:
         body["tools"] = sent_tools(agent.tools)
-    told = instructions_with_tools(agent.instructions, agent.tools if prompted else ())
-    if told.strip():
-        body["systemInstruction"] = {"parts": [{"text": told}]}
-    heard: Iterator[Message] = transcript(messages, provider=PROVIDER, model=agent.model)
+    if agent.instructions.strip():
+        body["systemInstruction"] = {"parts": [{"text": agent.instructions}]}
+    heard = transcript(messages, provider=PROVIDER, model=agent.model)
     # Last, so that the text of a request is a prefix of the next one's.
-    body["contents"] = conversation(as_text(heard) if prompted else heard)
+    body["contents"] = conversation(heard)
     return body
 
 

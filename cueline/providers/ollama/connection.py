@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from msgspec.structs import replace
-
 from cueline.actors.model_port import DeltaSink, ModelReply, ModelRequest
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.providers.account import Account
@@ -14,9 +12,9 @@ from cueline.providers.fault import Fault
 from cueline.providers.http import HttpClient
 from cueline.providers.ollama.reply import StreamedReply
 from cueline.providers.ollama.request import ALL, Abilities, needed, request_body
-from cueline.providers.patience import TOOL_PROTOCOL, Patience, is_prompted, patience_of
+from cueline.providers.patience import Patience, patience_of
+from cueline.providers.tool_protocol import ToolProtocol
 
-_NO_TOOLS: Final = re.compile("does not support tools", re.IGNORECASE)
 _NO_MODEL: Final = re.compile("model .*not found", re.IGNORECASE)
 _LISTING: Final = Patience(total=10, chunk=10)
 
@@ -29,26 +27,17 @@ class OllamaClient:
         self._url = account.base_url
         self._http = HttpClient(account, {"Authorization": f"Bearer {key}"} if key else {})
         self._known: dict[str, Abilities] = {}
+        self._protocol = ToolProtocol(self._ask)
 
     async def reply(self, request: ModelRequest, deltas: DeltaSink) -> ModelReply:
-        """Return the whole reply; it raises as `Model.reply`.
-
-        If the server finds out that the model has no tools, the request is sent once more,
-        with the tools in its instructions.
-        """
+        """Return the whole reply; it raises as `Model.reply`."""
         agent, model = request.agent, request.agent.model
         with self._helpful(model):
-            able = ALL
             if needed(agent, request.messages):
                 able = await self._abilities(model, patience_of(agent))
-            try:
-                return await self._ask(request, able, deltas)
-            except ProviderRefusedError as error:
-                chosen = TOOL_PROTOCOL in agent.parameters or not able.tools
-                if chosen or not _NO_TOOLS.search(error.message):
-                    raise
-            self._known[model] = able = replace(able, tools=False)
-            return await self._ask(request, able, deltas)
+                if not able.tools:
+                    self._protocol.learn(model)
+            return await self._protocol.reply(request, deltas)
 
     async def models(self) -> list[str]:
         """Return the names of the server's models."""
@@ -60,14 +49,15 @@ class OllamaClient:
         """Close the connections as soon as no call needs them."""
         await self._http.retire()
 
-    async def _ask(self, request: ModelRequest, able: Abilities, deltas: DeltaSink) -> ModelReply:
+    async def _ask(self, request: ModelRequest, deltas: DeltaSink) -> ModelReply:
         agent = request.agent
-        reply = StreamedReply(
-            deltas,
-            prefix=f"call_{request.turn}_",
-            prompted=agent.tools if is_prompted(agent, able=able.tools) else (),
-            lacking=tuple(n for n in needed(agent, request.messages) if not getattr(able, n)),
+        able = self._known.get(agent.model, ALL)
+        lacking = tuple(
+            name
+            for name in needed(agent, request.messages)
+            if name != "tools" and not getattr(able, name)
         )
+        reply = StreamedReply(deltas, prefix=f"call_{request.turn}_", lacking=lacking)
         body = request_body(agent, request.messages, able)
         return await self._http.stream("/api/chat", body, patience_of(agent), reply)
 

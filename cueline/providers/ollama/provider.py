@@ -10,6 +10,7 @@ from cueline.providers.ollama.model import OllamaModel, connect
 from cueline.providers.ollama.request import Json, request_body
 from cueline.providers.patience import check_parameters
 from cueline.providers.provider import Capabilities, Pause, Provider
+from cueline.providers.tool_protocol import as_asked
 
 PORT: Final = 11434
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "": "127.0.0.1"}  # noqa: S104 - it is replaced
@@ -50,7 +51,7 @@ def check(agent: AgentSpec) -> None:
 
 def request(agent: AgentSpec, messages: Iterable[bytes], _account: Account) -> Json:
     """Return the JSON of the next request to a model that can do everything."""
-    return request_body(agent, messages)
+    return request_body(*as_asked(agent, messages))
 
 
 async def models(account: Account) -> list[str]:

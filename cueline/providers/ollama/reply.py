@@ -5,12 +5,10 @@ from typing import Any
 
 from cueline.actors.model_port import Delta, DeltaSink, ModelReply, drop_delta
 from cueline.errors import ProviderUnavailableError
-from cueline.events.agent import ToolSpec
 from cueline.events.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
 from cueline.providers.fault import fault_of
 from cueline.providers.http import PartialReply
 from cueline.providers.ollama.request import PROVIDER
-from cueline.providers.prompted_tools import TextReply, VisibleText, read_reply
 from cueline.providers.reading import tool_call
 
 CUT = "length"
@@ -24,7 +22,6 @@ class StreamedReply(PartialReply):
         deltas: DeltaSink = drop_delta,
         *,
         prefix: str = "call_",
-        prompted: tuple[ToolSpec, ...] = (),
         lacking: tuple[str, ...] = (),
     ) -> None:
         """Begin a reply.
@@ -32,13 +29,10 @@ class StreamedReply(PartialReply):
         Args:
             deltas: gets its pieces.
             prefix: begins the ids of calls that the server gives none.
-            prompted: the tools whose calls are in the text.
             lacking: the capabilities that the request had to do without.
         """
         self._deltas = deltas
-        self._visible = VisibleText(deltas) if prompted else None
         self._prefix = prefix
-        self._prompted = prompted
         self._lacking = lacking
         self._thoughts = self._text = self._model = self._reason = ""
         self._calls: list[ToolCall] = []
@@ -55,10 +49,7 @@ class StreamedReply(PartialReply):
             self._deltas(Delta("thinking", thoughts))
         if text := message.get("content"):
             self._text += text
-            if self._visible is not None:
-                self._visible.add(text)
-            else:
-                self._deltas(Delta("text", text))
+            self._deltas(Delta("text", text))
         for call in message.get("tool_calls") or ():
             self._calls.append(self._call(call))
         if piece.get("done"):
@@ -66,8 +57,6 @@ class StreamedReply(PartialReply):
             self._usage = Usage(
                 input=piece.get("prompt_eval_count") or 0, output=piece.get("eval_count") or 0
             )
-            if self._visible is not None:
-                self._visible.end()
             self.ended = True
 
     def _call(self, call: Any) -> ToolCall:
@@ -87,19 +76,15 @@ class StreamedReply(PartialReply):
         if not self.ended:
             raise ProviderUnavailableError("malformed_reply", "the stream ended before the reply")
         cut = self._reason == CUT
-        said = TextReply(self._text)
-        if self._prompted:
-            said = read_reply(self._text, self._prompted, prefix=self._prefix, cut=cut)
         content: list[Block] = []
         if self._thoughts:
             content.append(ThinkingBlock(text=self._thoughts, provider=PROVIDER))
-        if said.text:
-            content.append(TextBlock(text=said.text))
-        calls = (*self._calls, *said.calls)
-        finished = "tool_use" if calls else "end_turn"
+        if self._text:
+            content.append(TextBlock(text=self._text))
+        finished = "tool_use" if self._calls else "end_turn"
         return ModelReply(
             content=tuple(content),
-            calls=calls,
+            calls=tuple(self._calls),
             stop_reason="max_tokens" if cut else finished,
             usage=self._usage,
             model=self._model,

@@ -16,8 +16,7 @@ from cueline.events.message import (
     ToolMessage,
     UserMessage,
 )
-from cueline.providers.patience import OWN, TOOL_PROTOCOL, is_prompted
-from cueline.providers.prompted_tools import as_text, instructions_with_tools
+from cueline.providers.patience import OWN, TOOL_PROTOCOL
 from cueline.providers.transcript import transcript
 
 PROVIDER: Final = "ollama"
@@ -54,7 +53,6 @@ def needed(agent: AgentSpec, messages: Iterable[bytes]) -> tuple[str, ...]:
 
 def request_body(agent: AgentSpec, messages: Iterable[bytes], able: Abilities = ALL) -> Json:
     """Return the JSON of a request for the next reply, as a stream."""
-    prompted = is_prompted(agent, able=able.tools)
     given = {name: value for name, value in agent.parameters.items() if name not in OWN}
     body: Json = {"model": agent.model, "stream": True, **WHOLE}
     body |= {name: value for name, value in given.items() if name in TOP - {"options"}}
@@ -66,7 +64,7 @@ def request_body(agent: AgentSpec, messages: Iterable[bytes], able: Abilities = 
         **(options if isinstance(options, dict) else {}),
         "num_predict": agent.limits.max_output_tokens,
     }
-    if agent.tools and not prompted:
+    if agent.tools:
         body["tools"] = [
             {
                 "type": "function",
@@ -78,13 +76,13 @@ def request_body(agent: AgentSpec, messages: Iterable[bytes], able: Abilities = 
             }
             for tool in agent.tools
         ]
-    heard: Iterator[Message] = transcript(
+    heard = transcript(
         messages, provider=PROVIDER, model=agent.model, images=able.images, files=False
     )
-    told = instructions_with_tools(agent.instructions, agent.tools if prompted else ())
+    told = agent.instructions
     system = [{"role": "system", "content": told}] if told.strip() else []
     # Last, so that the text of a request is a prefix of the next one's.
-    body["messages"] = [*system, *conversation(as_text(heard) if prompted else heard)]
+    body["messages"] = [*system, *conversation(heard)]
     return body
 
 

@@ -7,13 +7,11 @@ from typing import Any, Final
 
 from cueline.actors.model_port import Delta, DeltaSink, ModelReply, drop_delta
 from cueline.errors import ProviderUnavailableError
-from cueline.events.agent import ToolSpec
 from cueline.events.message import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
 from cueline.providers.http import PartialReply
 from cueline.providers.openai.chat_request import KEPT
 from cueline.providers.openai.content import fault_in_stream, filtered, refusal, usage_of
 from cueline.providers.openai.servers import PROVIDER, THOUGHTS, Server
-from cueline.providers.prompted_tools import TextReply, VisibleText, read_reply
 from cueline.providers.reading import tool_call, without_half
 
 CUT: Final = "length"
@@ -41,7 +39,6 @@ class ChatReply(PartialReply):
         deltas: DeltaSink = drop_delta,
         *,
         prefix: str = "call_",
-        prompted: tuple[ToolSpec, ...] = (),
         lacking: tuple[str, ...] = (),
     ) -> None:
         """Begin a reply.
@@ -51,15 +48,12 @@ class ChatReply(PartialReply):
             server: what the server does differently.
             deltas: gets its pieces.
             prefix: begins the ids of calls that the server gives none.
-            prompted: the tools whose calls are in the text.
             lacking: the capabilities that the request had to do without.
         """
         self._asked = model
         self._server = server
         self._deltas = deltas
-        self._visible = VisibleText(deltas) if prompted else None
         self._prefix = prefix
-        self._prompted = prompted
         self._lacking = lacking
         self._text = self._thoughts = self._refusal = self._model = ""
         self._reason: str | None = None
@@ -80,8 +74,6 @@ class ChatReply(PartialReply):
             if reason := choice.get("finish_reason"):
                 self._reason = reason
                 self.ended = True
-                if self._visible is not None:
-                    self._visible.end()
 
     def _add_delta(self, delta: Mapping[str, Any]) -> None:
         if thoughts := next((delta[name] for name in THOUGHTS if delta.get(name)), ""):
@@ -89,10 +81,7 @@ class ChatReply(PartialReply):
             self._deltas(Delta("thinking", thoughts))
         if text := delta.get("content"):
             self._text += text
-            if self._visible is not None:
-                self._visible.add(text)
-            else:
-                self._deltas(Delta("text", text))
+            self._deltas(Delta("text", text))
         self._refusal += delta.get("refusal") or ""
         if self._server.kept:
             self._kept += delta.get(self._server.kept) or ()
@@ -133,12 +122,9 @@ class ChatReply(PartialReply):
         if self._refusal:
             raise refusal(self._refusal)
         cut = self._reason == CUT
-        said = TextReply(self._text)
-        if self._prompted:
-            said = read_reply(self._text, self._prompted, prefix=self._prefix, cut=cut)
-        calls = (*self._whole_calls(cut=cut), *said.calls)
+        calls = tuple(self._whole_calls(cut=cut))
         return ModelReply(
-            content=tuple(self._content(said.text)),
+            content=tuple(self._content()),
             calls=calls,
             stop_reason="max_tokens" if cut else "tool_use" if calls else "end_turn",
             usage=usage_of(self._usage) if self._usage else Usage(),
@@ -146,15 +132,15 @@ class ChatReply(PartialReply):
             lacking=self._lacking,
         )
 
-    def _content(self, text: str) -> Iterator[Block]:
+    def _content(self) -> Iterator[Block]:
         if self._thoughts:
             yield ThinkingBlock(text=self._thoughts, provider=PROVIDER)
         if self._kept:
             yield OpaqueBlock(
                 provider=PROVIDER, model=self._asked, data={"type": KEPT, KEPT: self._kept}
             )
-        if text:
-            yield TextBlock(text=text)
+        if self._text:
+            yield TextBlock(text=self._text)
 
     def _whole_calls(self, *, cut: bool) -> Iterator[ToolCall]:
         """Yield the tool calls; one that was cut off does not run."""

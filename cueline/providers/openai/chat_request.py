@@ -20,8 +20,6 @@ from cueline.events.message import (
 )
 from cueline.providers.openai.content import Json, data_url, given
 from cueline.providers.openai.servers import PROVIDER, Server
-from cueline.providers.patience import is_prompted
-from cueline.providers.prompted_tools import as_text, instructions_with_tools
 from cueline.providers.transcript import BLANK, note_of, transcript
 
 KEPT: Final = "reasoning_details"
@@ -41,10 +39,8 @@ def chat_body(
         agent: the agent.
         messages: the conversation.
         server: what the server does differently.
-        lacking: the capabilities that the model lacks. Without `tools` they are in the
-            instructions; without `images` a text stands for each.
+        lacking: the capabilities that the model lacks; without `images` a text stands for each.
     """
-    prompted = is_prompted(agent, able="tools" not in lacking)
     body: Json = {
         "model": agent.model,
         "stream": True,
@@ -53,7 +49,7 @@ def chat_body(
     if server.usage_option:
         body["stream_options"] = {"include_usage": True}
     body |= given(agent)
-    if agent.tools and not prompted:
+    if agent.tools:
         body["tools"] = [
             {
                 "type": "function",
@@ -65,8 +61,7 @@ def chat_body(
             }
             for tool in agent.tools
         ]
-    instructions = instructions_with_tools(agent.instructions, agent.tools if prompted else ())
-    told = [{"role": "system", "content": instructions}] if instructions.strip() else []
+    told = [{"role": "system", "content": agent.instructions}] if agent.instructions.strip() else []
     heard = transcript(
         messages,
         provider=PROVIDER,
@@ -75,7 +70,7 @@ def chat_body(
         files=server.files,
     )
     # Last, so that the text of a request is a prefix of the next one's.
-    body["messages"] = [*told, *conversation(as_text(heard) if prompted else heard, server)]
+    body["messages"] = [*told, *conversation(heard, server)]
     return body
 
 

@@ -1,7 +1,5 @@
 """Calls OpenAI, or a server with its protocol."""
 
-from collections import defaultdict
-from collections.abc import Sequence
 from typing import Final
 
 from cueline.actors.model_port import DeltaSink, ModelReply, ModelRequest
@@ -12,8 +10,9 @@ from cueline.providers.openai.chat_reply import ChatReply
 from cueline.providers.openai.chat_request import chat_body
 from cueline.providers.openai.responses_reply import ResponsesReply
 from cueline.providers.openai.responses_request import responses_body
-from cueline.providers.openai.servers import LACKS, dialect_of, server_of
-from cueline.providers.patience import TOOL_PROTOCOL, Patience, is_prompted, patience_of
+from cueline.providers.openai.servers import NO_IMAGES, dialect_of, server_of
+from cueline.providers.patience import Patience, patience_of
+from cueline.providers.tool_protocol import ToolProtocol
 
 _LISTING: Final = Patience(total=10, chunk=10)
 
@@ -24,45 +23,43 @@ class OpenAIClient:
     def __init__(self, account: Account) -> None:
         key = account.key.get_secret_value()
         self._account = account
-        self._lacks: defaultdict[str, set[str]] = defaultdict(set)
-        """The capabilities that models turned out to lack."""
+        self._blind: set[str] = set()
+        """The models that turned out to take no images."""
         self._http = HttpClient(account, {"Authorization": f"Bearer {key}"} if key else {})
+        self._protocol = ToolProtocol(self._ask)
 
     async def reply(self, request: ModelRequest, deltas: DeltaSink) -> ModelReply:
-        """Return the whole reply; it raises as `Model.reply`.
+        """Return the whole reply; it raises as `Model.reply`."""
+        return await self._protocol.reply(request, deltas)
 
-        If the server finds out that the model lacks a capability, the request is sent once
-        more without it.
+    async def _ask(self, request: ModelRequest, deltas: DeltaSink) -> ModelReply:
+        """Return the whole reply.
+
+        If the server finds out that the model takes no images, the request is sent once more
+        without them.
         """
         agent = request.agent
         if dialect_of(agent, self._account) == "responses":
             body = responses_body(agent, request.messages)
             told = ResponsesReply(agent.model, deltas)
             return await self._http.stream("/responses", body, patience_of(agent), told)
-        lacks = self._lacks[agent.model]
-        needs = needed(request)
-        while True:
+        seen = any(b'"kind":"image"' in message for message in request.messages)
+        if seen and agent.model not in self._blind:
             try:
-                return await self._chat(request, deltas, [n for n in needs if n in lacks])
+                return await self._chat(request, deltas)
             except ProviderRefusedError as error:
-                found = {n for n in needs if LACKS[n].search(error.message)} - lacks
-                if not found:
+                if not NO_IMAGES.search(error.message):
                     raise
-                lacks |= found
+            self._blind.add(agent.model)
+        return await self._chat(request, deltas, lacking=("images",) if seen else ())
 
     async def _chat(
-        self, request: ModelRequest, deltas: DeltaSink, lacking: Sequence[str]
+        self, request: ModelRequest, deltas: DeltaSink, lacking: tuple[str, ...] = ()
     ) -> ModelReply:
         agent = request.agent
         server = server_of(agent, self._account)
-        reply = ChatReply(
-            agent.model,
-            server,
-            deltas,
-            prefix=f"call_{request.turn}_",
-            prompted=agent.tools if is_prompted(agent, able="tools" not in lacking) else (),
-            lacking=tuple(lacking),
-        )
+        prefix = f"call_{request.turn}_"
+        reply = ChatReply(agent.model, server, deltas, prefix=prefix, lacking=lacking)
         body = chat_body(agent, request.messages, server, lacking=lacking)
         return await self._http.stream("/chat/completions", body, patience_of(agent), reply)
 
@@ -74,10 +71,3 @@ class OpenAIClient:
     async def retire(self) -> None:
         """Close the connections as soon as no call needs them."""
         await self._http.retire()
-
-
-def needed(request: ModelRequest) -> list[str]:
-    """Return the capabilities that *request* needs, and a model may lack."""
-    tools = bool(request.agent.tools) and TOOL_PROTOCOL not in request.agent.parameters
-    images = any(b'"kind":"image"' in message for message in request.messages)
-    return [name for name, is_needed in (("tools", tools), ("images", images)) if is_needed]

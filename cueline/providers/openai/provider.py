@@ -1,15 +1,18 @@
 """OpenAI, and servers with its protocol."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from cueline.events.agent import AgentSpec
 from cueline.providers.account import Account, Endpoint
+from cueline.providers.openai.content import Json
 from cueline.providers.openai.model import OpenAIModel, connect
 from cueline.providers.openai.request import request_body
 from cueline.providers.openai.servers import DEFAULT_MODEL, check_server, end_of
 from cueline.providers.openai.servers import PROVIDER as NAME
 from cueline.providers.patience import check_parameters
 from cueline.providers.provider import Capabilities, Pause, Provider
+from cueline.providers.tool_protocol import as_asked
 
 ELSEWHERE: Final = {
     "input": "cueline makes it",
@@ -36,6 +39,11 @@ def check(agent: AgentSpec) -> None:
     check_server(agent)
 
 
+def request(agent: AgentSpec, messages: Iterable[bytes], account: Account) -> Json:
+    """Return the JSON of the next request."""
+    return request_body(*as_asked(agent, messages), account)
+
+
 async def models(account: Account) -> list[str]:
     """Return the names of the server's models."""
     client = connect(account)
@@ -51,7 +59,7 @@ PROVIDER: Final = Provider(
         images=True, files=True, thinking=True, prompt_cache=True, json_schema=True
     ),
     make=make,
-    request=request_body,
+    request=request,
     endpoint=Endpoint(
         url="https://api.openai.com/v1",
         url_variable="OPENAI_BASE_URL",

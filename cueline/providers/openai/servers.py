@@ -62,19 +62,12 @@ WRITTEN: Final = (
 )
 """Where they tell those that were written to it."""
 
-LACKS: Final = {
-    "tools": re.compile(
-        "does not support tools|support tool use|requires --jinja|enable-auto-tool-choice"
-        "|tools? (is|are) not supported",
-        re.IGNORECASE,
-    ),
-    "images": re.compile(
-        "support image input|image input is not supported|is not a multimodal model"
-        "|unknown variant .?image_url",
-        re.IGNORECASE,
-    ),
-}
-"""How Ollama, OpenRouter, llama.cpp, vLLM and DeepSeek say what a model, or their setup, lacks."""
+NO_IMAGES: Final = re.compile(
+    "support image input|image input is not supported|is not a multimodal model"
+    "|unknown variant .?image_url",
+    re.IGNORECASE,
+)
+"""How OpenRouter, llama.cpp, vLLM and DeepSeek say that a model takes no images."""
 
 UNTHINKING: Final = ("gpt-3.5", "gpt-4", "chatgpt-", "gpt-5-chat", "ft:gpt-3.5", "ft:gpt-4")
 """The names of models without thoughts begin so: they refuse to encrypt any."""
