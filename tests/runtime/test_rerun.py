@@ -231,3 +231,44 @@ def test_an_agent_file_cannot_name_a_past_by_itself():
 
     with pytest.raises(ConfigError, match="start it with `cueline rerun 7f3a --agent FILE`"):
         check_agent(agent, {})
+
+
+ASKED = scripted(
+    SCRIPT, look, policy=Policy(rules=(Rule(name="ask", answer="ask", tools=("look",)),))
+)
+
+
+async def test_what_people_decided_is_repeated_without_asking_them(runtime):
+    async with runtime() as here:
+        session = await here.start(ASKED, "Go", id="one")
+        said = [{"edit": {"at": "b"}, "note": "b is better"}, {}, None]
+        for each in said:
+            await session.result()
+            asked = min((await here.pending()).rows, key=lambda row: row.id)
+            if each is None:
+                await here.deny(asked.id, note="not there")
+            else:
+                await here.approve(asked.id, **each)
+        await session.result()
+
+        found = await here.rerun("one")
+
+        again, before = [await prompt_of(here, name) for name in (found.session, "one")]
+    assert (found.status, found.results, found.differences) == ("completed", 3, ())
+    assert [m.replace(b"tool_error: ", b"") for m in again] == before
+
+
+async def test_a_steered_turn_is_repeated(runtime, log):
+    async with runtime() as here:
+        session = await here.start(ASKED, "Go", id="one")
+        await session.result()
+        await session.send("Not that", "steer")
+        await session.result()
+        await session.send("Stop here", "steer")
+        await session.result()
+
+        found = await here.rerun("one")
+
+        again, before = [await prompt_of(here, name) for name in (found.session, "one")]
+    assert (found.turns, found.differences) == (3, ())
+    assert [m.replace(b"tool_error: ", b"") for m in again] == before
