@@ -54,10 +54,12 @@ def answer_blocks(message: AssistantMessage) -> list[Json]:
     The API refuses an answer that ends in a thought.
     """
     calls = deque(map(call_block, message.calls))
-    blocks = [
-        calls.popleft() if block["type"] == CALL else block
-        for block in content_blocks(message.content)
-    ]
+    blocks: list[Json] = []
+    for block in content_blocks(message.content):
+        if block["type"] != CALL:
+            blocks.append(block)
+        elif calls:
+            blocks.append(calls.popleft())
     blocks += calls
     if blocks and blocks[-1]["type"] in THOUGHTS:
         blocks.append({"type": "text", "text": BLANK})
