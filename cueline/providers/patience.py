@@ -83,7 +83,7 @@ def check_parameters(
         raise ConfigError(f"parameters.{TOOL_PROTOCOL}", why)
 
 
-def patience_of(agent: AgentSpec) -> Patience:
-    """Return the time limits of a reply; the parameters were checked."""
-    total, chunk = (agent.parameters.get(name, SECONDS[name]) for name in SECONDS)
+def patience_of(agent: AgentSpec, usual: Mapping[str, float] = SECONDS) -> Patience:
+    """Return the time limits of a reply, else the *usual* ones; the parameters were checked."""
+    total, chunk = (agent.parameters.get(name, usual[name]) for name in SECONDS)
     return Patience(total=_TIME.validate_python(total), chunk=_TIME.validate_python(chunk))

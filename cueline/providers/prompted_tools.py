@@ -105,7 +105,7 @@ def prompted_reply(reply: ModelReply, request: ModelRequest) -> ModelReply:
     return replace(
         reply,
         content=(*rest, TextBlock(text=read.text)) if read.text else rest,
-        calls=read.calls,
+        calls=(*reply.calls, *read.calls),
         stop_reason=reply.stop_reason if cut else "tool_use",
     )
 

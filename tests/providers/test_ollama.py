@@ -8,8 +8,10 @@ from cueline.actors.model_port import Delta
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.message import ImageBlock, TextBlock, ThinkingBlock, UserMessage
 from cueline.providers.factory import account_for
+from cueline.providers.ollama.connection import USUAL
 from cueline.providers.ollama.model import OllamaModel
 from cueline.providers.ollama.provider import models
+from cueline.providers.patience import patience_of
 from cueline.providers.reading import CUT_CALL
 from tests.providers.test_ollama_request import WEATHER
 
@@ -128,6 +130,13 @@ async def test_what_a_model_lacks_is_named(vendor, ask):
     reply = await ask(vendor.url, seen, parameters={"think": True})
 
     assert ("images", "thinking") == reply.lacking
+
+
+def test_a_model_has_time_to_load(agent):
+    slow, chosen = agent(), agent(parameters={"chunk_timeout_seconds": 9})
+
+    assert (1800, 300) == (patience_of(slow, USUAL).total, patience_of(slow, USUAL).chunk)
+    assert 9 == patience_of(chosen, USUAL).chunk
 
 
 async def test_a_call_that_was_cut_off_does_not_run(vendor, ask):

@@ -16,6 +16,8 @@ from cueline.providers.patience import Patience, patience_of
 from cueline.providers.tool_protocol import ToolProtocol
 
 _NO_MODEL: Final = re.compile("model .*not found", re.IGNORECASE)
+USUAL: Final = {"timeout_seconds": 1800.0, "chunk_timeout_seconds": 300.0}
+"""A large model is loaded, and a long prompt read, before the first piece of a reply."""
 _LISTING: Final = Patience(total=10, chunk=10)
 
 
@@ -34,7 +36,7 @@ class OllamaClient:
         agent, model = request.agent, request.agent.model
         with self._helpful(model):
             if needed(agent, request.messages):
-                able = await self._abilities(model, patience_of(agent))
+                able = await self._abilities(model, patience_of(agent, USUAL))
                 if not able.tools:
                     self._protocol.learn(model)
             return await self._protocol.reply(request, deltas)
@@ -59,7 +61,7 @@ class OllamaClient:
         )
         reply = StreamedReply(deltas, prefix=f"call_{request.turn}_", lacking=lacking)
         body = request_body(agent, request.messages, able)
-        return await self._http.stream("/api/chat", body, patience_of(agent), reply)
+        return await self._http.stream("/api/chat", body, patience_of(agent, USUAL), reply)
 
     async def _abilities(self, model: str, patience: Patience) -> Abilities:
         """Return what *model* can do; a server that does not say so gets the benefit."""
