@@ -52,6 +52,7 @@ def account_of(endpoint: Endpoint, agent: AgentSpec, environ: Mapping[str, str])
 
     The key is the one that the agent's own `key_variable` holds. Without it: the stored key
     of the session's user, else that of all users, else the provider's variable (C47).
+    A key that is not needed is not sent over a network where others can read it.
 
     Raises:
         ConfigError: set the variable, or correct the setting, that it names.
@@ -63,7 +64,9 @@ def account_of(endpoint: Endpoint, agent: AgentSpec, environ: Mapping[str, str])
         stored = KeyStore(environ).key(agent.provider, agent.key_owner)
     key = stored or SecretStr(environ.get(variable, "").strip())
     needs_key = needs_key_at(endpoint, base_url) or agent.key_variable is not None
-    if (key or needs_key) and is_readable_on_the_way(base_url):
+    if is_readable_on_the_way(base_url) and not needs_key:
+        key = NO_KEY
+    elif is_readable_on_the_way(base_url):
         what = f"the value of {variable}" if stored is None else f"the key of {agent.provider}"
         fix = "use https, or an address of this machine"
         raise ConfigError(

@@ -69,6 +69,19 @@ def test_a_missing_key_is_named_by_its_variable(claude, environ):
         check_agent(claude(), environ)
 
 
+def test_a_key_that_is_not_needed_is_not_sent_in_the_clear(agent):
+    keys = {"OPENAI_API_KEY": "sk-test-0123456789"}
+
+    def key_at(url):
+        return account_for(agent(provider="openai", base_url=url), keys).key.get_secret_value()
+
+    assert "" == key_at("http://gpu-box:8000/v1")
+    assert [keys["OPENAI_API_KEY"]] * 2 == [
+        key_at("http://127.0.0.1:1"),
+        key_at("https://a.example"),
+    ]
+
+
 # 002-006, 002-026: a self-hoster needs no third party.
 def test_a_server_elsewhere_may_need_no_key(agent):
     local = agent(provider="openai", base_url="http://127.0.0.1:8000/v1")
