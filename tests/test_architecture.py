@@ -71,6 +71,7 @@ HOMES = {
     "pysqlite3": {"stores", "testing"},
     "pytest": {"testing"},
     "prompt_toolkit": {"console"},
+    "psycopg": {"stores"},
     "ray": {"cluster"},
     "rich": {"cli", "console"},
     "sqlite3": {"stores", "testing"},
@@ -257,7 +258,7 @@ def test_only_the_stores_know_what_a_log_is_kept_in():
         f"cueline.stores.{m}" for m in ("backend", "sqlite_library", "waiting")
     }
     outside = [i for i in OURS if i.target == "stores" and i.room not in {"stores", "testing"}]
-    sources = [p for p in (ROOT / "cueline").rglob("*.py") if p.parts[-2] != "stores"]
+    sources = [p for p in (ROOT / "cueline").rglob("*.py") if "stores" not in p.parts]
     kept = r"Sqlite(Store|Presence|Snapshots)\b|views_path"
     made = (
         kept + r"|\{(\w+\.)*(log|url)\}[-.]\w|Path\((str\()?(\w+\.)*(log|url)\b|\b(log|url)\.rest\b"

@@ -52,6 +52,23 @@ def link(  # noqa: PLR0917 - keywords would cost a tenth of every append and rep
     return sha256(previous + header.encode() + payload_hash).digest()
 
 
+def header_end(  # noqa: PLR0917 - as in `link`
+    stream: str,
+    type: str,  # noqa: A002 - as in `link`
+    actor: str,
+    attrs: str | None,
+    correlation_id: str | None,
+    causation_id: str | None,
+) -> bytes:
+    """Return the end of the header in `link`, for a store that learns the numbers later."""
+    return (
+        f"{len(stream)}:{stream}{len(type)}:{type}{len(actor)}:{actor}"
+        f"{'-' if attrs is None else f'{len(attrs)}:{attrs}'}"
+        f"{'-' if correlation_id is None else f'{len(correlation_id)}:{correlation_id}'}"
+        f"{'-' if causation_id is None else f'{len(causation_id)}:{causation_id}'}"
+    ).encode()
+
+
 class Chain:
     """A stream's hash chain, as far as it was checked.
 

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 BACKENDS = {
     "sqlite": "cueline.stores.sqlite_backend:SqliteBackend",
     "memory": "cueline.stores.memory_backend:MemoryBackend",
+    "postgresql": "cueline.stores.postgres.backend:PostgresBackend",
 }
 """By scheme: module and class; the class is called with the log's URL."""
+EXTRAS = {"psycopg": "postgres"}
+"""By package that a backend imports: the extra of cueline that installs it."""
 
 
 class LogBackend(Protocol):
@@ -107,7 +110,8 @@ def backend_of(log: LogName) -> LogBackend:
     """Return the backend of the URL or path *log*; nothing is opened or created.
 
     Raises:
-        ConfigError: the scheme is unknown; the message lists the known ones.
+        ConfigError: the scheme is unknown, or the URL invalid, or a package is missing; the
+            message says what to do.
     """
     url = LogUrl.of(log)
     if url.scheme not in BACKENDS:
@@ -115,4 +119,11 @@ def backend_of(log: LogName) -> LogBackend:
         known = known_instead(url.scheme, ["a path", *BACKENDS], meant=meant)
         raise ConfigError(str(url), f"no kind of log has the scheme {url.scheme!r}{known}")
     module, _, name = BACKENDS[url.scheme].partition(":")
-    return cast("LogBackend", getattr(import_module(module), name)(url))
+    try:
+        backend = getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRAS:
+            raise
+        wanted = f"pip install 'cueline[{EXTRAS[error.name]}]'"
+        raise ConfigError(str(url), f"it needs {error.name}: `{wanted}` installs it") from error
+    return cast("LogBackend", backend(url))

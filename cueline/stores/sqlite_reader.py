@@ -4,11 +4,12 @@ import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from cueline.errors import CorruptEventError, StoreError
 from cueline.events.store import Head, RecordedEvent
-from cueline.stores.sqlite_check import faults
+from cueline.stores.paging import LogPage, Span, unbroken
+from cueline.stores.row_check import faults
 from cueline.stores.sqlite_error import is_damage
 from cueline.stores.sqlite_file import LogFile
 from cueline.stores.sqlite_library import sqlite_library
@@ -46,22 +47,6 @@ _ROW = "SELECT s.name, e.* FROM events e JOIN streams s ON s.id = e.stream WHERE
 _BLOB_SIZE = "SELECT length(content) FROM blobs WHERE hash = ?"
 _BLOB_PUT = "SELECT put_us FROM blobs WHERE hash = ?"
 _BLOB = "SELECT content FROM blobs WHERE hash = ?"
-
-
-class Span(NamedTuple):
-    """The part of a stream's events that one row of `streams` holds."""
-
-    stream: int
-    name: str
-    after: int
-    until: int
-
-
-class LogPage(NamedTuple):
-    """Some events of the log, complete up to a position."""
-
-    events: Sequence[RecordedEvent]
-    seen: int
 
 
 class SqliteReader:
@@ -142,7 +127,7 @@ class SqliteReader:
         """
         first = span.after + 1
         events = self._stream_events(_STREAM_PAGE, span, first)
-        whole = _unbroken([event.version for event in events], span.after)
+        whole = unbroken([event.version for event in events], span.after)
         if not whole:
             raise self._broken(span, first, "it is missing")
         return events[:whole]
@@ -175,7 +160,7 @@ class SqliteReader:
             _LOG_PAGE % only, asked, lambda: self._damaged(after, until)
         )
         if categories is None:
-            whole = _unbroken([event.position for event in events], after)
+            whole = unbroken([event.position for event in events], after)
             complete = complete and whole == until - after
             events = events[:whole]
         if complete:
@@ -187,7 +172,12 @@ class SqliteReader:
     def faults(self) -> list[CorruptEventError]:
         """Return where the other tables contradict the events."""
         try:
-            return list(faults(self._db))
+            self._db.execute("BEGIN")
+            try:
+                return list(faults(self._db.execute))
+            finally:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
         except sqlite_library().Error as error:
             raise self._file.error(error) from error
 
@@ -256,10 +246,3 @@ class SqliteReader:
             if row is None:
                 return CorruptEventError("?", 0, position, "it is missing")
         return CorruptEventError("?", 0, after + 1, "it is damaged")
-
-
-def _unbroken(numbers: Sequence[int], after: int) -> int:
-    """Return how many of *numbers* follow *after* without a gap."""
-    if numbers and numbers[-1] - after == len(numbers):
-        return len(numbers)
-    return sum(number == after + place for place, number in enumerate(numbers, 1))

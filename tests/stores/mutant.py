@@ -17,6 +17,7 @@ from cueline.testing.event_store_example import SetClock
 from tests.stores.quick import QUICK
 from tests.stores.sqlite_contract import SqliteContract
 
+SQLITE = SqliteContract()
 ROOT = Path(__file__).parents[2] / "cueline"
 
 
@@ -33,7 +34,7 @@ class Mutant(NamedTuple):
 
 @contextmanager
 def grown(mutant):
-    """Make a copy of the stores with the change, and give its `SqliteStore`."""
+    """Make a copy of the stores with the change, and give what opens its log in a folder."""
     name = f"mutant_{abs(hash(mutant)):x}"
     with tempfile.TemporaryDirectory(dir=QUICK) as folder:
         copy = Path(folder, name)
@@ -50,7 +51,8 @@ def grown(mutant):
             path.write_text(text)
         sys.path.insert(0, folder)
         try:
-            yield importlib.import_module(f"{name}.sqlite").SqliteStore
+            store = importlib.import_module(f"{name}.sqlite").SqliteStore
+            yield lambda folder, clock: store.open(Path(folder, "log.db"), clock)
         finally:
             sys.path.remove(folder)
             for module in [m for m in sys.modules if m.partition(".")[0] == name]:
@@ -74,28 +76,28 @@ def cases(part):
                 yield name, test, given
 
 
-async def run_case(open_store, test, given, within):
+async def run_case(open_store, contract, test, given, within):
     with tempfile.TemporaryDirectory(dir=QUICK) as folder:
         clock = SetClock()
-        store = open_store.open(Path(folder, "log.db"), clock)
+        store = open_store(folder, clock)
         wanted = inspect.signature(test).parameters
         fixtures = {"store": store, "clock": clock}
         given = given | {name: fixtures[name] for name in wanted if name in fixtures}
         try:
-            await asyncio.wait_for(test(SqliteContract(), **given), within)
+            await asyncio.wait_for(test(contract, **given), within)
         finally:
             await store.close()
 
 
-async def first_failure_of(open_store, part, within):
+async def first_failure_of(open_store, contract, part, within):
     for name, test, given in cases(part):
         try:
-            await run_case(open_store, test, given, within)
+            await run_case(open_store, contract, test, given, within)
         except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - any of them notices
             return f"{name}: {type(error).__name__}"
     return None
 
 
-def first_failure(open_store, part, within):
+def first_failure(open_store, part, within, contract=SQLITE):
     """Return the first test of a part of the contract that the store does not pass in time."""
-    return asyncio.run(first_failure_of(open_store, part, within))
+    return asyncio.run(first_failure_of(open_store, contract, part, within))

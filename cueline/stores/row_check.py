@@ -3,8 +3,8 @@
 The hash chain covers only the events, and the next append relies on the rest.
 """
 
-import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from cueline.errors import CorruptEventError
 from cueline.stores.tables import LastEvent, StreamRow, head_fault
@@ -32,24 +32,23 @@ WHERE e.seq = 0 AND e.epoch = 0 AND e.position NOT IN (SELECT first FROM appends
 """
 
 
-def faults(db: sqlite3.Connection) -> Iterator[CorruptEventError]:
-    """Yield the contradictions, read in one transaction."""
-    db.execute("BEGIN")
-    try:
-        yield from _heads(db)
-        for stream, version, position in db.execute(_MISPLACED):
-            reason = "no append with a key begins, or ends, where its row says"
-            yield CorruptEventError(stream, version or 0, position, reason)
-        # An append without an epoch has a key: without its row it could be repeated.
-        for stream, version, position in db.execute(_KEYLESS):
-            yield CorruptEventError(stream, version, position, "the key of its append is missing")
-    finally:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
+Rows = Callable[[str], Iterable[tuple[Any, ...]]]
+"""Returns the rows of a query, all in one transaction."""
 
 
-def _heads(db: sqlite3.Connection) -> Iterator[CorruptEventError]:
-    for id_, name, version, epoch, head, owner, *event in db.execute(_HEADS):
+def faults(rows: Rows) -> Iterator[CorruptEventError]:
+    """Yield the contradictions."""
+    yield from _heads(rows)
+    for stream, version, position in rows(_MISPLACED):
+        reason = "no append with a key begins, or ends, where its row says"
+        yield CorruptEventError(stream, version or 0, position, reason)
+    # An append without an epoch has a key: without its row it could be repeated.
+    for stream, version, position in rows(_KEYLESS):
+        yield CorruptEventError(stream, version, position, "the key of its append is missing")
+
+
+def _heads(rows: Rows) -> Iterator[CorruptEventError]:
+    for id_, name, version, epoch, head, owner, *event in rows(_HEADS):
         last = None if event[0] is None else LastEvent(*event)
         fault = head_fault(StreamRow(id_, name, version, epoch, head), last)
         if fault is None and (owner is None) != (epoch == 0):

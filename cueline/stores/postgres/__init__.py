@@ -1,0 +1,1 @@
+"""A log in PostgreSQL, for processes on any number of machines."""

@@ -1,0 +1,117 @@
+"""A log in PostgreSQL, with what is stored beside it."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from cueline.clock import Clock
+from cueline.errors import LogUnavailableError
+from cueline.events.log_url import LogUrl
+from cueline.stores.postgres.connections import connected
+from cueline.stores.postgres.place import place_of
+from cueline.stores.postgres.presence import PostgresPresence
+from cueline.stores.postgres.snapshots import PostgresSnapshots
+from cueline.stores.postgres.store import PostgresStore, find_log
+
+if TYPE_CHECKING:
+    from cueline.projections.views import Views
+
+_UP = "SELECT description FROM up"
+_WRITE_UP = """
+INSERT INTO up (id, description) VALUES (1, %s)
+ON CONFLICT (id) DO UPDATE SET description = excluded.description
+"""
+_REMOVE_UP = "DELETE FROM up"
+
+
+class PostgresBackend:
+    """See `LogBackend`."""
+
+    writer_place: Final = None
+
+    def __init__(self, url: LogUrl) -> None:
+        self.url = url
+        self._place = place_of(url)
+
+    def exists(self) -> bool:
+        """See `LogBackend.exists`."""
+        return find_log(self._place) is not None
+
+    def check(self, *, shared: bool = False) -> None:  # noqa: ARG002 - it can always be shared
+        """See `LogBackend.check`."""
+        self._log_id()
+
+    def open(
+        self,
+        clock: Clock,
+        *,
+        must_exist: bool = False,  # noqa: ARG002 - it is made by command only
+        read_only: bool = False,
+    ) -> PostgresStore:
+        """See `LogBackend.open`."""
+        log_id = self._log_id()
+        return PostgresStore(
+            self._place, log_id, clock, read_only=read_only, snapshots=self.open_snapshots()
+        )
+
+    def open_presence(self, clock: Clock) -> PostgresPresence:
+        """See `LogBackend.open_presence`."""
+        return PostgresPresence(self._place, clock)
+
+    def open_snapshots(self) -> PostgresSnapshots:
+        """See `LogBackend.open_snapshots`."""
+        return PostgresSnapshots(self._place)
+
+    def open_views(self) -> "Views":
+        """See `LogBackend.open_views`: a file for each machine, filled from the log."""
+        from cueline.projections.views import Views  # noqa: PLC0415 - slow to import
+
+        return Views(self._own("XDG_CACHE_HOME", ".cache") / f"{self._log_id()}-views.db")
+
+    def read_up(self) -> str | None:
+        """See `LogBackend.read_up`."""
+        try:
+            with connected(self._place) as db:
+                row = db.execute(_UP.encode()).fetchone()
+        except LogUnavailableError:
+            return None
+        return None if row is None else str(row[0])
+
+    def write_up(self, text: str) -> None:
+        """See `LogBackend.write_up`."""
+        with connected(self._place) as db:
+            db.execute(_WRITE_UP.encode(), (text,))
+
+    def remove_up(self) -> None:
+        """See `LogBackend.remove_up`."""
+        with connected(self._place) as db:
+            db.execute(_REMOVE_UP.encode())
+
+    def up_output(self) -> Path:
+        """See `LogBackend.up_output`."""
+        return self._own("XDG_STATE_HOME", ".local/state") / f"{self._log_id()}-up.log"
+
+    def files(self) -> Sequence[Path]:
+        """See `LogBackend.files`."""
+        return ()
+
+    def owns(self, path: Path) -> bool:  # noqa: ARG002 - see `LogBackend`
+        """See `LogBackend.owns`."""
+        return False
+
+    def _log_id(self) -> str:
+        log_id = find_log(self._place)
+        if log_id is None:
+            reason = f"there is no log; `cueline log migrate --log {self._place.name}` makes one"
+            raise LogUnavailableError(self._place.name, reason)
+        return log_id
+
+    def _own(self, variable: str, folder: str) -> Path:
+        """Return the folder of this user and machine; it is created."""
+        base = Path(os.environ.get(variable) or Path.home() / folder) / "cueline"
+        try:
+            base.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise LogUnavailableError(str(base), error.strerror or "it cannot be made") from error
+        return base

@@ -1,0 +1,33 @@
+-- What is stored beside a log. None of it is evidence: after a crash of the server, and on a
+-- standby, the tables are empty, and are filled again.
+
+CREATE UNLOGGED TABLE presence (
+    incarnation text PRIMARY KEY,
+    role text NOT NULL,
+    machine text NOT NULL,
+    boot_id text NOT NULL,
+    pid bigint NOT NULL,
+    process_started bigint NOT NULL,
+    pid_namespace text NOT NULL,
+    beat_us bigint NOT NULL
+) WITH (fillfactor = 50);
+
+CREATE UNLOGGED TABLE snapshots (
+    stream text COLLATE "C" NOT NULL,
+    version bigint NOT NULL,
+    content bytea NOT NULL,
+    chunk bytea NOT NULL,
+    PRIMARY KEY (stream, version)
+);
+
+CREATE UNLOGGED TABLE sources (
+    source text COLLATE "C" NOT NULL,
+    stream text COLLATE "C" NOT NULL,
+    PRIMARY KEY (source, stream)
+);
+
+-- The description of the running `cueline up`.
+CREATE TABLE up (
+    id integer PRIMARY KEY CHECK (id = 1),
+    description text NOT NULL
+);

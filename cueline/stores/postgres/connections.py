@@ -1,0 +1,139 @@
+"""Connections to the database of a log, which may restart or cut them off at any time."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from time import monotonic
+from typing import Any, Final, TypeAlias
+
+import psycopg
+from psycopg import sql
+
+from cueline.errors import LogUnavailableError
+from cueline.stores.postgres.arrays import register_arrays
+from cueline.stores.postgres.failure import translated
+from cueline.stores.postgres.place import Place
+from cueline.stores.waiting import pause
+
+PATIENCE_SECONDS: Final = 20.0
+"""How long a restarting server is waited for."""
+RETRY_SECONDS: Final = 0.1
+
+
+class Retries:
+    """Says whether to try again: at once, then after pauses, until patience ends."""
+
+    def __init__(self, patience_seconds: float) -> None:
+        self._deadline = monotonic() + patience_seconds
+        self._pause_seconds = 0.0
+
+    async def again(self) -> bool:
+        """Wait, unless it is the first time; return False if it took too long."""
+        await pause(self._pause_seconds)
+        self._pause_seconds = RETRY_SECONDS
+        return monotonic() < self._deadline
+
+
+Row: TypeAlias = tuple[Any, ...]
+
+
+@contextmanager
+def connected(place: Place) -> Iterator[psycopg.Connection[Row]]:
+    """Connect for a moment, without an event loop; each statement is a transaction.
+
+    Raises:
+        LogUnavailableError: it cannot be reached, or an error came meanwhile.
+    """
+    try:
+        with psycopg.Connection.connect(place.conninfo, autocommit=True) as connection:
+            connection.execute(_search_path(place))
+            yield connection
+    except psycopg.Error as error:
+        raise translated(error, place) from error
+
+
+async def connect(place: Place) -> psycopg.AsyncConnection[Row]:
+    """Return a connection; each statement is a transaction, without a limit to its time."""
+    connection = await psycopg.AsyncConnection.connect(place.conninfo, autocommit=True)
+    try:
+        register_arrays(connection)
+        await connection.execute(_search_path(place))
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+def _search_path(place: Place) -> sql.Composed:
+    names = sql.Identifier(place.schema), sql.Identifier(place.beside)
+    return sql.SQL("SET search_path = {}, {}").format(*names)
+
+
+class Connections:
+    """Some connections of a process, made when they are needed."""
+
+    def __init__(
+        self, place: Place, most: int, *, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
+        self.place = place
+        self.patience_seconds = patience_seconds
+        self._free = asyncio.Semaphore(most)
+        self._idle: list[psycopg.AsyncConnection[Row]] = []
+        self._closed = False
+
+    async def ask(self, statement: str, asked: Sequence[object] = ()) -> list[Row]:
+        """Return the rows of a statement that may be repeated.
+
+        Raises:
+            LogUnavailableError: the server cannot be reached, or refused it.
+            LogLostError: the log was removed.
+        """
+        retries = Retries(self.patience_seconds)
+        while True:
+            try:
+                async with self.one() as connection:
+                    cursor = await connection.execute(statement.encode(), asked, binary=True)
+                    return await cursor.fetchall() if cursor.description else []
+            except psycopg.Error as error:
+                if not is_broken(error) or not await retries.again():
+                    raise translated(error, self.place) from error
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[psycopg.AsyncConnection[Row]]:
+        """Lend a connection; after an error it is not used again."""
+        async with self._free:
+            self._check_open()
+            connection = self._idle.pop() if self._idle else await connect(self.place)
+            try:
+                yield connection
+            except BaseException:
+                await discard(connection)
+                raise
+            if self._closed:
+                await discard(connection)
+            else:
+                self._idle.append(connection)
+
+    async def close(self) -> None:
+        """Close all; those that are lent are closed when they come back."""
+        self._closed = True
+        while self._idle:
+            await discard(self._idle.pop())
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LogUnavailableError(self.place.name, "it was closed")
+
+
+def is_broken(error: Exception) -> bool:
+    """Whether the connection ended, so that another may succeed."""
+    state = getattr(error, "sqlstate", None)
+    broken = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    # 57P01-57P05: the server ends it, restarts or recovers; 08: the network.
+    return broken and (state is None or state.startswith(("57P", "08")))
+
+
+async def discard(connection: psycopg.AsyncConnection[Row]) -> None:
+    """Close *connection*, whatever state it is in."""
+    with suppress(psycopg.Error):
+        await connection.close()

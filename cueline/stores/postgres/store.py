@@ -1,0 +1,309 @@
+"""The log in PostgreSQL: durable, for all processes that reach the server."""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import suppress
+from datetime import datetime
+from hashlib import sha256
+from typing import Final
+
+import psycopg
+from psycopg import sql
+
+from cueline.clock import Clock
+from cueline.errors import (
+    BlobTooLargeError,
+    CorruptEventError,
+    LogFormatError,
+    LogUnavailableError,
+    MissingBlobError,
+    StoreError,
+)
+from cueline.events.snapshot import NO_SNAPSHOTS, SnapshotStore, emptied_streams
+from cueline.events.store import (
+    BLOB_LIMIT,
+    NO_STREAM,
+    Appended,
+    Head,
+    RecordedEvent,
+    Write,
+    to_us,
+)
+from cueline.events.stream import check_stream
+from cueline.stores.batch import BLOB_REST, check_form, check_text
+from cueline.stores.postgres.clock import clock_us
+from cueline.stores.postgres.connections import (
+    PATIENCE_SECONDS,
+    RETRY_SECONDS,
+    Connections,
+    connect,
+    connected,
+    discard,
+)
+from cueline.stores.postgres.failure import state_of, translated
+from cueline.stores.postgres.migration import FORMAT
+from cueline.stores.postgres.place import Place
+from cueline.stores.postgres.reader import PostgresReader
+from cueline.stores.postgres.writer import Acquire, Append, PostgresWriter
+from cueline.stores.row_check import faults
+from cueline.stores.waiting import Notifier, pause
+
+POLL_SECONDS: Final = 1.0
+"""How often a follower looks by itself, if no notification comes."""
+READERS: Final = 2
+"""The most connections of a process that read."""
+_META = "SELECT format, log_id FROM meta"
+_BLOB = "SELECT content FROM blobs WHERE hash = %s"
+_PUT_BLOB = "SELECT put_blob(%s, %s, %s)"
+_COLLECT = "SELECT collect_blobs(%s, %s)"
+
+
+class PostgresStore:
+    """A log in one schema of a database; `find_log` says whether it is there.
+
+    Any process may append. Redacting events also deletes the snapshots folded from them.
+    Use a store in one event loop.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        log_id: str,
+        clock: Clock,
+        *,
+        read_only: bool = False,
+        snapshots: SnapshotStore = NO_SNAPSHOTS,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
+        self.place = place
+        self.log_id = log_id
+        """See `EventStore.log_id`."""
+        self._clock = clock
+        self._snapshots = snapshots
+        self._read_only = read_only
+        self._reading = Connections(place, READERS, patience_seconds=patience_seconds)
+        self._reader = PostgresReader(self._reading)
+        self._writer = PostgresWriter(
+            place, log_id, clock, self._heard, patience_seconds=patience_seconds
+        )
+        self._patience_seconds = patience_seconds
+        self._bell = Notifier()
+        self._head = 0
+        """The last position that anybody told of."""
+        self._listening: asyncio.Task[None] | None = None
+        self._listens = asyncio.Event()
+        self._failure: StoreError | None = None
+
+    async def head(self, stream: str) -> Head:
+        """See `EventStore.head`."""
+        return (await self._reader.heads([stream]))[stream]
+
+    async def heads(self, streams: Collection[str]) -> dict[str, Head]:
+        """See `EventStore.heads`."""
+        return await self._reader.heads(streams)
+
+    async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
+        """See `EventStore.acquire`."""
+        check_text(owner)
+        check_stream(stream)
+        epoch: int = await self._writes().do(Acquire(stream, owner, seen_epoch))
+        return epoch
+
+    async def append(self, writes: Sequence[Write], key: str | None) -> Appended:
+        """See `EventStore.append`."""
+        size = check_form(writes, key)
+        for write in writes:
+            for stream in (write.stream, *(write.after or ())[:1], *dict(write.empties)):
+                check_stream(stream)
+        # Before, in case we are killed in between; after, in case one was written in between.
+        if emptied := emptied_streams(writes):
+            await self._snapshots.forget(emptied)
+        appended: Appended = await self._writes().do(Append(writes, key, size))
+        if emptied:
+            await self._snapshots.forget(emptied)
+        return appended
+
+    async def read(
+        self,
+        stream: str,
+        after: int = NO_STREAM,
+        until: int | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[RecordedEvent]:
+        """See `EventStore.read`."""
+        if limit is not None:
+            end = after + limit
+            until = end if until is None else min(end, until)
+        for span in await self._reader.line(stream, after, until):
+            rest = span
+            while rest.after < rest.until:
+                events = await self._reader.stream_page(rest)
+                for event in events:
+                    yield event
+                rest = rest._replace(after=events[-1].version)
+
+    async def read_back(
+        self, stream: str, until: int | None = None, limit: int | None = None
+    ) -> AsyncIterator[RecordedEvent]:
+        """See `EventStore.read_back`."""
+        spans = await self._reader.line(stream, NO_STREAM, until)
+        first = max(spans[-1].until - limit, NO_STREAM) if spans and limit is not None else 0
+        for span in reversed(spans):
+            rest = span._replace(after=max(span.after, first))
+            while rest.after < rest.until:
+                events = await self._reader.stream_page_back(rest)
+                for event in events:
+                    yield event
+                rest = rest._replace(until=events[-1].version - 1)
+
+    async def read_all(
+        self,
+        after: int = 0,
+        categories: Collection[str] | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[RecordedEvent]:
+        """See `EventStore.read_all`."""
+        left = limit
+        last = await self._reader.last_position()
+        while after < last and left != 0:
+            page = await self._reader.log_page(after, last, categories)
+            for event in page.events[:left]:
+                yield event
+            left = None if left is None else left - min(left, len(page.events))
+            after = page.seen
+
+    async def follow(
+        self, after: int, categories: Collection[str] | None = None
+    ) -> AsyncIterator[RecordedEvent]:
+        """See `EventStore.follow`."""
+        if self._listening is None:
+            self._listening = asyncio.get_running_loop().create_task(self._listen())
+        # What is appended from now on is heard of, or seen.
+        await self._listens.wait()
+        while True:
+            self._check_open()
+            last = await self._reader.last_position()
+            while after < last:
+                page = await self._reader.log_page(after, last, categories)
+                for event in page.events:
+                    yield event
+                after = page.seen
+            self._heard(last)
+            while self._head <= after and self._failure is None:
+                await self._bell.wait()
+
+    async def last_position(self) -> int:
+        """See `EventStore.last_position`."""
+        return await self._reader.last_position()
+
+    async def put_blob(self, content: bytes) -> str:
+        """See `EventStore.put_blob`."""
+        if len(content) > BLOB_LIMIT:
+            raise BlobTooLargeError(len(content), BLOB_LIMIT)
+        self._writes()
+        asked = (self.log_id, content, clock_us(self._clock))
+        [[blob]] = await self._reading.ask(_PUT_BLOB, asked)
+        return str(blob)
+
+    async def get_blob(self, blob: str) -> bytes:
+        """See `EventStore.get_blob`."""
+        rows = await self._reading.ask(_BLOB, (blob,))
+        # Content with another hash is not the blob.
+        if not rows or sha256(rows[0][0]).hexdigest() != blob:
+            raise MissingBlobError("the log", blob)
+        return bytes(rows[0][0])
+
+    async def faults(self) -> list[CorruptEventError]:
+        """See `EventStore.faults`."""
+        return await asyncio.to_thread(self._faults)
+
+    async def collect_blobs(self, now: datetime) -> int:
+        """Delete blobs without references that are a day old; return their number."""
+        self._writes()
+        asked = (self.log_id, to_us(now - BLOB_REST))
+        [[gone]] = await self._reading.ask(_COLLECT, asked)
+        return int(gone)
+
+    async def close(self) -> None:
+        """See `EventStore.close`."""
+        self._failure = LogUnavailableError(self.place.name, "it was closed")
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.wait([self._listening])
+        await self._writer.close()
+        await self._reading.close()
+        self._listens.set()
+        self._bell.ring()
+
+    def _faults(self) -> list[CorruptEventError]:
+        with connected(self.place) as db, db.transaction():
+            db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            return list(faults(lambda statement: db.execute(statement.encode(), binary=True)))
+
+    def _writes(self) -> PostgresWriter:
+        if self._read_only:
+            raise LogUnavailableError(self.place.name, "it was opened for reading only")
+        self._check_open()
+        return self._writer
+
+    def _check_open(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _heard(self, position: int) -> None:
+        """Wake all waiters if the log is longer than was known."""
+        if position > self._head:
+            self._head = position
+            self._bell.ring()
+
+    async def _listen(self) -> None:
+        """Hear of others' appends until the store is closed, or the server stays away."""
+        try:
+            while True:
+                with suppress(psycopg.Error):
+                    await self._listen_once()
+                # It may have restarted. Asking waits for it, and what it did not tell is seen.
+                await pause(RETRY_SECONDS)
+                self._heard(await self._reader.last_position())
+        except StoreError as error:
+            # Waiters read again, and get the error.
+            self._failure = error
+            self._listens.set()
+            self._bell.ring()
+
+    async def _listen_once(self) -> None:
+        connection = await connect(self.place)
+        try:
+            await connection.execute(_listen_to(self.log_id))
+            self._listens.set()
+            while True:
+                async for told in connection.notifies(timeout=POLL_SECONDS, stop_after=None):
+                    self._heard(int(told.payload))
+                self._heard(await self._reader.last_position())
+        finally:
+            await discard(connection)
+
+
+def find_log(place: Place) -> str | None:
+    """Return the id of the log at *place*; None if there is none.
+
+    Raises:
+        LogUnavailableError: the server cannot be reached, or refuses.
+        LogFormatError: another format wrote it.
+    """
+    with connected(place) as db:
+        try:
+            row = db.execute(_META.encode()).fetchone()
+        except psycopg.Error as error:
+            if state_of(error) in {"42P01", "3F000"}:
+                return None
+            raise translated(error, place) from error
+    if row is None:
+        return None
+    if row[0] != FORMAT:
+        raise LogFormatError(place.name, row[0], FORMAT)
+    return str(row[1])
+
+
+def _listen_to(log_id: str) -> sql.Composed:
+    return sql.SQL("LISTEN {}").format(sql.Identifier(f"cueline_{log_id}"))

@@ -1,0 +1,344 @@
+"""The only task of a process that appends to a log in PostgreSQL.
+
+Appends queue. All that queued during the last call goes into the next, which is one
+transaction. A call that may have taken effect is made again: each append is found by its
+key, or by its owner's epoch and version.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from os import urandom
+from typing import Any, TypeAlias
+
+import psycopg
+from msgspec import Struct
+
+from cueline.clock import Clock
+from cueline.errors import (
+    CorruptEventError,
+    FencedError,
+    KeyReusedError,
+    LogUnavailableError,
+    MissingBlobError,
+    StoreError,
+    UnknownOutcomeError,
+    WrongExpectedVersionError,
+)
+from cueline.events.chain import SALT_BYTES, hash_payload, header_end
+from cueline.events.store import NO_STREAM, NO_TIME, Appended, Write
+from cueline.events.stream import category_of
+from cueline.stores.postgres.arrays import Contents, Numbers, Texts
+from cueline.stores.postgres.clock import clock_us
+from cueline.stores.postgres.connections import (
+    PATIENCE_SECONDS,
+    Retries,
+    Row,
+    connect,
+    discard,
+    is_broken,
+)
+from cueline.stores.postgres.failure import (
+    DAMAGED_TIME,
+    is_locked,
+    is_of_server,
+    state_of,
+    translated,
+)
+from cueline.stores.postgres.place import Place
+from cueline.stores.postgres.text import escaped
+from cueline.stores.tables import LastEvent, StreamRow, head_fault
+
+GROUP_JOBS = 256
+GROUP_BYTES = 1024 * 1024
+"""The most that one call takes; but always one append."""
+_SETTINGS = b"""
+SELECT set_config('lock_timeout', '10s', false), set_config('statement_timeout', '60s', false),
+    CASE current_setting('synchronous_commit') WHEN 'off'
+    THEN set_config('synchronous_commit', 'on', false) END
+"""
+_APPEND = f"SELECT * FROM append({', '.join(['%s'] * 29)})".encode()  # noqa: S608 - only marks
+_ACQUIRE = b"SELECT * FROM acquire(%s, %s, %s, %s, %s)"
+
+
+class Append(Struct, frozen=True):
+    """See `EventStore.append`."""
+
+    writes: Sequence[Write]
+    key: str | None
+    size: int
+
+
+class Acquire(Struct, frozen=True):
+    """See `EventStore.acquire`."""
+
+    stream: str
+    owner: str
+    seen_epoch: int
+    size: int = 0
+
+
+Work: TypeAlias = Append | Acquire
+
+
+class Job(Struct, eq=False):
+    """Work for a call, and the future of its caller."""
+
+    work: Work
+    done: asyncio.Future[Any]
+
+    def settle(self, result: object) -> None:
+        """Set the result or error, if somebody still waits."""
+        if self.done.done():
+            return
+        if isinstance(result, BaseException):
+            self.done.set_exception(result)
+        else:
+            self.done.set_result(result)
+
+    @property
+    def stream(self) -> str:
+        """The stream that an unknown outcome names."""
+        work = self.work
+        return work.stream if isinstance(work, Acquire) else work.writes[0].stream
+
+
+class PostgresWriter:
+    """The only writing connection of a process, and its queue."""
+
+    def __init__(
+        self,
+        place: Place,
+        log_id: str,
+        clock: Clock,
+        committed: Callable[[int], None],
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
+        self._place = place
+        self._log_id = log_id
+        self._clock = clock
+        self._committed = committed
+        self._patience_seconds = patience_seconds
+        self._db: psycopg.AsyncConnection[Row] | None = None
+        self._queue: deque[Job] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def do(self, work: Work) -> asyncio.Future[Any]:
+        """Do *work* in one of the next calls; the result comes once it is durable.
+
+        Raises:
+            LogUnavailableError: the store was closed.
+        """
+        if self._closed:
+            raise LogUnavailableError(self._place.name, "it was closed")
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Any] = loop.create_future()
+        self._queue.append(Job(work, done))
+        if self._task is None or self._task.done():
+            # It starts when all tasks that can run now have queued their work.
+            self._task = loop.create_task(self._write())
+        return done
+
+    async def close(self) -> None:
+        """Write what is queued, and accept no more."""
+        self._closed = True
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        await self._drop()
+
+    async def _write(self) -> None:
+        while self._queue:
+            jobs = self._next_group()
+            try:
+                await self._call(jobs)
+            except BaseException:
+                # Only if this task was cancelled, or a bug ended it.
+                for job in jobs:
+                    job.settle(UnknownOutcomeError(job.stream, "the writer was stopped"))
+                raise
+
+    def _next_group(self) -> list[Job]:
+        """Return the next appends, or the next acquisition: they happen in order."""
+        jobs = [self._queue.popleft()]
+        size = jobs[0].work.size
+        while self._queue and len(jobs) < GROUP_JOBS:
+            ours, others = jobs[0].work, self._queue[0].work
+            size += others.size
+            if size > GROUP_BYTES or isinstance(ours, Acquire) or isinstance(others, Acquire):
+                break
+            jobs.append(self._queue.popleft())
+        return jobs
+
+    async def _call(self, jobs: Sequence[Job]) -> None:
+        retries = Retries(self._patience_seconds)
+        may_be_done = False  # by a call whose answer was lost
+        while True:
+            asked = False
+            try:
+                db = await self._connected()
+                asked = True
+                await self._once(db, jobs, again=may_be_done)
+            except psycopg.Error as error:
+                broken = is_broken(error)
+                # An error that the server tells has undone all of its call.
+                may_be_done = may_be_done or (asked and (broken or not state_of(error)))
+                await self._drop()
+                if (broken or is_locked(error)) and await retries.again():
+                    continue
+                await self._fail(jobs, error, unknown=may_be_done)
+            except Exception as error:  # noqa: BLE001 - a bug in one append fails its caller only
+                await self._fail(jobs, error, unknown=may_be_done)
+            return
+
+    async def _once(
+        self, db: psycopg.AsyncConnection[Row], jobs: Sequence[Job], *, again: bool
+    ) -> None:
+        if isinstance(jobs[0].work, Acquire):
+            jobs[0].settle(await self._acquire(db, jobs[0].work, again=again))
+            return
+        appends = [job.work for job in jobs if isinstance(job.work, Append)]
+        asked = (self._log_id, clock_us(self._clock), *_arrays(appends))
+        cursor = await db.execute(_APPEND, asked, prepare=True, binary=True)
+        for job, append, row in zip(jobs, appends, await cursor.fetchall(), strict=True):
+            result = _result(append, row)
+            job.settle(result)
+            if isinstance(result, Appended):
+                self._committed(result.position)
+
+    async def _acquire(
+        self, db: psycopg.AsyncConnection[Row], work: Acquire, *, again: bool
+    ) -> int | StoreError:
+        stream, seen = work.stream, work.seen_epoch
+        asked = (self._log_id, stream, category_of(stream), escaped(work.owner), seen)
+        cursor = await db.execute(_ACQUIRE, asked, binary=True)
+        [(status, id_, version, epoch, hash_, owner, *last)] = await cursor.fetchall()
+        if status == "acquired":
+            return int(epoch)
+        if status == "fenced":
+            # Perhaps by the first call, whose answer was lost.
+            if again and (owner, epoch) == (escaped(work.owner), seen + 1):
+                return int(epoch)
+            return FencedError(stream, seen, epoch)
+        event = None if last[0] is None else LastEvent(*last)
+        fault = head_fault(StreamRow(id_, stream, version, epoch, hash_), event)
+        at, position = (version, 0) if event is None else event[:2]
+        return CorruptEventError(stream, at, position, fault or "its head is damaged")
+
+    async def _fail(self, jobs: Sequence[Job], error: Exception, *, unknown: bool) -> None:
+        """Give *error* to all jobs if the server is at fault, else to the job that caused it."""
+        if len(jobs) > 1 and not unknown and not is_of_server(error):
+            for job in jobs:
+                await self._call([job])
+            return
+        for job in jobs:
+            if unknown:
+                job.settle(UnknownOutcomeError(job.stream, str(error).strip()))
+            else:
+                job.settle(self._failure(error))
+
+    def _failure(self, error: Exception) -> Exception:
+        if not isinstance(error, psycopg.Error):
+            return error
+        if state_of(error) == DAMAGED_TIME:
+            return CorruptEventError("?", 0, int(error.diag.message_primary or 0), NO_TIME)
+        return translated(error, self._place)
+
+    async def _connected(self) -> psycopg.AsyncConnection[Row]:
+        if self._db is None:
+            self._db = await connect(self._place)
+            await self._db.execute(_SETTINGS)
+        return self._db
+
+    async def _drop(self) -> None:
+        db, self._db = self._db, None
+        if db is not None:
+            await discard(db)
+
+
+def _arrays(appends: Sequence[Append]) -> list[object]:
+    """Return the arguments of the function `append` after the first two, in order."""
+    keys = Texts(None if append.key is None else escaped(append.key) for append in appends)
+    counts = Numbers(len(append.writes) for append in appends)
+    writes = [write for append in appends for write in append.writes]
+    forks = [(None, None) if write.after is None else write.after for write in writes]
+    drafts = [(n, write.stream, d) for n, write in enumerate(writes, 1) for d in write.events]
+    salts = [urandom(SALT_BYTES) for _ in drafts]
+    blobs = [(n, blob) for n, (_, _, draft) in enumerate(drafts, 1) for blob in draft.blobs]
+    empties = [(n, *event) for n, write in enumerate(writes, 1) for event in write.empties]
+    return [
+        keys,
+        counts,
+        Texts(write.stream for write in writes),
+        Texts(category_of(write.stream) for write in writes),
+        Numbers(write.expected_version for write in writes),
+        Numbers(write.epoch for write in writes),
+        Texts(name for name, _ in forks),
+        Numbers(version for _, version in forks),
+        Numbers(len(write.events) for write in writes),
+        Numbers(n for n, _, _ in drafts),
+        Texts(escaped(draft.type) for _, _, draft in drafts),
+        Numbers(draft.schema for _, _, draft in drafts),
+        Contents(draft.payload for _, _, draft in drafts),
+        Numbers(draft.occurred_us for _, _, draft in drafts),
+        Texts(escaped(draft.actor) for _, _, draft in drafts),
+        _optional([draft.attrs for _, _, draft in drafts]),
+        _optional([draft.correlation_id for _, _, draft in drafts]),
+        _optional([draft.causation_id for _, _, draft in drafts]),
+        Numbers(draft.step for _, _, draft in drafts),
+        Contents(
+            header_end(
+                stream,
+                draft.type,
+                draft.actor,
+                draft.attrs,
+                draft.correlation_id,
+                draft.causation_id,
+            )
+            for _, stream, draft in drafts
+        ),
+        Contents(salts),
+        Contents(
+            hash_payload(salt, draft.payload)
+            for salt, (_, _, draft) in zip(salts, drafts, strict=True)
+        ),
+        Numbers(n for n, _ in blobs),
+        Texts(blob for _, blob in blobs),
+        Numbers(n for n, _, _ in empties),
+        Texts(stream for _, stream, _ in empties),
+        Numbers(version for _, _, version in empties),
+    ]
+
+
+def _optional(texts: Sequence[str | None]) -> Texts:
+    return Texts(None if text is None else escaped(text) for text in texts)
+
+
+def _result(append: Append, row: Row) -> Appended | StoreError:
+    status, place, there, versions, position, recorded_us = row
+    match status:
+        case "appended":
+            return Appended(tuple(versions), position, recorded_us)
+        case "reused":
+            first = append.writes[0]
+            unnamed = f"{first.epoch}.{first.expected_version}"
+            return KeyReusedError(first.stream, unnamed if append.key is None else append.key)
+        case "blob":
+            named = [(w.stream, b) for w in append.writes for d in w.events for b in d.blobs]
+            return MissingBlobError(*named[place - 1])
+        case _:
+            return _refusal(append.writes[place - 1], status, there)
+
+
+def _refusal(write: Write, status: str, there: int) -> StoreError:
+    match status:
+        case "fenced":
+            return FencedError(write.stream, write.epoch, there)
+        case "begun":
+            return WrongExpectedVersionError(write.stream, NO_STREAM, there)
+        case "parent":
+            assert write.after is not None
+            return WrongExpectedVersionError(*write.after, there)
+        case _:
+            return WrongExpectedVersionError(write.stream, write.expected_version, there)

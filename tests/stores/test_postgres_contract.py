@@ -1,0 +1,28 @@
+import pytest
+
+from cueline.stores.backend import backend_of
+from cueline.testing.presence_contract import PresenceContract
+from cueline.testing.snapshot_contract import SnapshotContract
+from tests.stores.postgres_contract import PostgresContract
+
+
+class TestPostgresStore(PostgresContract):
+    @pytest.fixture
+    async def store(self, clock, postgres_url):
+        store = backend_of(postgres_url).open(clock)
+        yield store
+        await store.close()
+
+
+class TestPostgresPresence(PresenceContract):
+    @pytest.fixture
+    async def board(self, clock, postgres_url):
+        board = backend_of(postgres_url).open_presence(clock)
+        yield board
+        await board.close()
+
+
+class TestPostgresSnapshots(SnapshotContract):
+    @pytest.fixture
+    def store(self, postgres_url):
+        return backend_of(postgres_url).open_snapshots()
