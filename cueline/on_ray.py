@@ -55,6 +55,11 @@ class LogActorFactory:
     hosts: int = 1
     """The number of hosts that share them."""
 
+    @property
+    def writes_anywhere(self) -> bool:
+        """See `cluster.cluster_context.ActorFactory`."""
+        return self.machine is None
+
     def log(self) -> tuple[EventStore, PresenceBoard, str]:
         """See `cluster.cluster_context.ActorFactory`."""
         clock = SystemClock()

@@ -21,6 +21,7 @@ from cueline.cli import (
     fork,
     init,
     keys,
+    log,
     message,
     pending,
     policy,
@@ -65,7 +66,7 @@ _PANELS = {
     "Watch costs and failures": (costs, budget, breakers),
     "Verify the log": (audit, replay, rerun),
     "Keep cueline running": (up, down, status),
-    "Set up": (init, doctor, settings, providers, keys),
+    "Set up": (init, doctor, settings, providers, keys, log),
 }
 """The commands by what one wants to do, in the order in which help lists them."""
 

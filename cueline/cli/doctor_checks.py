@@ -121,8 +121,8 @@ def log(path: LogUrl) -> DoctorFinding:
         last, bad = open_log.run(_checked(path))
     except CuelineError as error:
         return DoctorFinding("log", "bad", str(error))
-    size = sum(file.stat().st_size for file in files[:1]) / 1e6
-    found = f"{path}, {last:,} events, {size:,.1f} MB"
+    sizes = [f", {file.stat().st_size / 1e6:,.1f} MB" for file in files[:1]]
+    found = f"{path}, {last:,} events{''.join(sizes)}"
     verify = command(path, "audit", "verify")
     if bad:
         where = f"{bad[0].place}: {bad[0].reason}"

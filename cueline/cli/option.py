@@ -60,7 +60,7 @@ LogOption = Annotated[
     typer.Option(
         "--log",
         envvar="CUELINE_LOG",
-        help="The log: a file, or a URL (`sqlite:///FILE`, `memory:`).",
+        help="The log: a file, or a URL (`sqlite:///FILE`, `postgresql://HOST/DB`, `memory:`).",
         metavar="LOG",
         parser=LogUrl.of,
         callback=_note,

@@ -7,7 +7,7 @@ import typer
 
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.console.text import count, json_of
+from cueline.console.text import count, json_of, visible
 
 if TYPE_CHECKING:
     from cueline.client.status import LogStatus, ProcessRow
@@ -44,6 +44,8 @@ def _print(found: "LogStatus") -> None:
     if up is not None:
         there = f"up: process {up.pid}, Ray at {up.address}, cueline {up.version}"
     typer.echo(there)
+    if found.server is not None:
+        typer.echo(f"log: {visible(found.server)}")
     if found.processes:
         _print_processes(found.processes)
     typer.echo(count(found.driven, "running session"))

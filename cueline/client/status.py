@@ -47,6 +47,8 @@ class LogStatus:
     driven: int
     undriven: int
     """Running sessions that nobody drives."""
+    server: str | None = None
+    """The server that has the log, and what this role may do there; None for a file."""
     damage: CorruptEventError | None = None
     """The event that cannot be read; sessions after it are not counted."""
 
@@ -76,7 +78,8 @@ async def status_of(log: OpenLog, *, notice: Notice = print_notice) -> LogStatus
     )
     record = find_up(log.url)
     up = None if record is None else row_of(record)
-    return LogStatus(up, processes, len(owners), len(streams) - len(owners), damage)
+    undriven = len(streams) - len(owners)
+    return LogStatus(up, processes, len(owners), undriven, log.backend.describe(), damage)
 
 
 def row_of(up: UpRecord) -> UpRow:

@@ -5,7 +5,7 @@ from typing import cast
 
 from cueline.actors.approval_gate import ApprovalGate, ApprovalName, Opened
 from cueline.cluster.cluster_context import ClusterContext
-from cueline.cluster.remote_store import RemoteStore
+from cueline.cluster.remote_store import log_of
 from cueline.cluster.singleton_client import SingletonClient
 from cueline.deciders.approval import Vote
 from cueline.events.approval import ApprovalOpened, SupersedeCode
@@ -39,7 +39,7 @@ class ApprovalGateActor:
 
     def _gate(self) -> ApprovalGate:
         if self._made is None:
-            self._made = self._site.parts.gate(RemoteStore(self._site))
+            self._made = self._site.parts.gate(log_of(self._site)[0])
         return self._made
 
 

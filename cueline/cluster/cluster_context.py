@@ -41,6 +41,11 @@ class ActorFactory(Protocol):
         """Time that running effects have to finish during a shutdown."""
         ...
 
+    @property
+    def writes_anywhere(self) -> bool:
+        """Whether each process writes to the log by itself, without a writer actor."""
+        ...
+
     def log(self) -> tuple[EventStore, PresenceBoard, str]:
         """Open the log for writing; return it, its board and its id.
 

@@ -4,7 +4,7 @@ from typing import cast
 
 from cueline.actors.cost_ledger import CostLedger
 from cueline.cluster.cluster_context import ClusterContext
-from cueline.cluster.remote_store import RemoteStore
+from cueline.cluster.remote_store import log_of
 from cueline.cluster.singleton_client import SingletonClient
 from cueline.deciders.budget import Closing, Raise, Release, Reserve, ReserveAnswer, Settle
 
@@ -34,7 +34,7 @@ class CostLedgerActor:
 
     def _ledger(self) -> CostLedger:
         if self._made is None:
-            self._made = self._site.parts.ledger(RemoteStore(self._site))
+            self._made = self._site.parts.ledger(log_of(self._site)[0])
         return self._made
 
 

@@ -23,7 +23,7 @@ from cueline.cluster.control_loops import ControlLoops
 from cueline.cluster.dispatcher_lease import DispatcherLease, acquire_lease
 from cueline.cluster.log_writer import open_log, start_writer
 from cueline.cluster.notification_buffer import NotificationBuffer
-from cueline.cluster.remote_store import RemoteStore
+from cueline.cluster.remote_store import log_of
 from cueline.cluster.worker import Role, Worker, WorkerEvent
 from cueline.errors import ClusterError, CuelineError, FencedError
 from cueline.events.dispatcher import (
@@ -70,7 +70,7 @@ class DispatcherActor:
         self._site = site
         self._wanted = wanted
         self._keeper = keeper
-        self._store = RemoteStore(site)
+        self._store, self._board = log_of(site)
         self._starting: asyncio.Task[Started] | None = None
         self._loops: ControlLoops | None = None
         self._facts: asyncio.Queue[DispatcherEvent] = asyncio.Queue()
@@ -126,13 +126,13 @@ class DispatcherActor:
     async def _start(self) -> Started:
         self.presence = presence_of("dispatcher")
         journal = self._site.parts.journal(self._store)
-        self._charge = DispatcherLease(self.presence, journal, self._store, SystemClock())
+        self._charge = DispatcherLease(self.presence, journal, self._board, SystemClock())
         await self._take_charge()
         # First: later events are followed, earlier ones are looked up.
         after = await self._store.last_position()
         now, began = SystemClock().now(), await self._charge.began(self._keeper.incarnation)
         with closing(self._site.parts.index(self._store)) as index:
-            left = await find_orphans(self._store, index, self._store, now=now, since=began)
+            left = await find_orphans(self._store, index, self._board, now=now, since=began)
         await self._supervise(None if self._wanted.recover else RecoveryFilter(left, after))
         return Started(presence=self.presence, epoch=self._charge.epoch, found=len(left))
 
@@ -156,7 +156,7 @@ class DispatcherActor:
         self._loops = ControlLoops(
             self._site,
             self._store,
-            self._store,
+            self._board,
             epoch=self._charge.epoch,
             scope=scope,
             on_trouble=self._trouble,
@@ -182,7 +182,7 @@ class DispatcherActor:
     async def _adopted(self) -> Sequence[Worker]:
         """Return the hosts and runners that a former incarnation has left."""
         prefix, suffix = self._site.named("|").split("|")
-        present = await self._store.all()
+        present = await self._board.all()
         adopting = []
         for actor in ray.util.list_named_actors(all_namespaces=True):
             name = actor["name"]

@@ -185,7 +185,9 @@ class LogWriterActor:
 
 
 def start_writer(site: ClusterContext) -> Handle:
-    """Start the log's writer, unless it runs; Ray restarts it."""
+    """Start the log's writer, unless it runs; Ray restarts it. None if it needs none."""
+    if site.parts.writes_anywhere:
+        return None
     return site.create(LogWriterActor, site.named("writer"), site.parts, restarts=True)
 
 
@@ -196,6 +198,8 @@ async def open_log(site: ClusterContext, writer: Handle) -> None:
         LogUnavailableError: the log cannot be opened on the node that was named.
         ClusterError: the writer does not start, or has another log.
     """
+    if writer is None:
+        return
     try:
         with end_frozen_actor(writer):
             log_id = await call(writer.start.remote(), START_SECONDS)

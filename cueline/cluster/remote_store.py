@@ -36,6 +36,7 @@ from cueline.events.store import (
     EventStore,
     Head,
     Presence,
+    PresenceBoard,
     RecordedEvent,
     Write,
 )
@@ -267,6 +268,19 @@ class RemoteStore:
         if self._writer is None:
             self._writer = await self._site.find(self._site.named("writer"), PATIENCE_SECONDS)
         return self._writer
+
+
+def log_of(site: ClusterContext) -> tuple[EventStore, PresenceBoard]:
+    """Return the log and its board, for a process of the cluster.
+
+    Raises:
+        LogUnavailableError: this process has to reach the log by itself, and does not.
+    """
+    if site.parts.writes_anywhere:
+        store, board, _ = site.parts.log()
+        return store, board
+    remote = RemoteStore(site)
+    return remote, remote
 
 
 def _unknown(options: Wish, error: Exception) -> CuelineError:

@@ -20,7 +20,7 @@ from cueline.cluster.call import PAGE_BYTES
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.epoch_fence import EpochFence
 from cueline.cluster.log_writer import WriterReply
-from cueline.cluster.remote_store import RemoteStore
+from cueline.cluster.remote_store import log_of
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence
 
@@ -75,7 +75,7 @@ class RunnerActor:
             self.presence = replace(presence_of("runner"), incarnation=self._incarnation)
             executor = self._site.parts.executor()
             self._runner = Runner(self._incarnation, executor, boot_seconds)
-            self._store = RemoteStore(self._site)
+            _, self._board = log_of(self._site)
             self._tasks = [asyncio.create_task(each) for each in (self._beat(), self._watch())]
             self._started.set()
         return self.presence
@@ -174,7 +174,7 @@ class RunnerActor:
         while True:
             began = boot_seconds()
             with suppress(CuelineError):
-                await self._store.beat(self.presence)
+                await self._board.beat(self.presence)
                 self._beat_at = began
             await clock.sleep(BEAT_SECONDS)
 
@@ -193,7 +193,7 @@ class RunnerActor:
             await self._runner.close()
             with suppress(CuelineError, TimeoutError):
                 async with asyncio.timeout(LEAVE_SECONDS):
-                    await self._store.leave(self._incarnation)
+                    await self._board.leave(self._incarnation)
 
 
 def first_of(reports: Sequence[RunnerReply]) -> Sequence[RunnerReply]:

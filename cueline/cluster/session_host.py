@@ -19,7 +19,7 @@ from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.cost_ledger import RemoteLedger
 from cueline.cluster.epoch_fence import EpochFence
 from cueline.cluster.notification_buffer import NotificationBuffer
-from cueline.cluster.remote_store import RemoteStore
+from cueline.cluster.remote_store import log_of
 from cueline.cluster.runner_directory import Directory, RunnerInfo
 from cueline.errors import CuelineError
 from cueline.events.store import Presence
@@ -45,12 +45,12 @@ class SessionHostActor:
         """Start; a second call returns the same presence."""
         self._hear(epoch)
         if self._host is None:
-            self._store = RemoteStore(self._site)
-            self._directory = Directory(self._site, self._incarnation, self._store)
+            self._store, self._board = log_of(self._site)
+            self._directory = Directory(self._site, self._incarnation, self._board)
             self._host = self._site.parts.host(
                 self._incarnation,
                 store=self._store,
-                board=self._store,
+                board=self._board,
                 runners=self._directory,
                 gate=RemoteGate(self._site),
                 ledger=RemoteLedger(self._site),
@@ -64,7 +64,7 @@ class SessionHostActor:
                 address=live_text.address,
                 token=live_text.token,
             )
-            beating = beat_always(self._store, self.presence, SystemClock())
+            beating = beat_always(self._board, self.presence, SystemClock())
             self._tasks = [asyncio.create_task(each) for each in (beating, self._watch())]
         self._directory.know(runners, {})
         return self.presence

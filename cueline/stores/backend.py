@@ -61,6 +61,22 @@ class LogBackend(Protocol):
         """
         ...
 
+    def migrate(self, writers: Sequence[str] = (), readers: Sequence[str] = ()) -> bool:
+        """Make the log, or bring it to this format; return whether anything was done.
+
+        The roles *writers* may then append, and the *readers* read, if its server has roles.
+
+        Raises:
+            ConfigError: it has no roles.
+            LogUnavailableError: it is not possible; the message says why.
+            LogFormatError: a newer cueline wrote it.
+        """
+        ...
+
+    def describe(self) -> str | None:
+        """Return which server has the log, and what this role may do there; None for a file."""
+        ...
+
     def open_presence(self, clock: Clock) -> PresenceBoard:
         """Open the presence board; create it if it is missing.
 

@@ -57,6 +57,13 @@ class MemoryBackend:
         made = self._made()
         return MemoryStore(clock, made.tables, made.snapshots)
 
+    def migrate(self, writers: Sequence[str] = (), readers: Sequence[str] = ()) -> bool:  # noqa: ARG002 - see `LogBackend`
+        """See `LogBackend.migrate`."""
+        raise self._unavailable(_GONE)
+
+    def describe(self) -> None:
+        """See `LogBackend.describe`."""
+
     def open_presence(self, clock: Clock) -> MemoryPresence:
         """See `LogBackend.open_presence`."""
         made = self._made()

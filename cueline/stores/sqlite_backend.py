@@ -5,13 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cueline.clock import Clock
+from cueline.clock import Clock, SystemClock
+from cueline.errors import ConfigError
 from cueline.events.log_url import LogUrl
+from cueline.events.store import to_us
 from cueline.stores.file_system import refuse_place
 from cueline.stores.presence import SqlitePresence
 from cueline.stores.snapshots import SqliteSnapshots
 from cueline.stores.sqlite import SqliteStore
-from cueline.stores.sqlite_file import real
+from cueline.stores.sqlite_file import LogFile, real
 
 if TYPE_CHECKING:
     from cueline.projections.views import Views
@@ -45,6 +47,18 @@ class SqliteBackend:
             read_only=read_only,
             snapshots=self.open_snapshots(),
         )
+
+    def migrate(self, writers: Sequence[str] = (), readers: Sequence[str] = ()) -> bool:
+        """See `LogBackend.migrate`."""
+        if writers or readers:
+            raise ConfigError(str(self.url), "only a database server has roles")
+        made = not self.exists()
+        now_us = to_us(SystemClock().now())
+        LogFile(self._path).open(must_exist=False, read_only=False, now_us=now_us)
+        return made
+
+    def describe(self) -> None:
+        """See `LogBackend.describe`."""
 
     def open_presence(self, clock: Clock) -> SqlitePresence:
         """See `LogBackend.open_presence`."""

@@ -25,7 +25,7 @@ def dispatcher(monkeypatch):
     writer = SimpleNamespace(start=asked)
     store = MemoryStore(SystemClock())
     journal = Journal(store, Codec(), SystemClock().now)
-    parts = SimpleNamespace(log_id="ours", journal=lambda _: journal)
+    parts = SimpleNamespace(log_id="ours", writes_anywhere=False, journal=lambda _: journal)
     site = SimpleNamespace(parts=parts, named=str, create=lambda *_, **__: writer)
     begun = SimpleNamespace(was_current_actor_reconstructed=False)
     monkeypatch.setattr(ray, "get_runtime_context", lambda: begun)

@@ -18,6 +18,8 @@ from cueline.testing.presence_contract import PresenceContract
 
 
 class Parts:
+    writes_anywhere = False
+
     def __init__(self, path, clock, *, near):
         self.path = path
         self.clock = clock

@@ -3,12 +3,14 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from cueline.clock import Clock
 from cueline.errors import LogUnavailableError
 from cueline.events.log_url import LogUrl
 from cueline.stores.postgres.connections import connected
+from cueline.stores.postgres.migration import migrate
 from cueline.stores.postgres.place import place_of
 from cueline.stores.postgres.presence import PostgresPresence
 from cueline.stores.postgres.snapshots import PostgresSnapshots
@@ -17,6 +19,12 @@ from cueline.stores.postgres.store import PostgresStore, find_log
 if TYPE_CHECKING:
     from cueline.projections.views import Views
 
+_RIGHTS = b"""
+SELECT split_part(current_setting('server_version'), ' ', 1), current_user,
+    pg_has_role(c.relowner, 'USAGE'), has_function_privilege(p.oid, 'EXECUTE')
+FROM pg_class c JOIN pg_proc p ON p.pronamespace = c.relnamespace
+WHERE c.oid = to_regclass('events') AND p.proname = 'append'
+"""
 _UP = "SELECT description FROM up"
 _WRITE_UP = """
 INSERT INTO up (id, description) VALUES (1, %s)
@@ -54,6 +62,19 @@ class PostgresBackend:
         return PostgresStore(
             self._place, log_id, clock, read_only=read_only, snapshots=self.open_snapshots()
         )
+
+    def migrate(self, writers: Sequence[str] = (), readers: Sequence[str] = ()) -> bool:
+        """See `LogBackend.migrate`."""
+        return migrate(self._place, writers, readers)
+
+    def describe(self) -> str:
+        """See `LogBackend.describe`."""
+        with connected(self._place) as db:
+            row = db.execute(_RIGHTS).fetchone()
+        assert row is not None
+        version, role, owns, appends = row
+        may = "owns the tables" if owns else "appends only" if appends else "reads only"
+        return f"PostgreSQL {version}, where the role {role} {may}"
 
     def open_presence(self, clock: Clock) -> PostgresPresence:
         """See `LogBackend.open_presence`."""
@@ -103,7 +124,7 @@ class PostgresBackend:
     def _log_id(self) -> str:
         log_id = find_log(self._place)
         if log_id is None:
-            reason = f"there is no log; `cueline log migrate --log {self._place.name}` makes one"
+            reason = f"there is no such log; `cueline log migrate --log {quote(self._place.name)}` makes one"
             raise LogUnavailableError(self._place.name, reason)
         return log_id
 

@@ -9,6 +9,8 @@ CREATE UNLOGGED TABLE presence (
     pid bigint NOT NULL,
     process_started bigint NOT NULL,
     pid_namespace text NOT NULL,
+    address text NOT NULL,
+    token text NOT NULL,
     beat_us bigint NOT NULL
 ) WITH (fillfactor = 50);
 

@@ -1,7 +1,7 @@
 """The presence board of a log in PostgreSQL."""
 
 from collections.abc import Sequence
-from dataclasses import astuple, fields, replace
+from dataclasses import asdict, fields
 
 from cueline.clock import Clock
 from cueline.events.store import Presence
@@ -14,9 +14,7 @@ PATIENCE_SECONDS = 2.0
 _NAMES = [field.name for field in fields(Presence)]
 _COLUMNS = ", ".join(_NAMES)
 _NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-_MARKS = ", ".join(
-    "%s" if name != "beat_us" else f"coalesce(%s::bigint, {_NOW})" for name in _NAMES
-)
+_MARKS = ", ".join(f"coalesce(%s::bigint, {_NOW})" if n == "beat_us" else "%s" for n in _NAMES)
 _SET = ", ".join(f"{name} = excluded.{name}" for name in _NAMES[1:])
 _BEAT = f"""
 INSERT INTO presence ({_COLUMNS}) VALUES ({_MARKS})
@@ -35,8 +33,8 @@ class PostgresPresence:
 
     async def beat(self, presence: Presence) -> None:
         """See `PresenceBoard.beat`."""
-        beat = astuple(replace(presence, beat_us=0))[:-1]
-        await self._connections.ask(_BEAT, (*beat, clock_us(self._clock)))
+        beat = {**asdict(presence), "beat_us": clock_us(self._clock)}
+        await self._connections.ask(_BEAT, [beat[name] for name in _NAMES])
 
     async def leave(self, incarnation: str) -> None:
         """See `PresenceBoard.leave`."""
