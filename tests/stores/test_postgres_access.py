@@ -118,7 +118,7 @@ def test_opening_makes_no_log_and_says_what_does(one_server):
     url = one_server.new_log()
 
     assert not backend_of(url).exists()
-    with pytest.raises(LogUnavailableError, match="there is no such log; `cueline log migrate --log"):
+    with pytest.raises(LogUnavailableError, match="no such log; `cueline log migrate --log"):
         backend_of(url).open(SystemClock())
     assert not backend_of(url).exists()
 

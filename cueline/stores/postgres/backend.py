@@ -124,7 +124,8 @@ class PostgresBackend:
     def _log_id(self) -> str:
         log_id = find_log(self._place)
         if log_id is None:
-            reason = f"there is no such log; `cueline log migrate --log {quote(self._place.name)}` makes one"
+            makes = f"cueline log migrate --log {quote(self._place.name)}"
+            reason = f"there is no such log; `{makes}` makes one"
             raise LogUnavailableError(self._place.name, reason)
         return log_id
 
