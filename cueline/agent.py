@@ -28,8 +28,10 @@ from cueline.default_agent import default_agent
 from cueline.environment import HERE, user_name
 from cueline.errors import ConfigError
 from cueline.events.agent import (
+    COMPACT_AT,
     AgentSpec,
     BreakerPolicy,
+    ContextWindow,
     Fallback,
     Limits,
     Policy,
@@ -38,7 +40,7 @@ from cueline.events.agent import (
     ToolSpec,
     Workspace,
 )
-from cueline.events.number import Parameters
+from cueline.events.number import Number, Parameters
 from cueline.providers.allowed_address import check_allowed
 from cueline.providers.defaults import completed
 from cueline.providers.model_file import find_model_file
@@ -127,6 +129,8 @@ class Agent(BaseModel):
     environment: tuple[str, ...] = ()
     base_url: str | None = None
     key_variable: str | None = None
+    context_window: ContextWindow = Field(default=None, gt=0)
+    compact_at: Number = Field(default=COMPACT_AT, ge=0, le=1)
     output: Annotated[dict[str, JsonValue] | None, BeforeValidator(output_schema)] = None
 
     @staticmethod
@@ -178,6 +182,8 @@ class Agent(BaseModel):
             environment=self.environment,
             base_url=self.base_url,
             key_variable=self.key_variable,
+            context_window=self.context_window,
+            compact_at=self.compact_at,
             output=self.output,
         )
 

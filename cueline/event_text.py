@@ -10,6 +10,7 @@ from cueline.events.inbox import Resolution
 from cueline.events.refusal import Refusal
 from cueline.events.session import (
     CapabilityDegraded,
+    Cut,
     PeopleNotified,
     PrefixReason,
     PromptPrefixChanged,
@@ -97,6 +98,11 @@ def wait_text(kind: WaitKind, cause: Cause, *, paused: bool, until: str = "") ->
     return f"waiting for {_WAITS[kind]}{until}: {why}"
 
 
+def compaction_text(cut: Cut) -> str:
+    """Return what a summary replaces."""
+    return f"a summary replaces the first {cut.messages} of {cut.of} messages in requests:"
+
+
 def prefix_text(changed: PromptPrefixChanged) -> str:
     """Return why the next prompt begins differently."""
     why = _PREFIXES[changed.reason]
@@ -109,6 +115,7 @@ _PREFIXES: Final[dict[PrefixReason, str]] = {
     "model_switched": "as a person chose",
     "fallback": "",
     "fallback_returned": "the agent's own model again",
+    "compacted": "a summary replaced old messages",
     "tools_changed": "changed tools were accepted",
     "forked_with_another_agent": "the fork has another agent",
 }

@@ -64,6 +64,7 @@ def agent_to_record(
     spec = spec.model_copy(update={"fallback": tuple(map(with_model_file, spec.fallback))})
     check_agent(spec, environ)
     check_limits(spec, ())
+    spec = _with_windows(spec)
     _check_workspace(spec)
     check_secrets(spec, waived, environ)
     return spec
@@ -204,6 +205,21 @@ def check_resumed(
     return tools
 
 
+def _with_windows(spec: AgentSpec) -> AgentSpec:
+    """Return *spec* with the context windows of its models, as far as they are known."""
+    from cueline.providers.prices import context_window
+
+    others = tuple(
+        each
+        if each.context_window is not None
+        else each.model_copy(update={"context_window": context_window(with_model(spec, each))})
+        for each in spec.fallback
+    )
+    own = spec.context_window
+    window = context_window(spec) if own is None else own
+    return spec.model_copy(update={"context_window": window, "fallback": others})
+
+
 def chosen_model(
     agent: AgentSpec,
     model: str | ModelChoice,
@@ -228,7 +244,7 @@ def chosen_model(
     alone = with_model(agent, choice).model_copy(update={"fallback": ()})
     check_agent(alone, environ)
     check_limits(alone, allowances)
-    return choice
+    return own_model(_with_windows(alone))
 
 
 def _named_model(agent: AgentSpec, text: str) -> ModelChoice:
@@ -245,7 +261,8 @@ def _named_model(agent: AgentSpec, text: str) -> ModelChoice:
     if provider != agent.provider:
         return ModelChoice(provider=provider, model=name)
     kept = {key: value for key, value in agent.parameters.items() if key != "script"}
-    return own_model(agent).model_copy(update={"model": name, "parameters": kept})
+    update = {"model": name, "parameters": kept, "context_window": None}
+    return own_model(agent).model_copy(update=update)
 
 
 def check_limits(spec: AgentSpec, allowances: Sequence[Allowance]) -> None:

@@ -84,6 +84,7 @@ def agent(
     auto_approve: bool = False,
     on_open: Literal["wait", "fallback", "pause"] = "wait",
     fallbacks: int = 0,
+    context_window: int | None = None,
 ) -> AgentSpec:
     """Return the example agent with other limits and policies."""
     return AGENT.model_copy(
@@ -95,6 +96,7 @@ def agent(
                 max_wall_seconds=max_wall_seconds,
                 max_cost=max_cost,
             ),
+            "context_window": context_window,
             "breaker": BreakerPolicy(on_open=on_open),
             "fallback": tuple(
                 Fallback(provider="scripted", model=f"fallback-{n + 1}") for n in range(fallbacks)

@@ -20,6 +20,7 @@ from cueline.actors.slot import SlotHolder
 from cueline.actors.tool_call import ToolCaller
 from cueline.actors.tool_port import ToolOrder
 from cueline.deciders.approval import APPROVAL
+from cueline.deciders.compaction import Compaction, compaction_of
 from cueline.deciders.session import SessionState
 from cueline.deciders.session.due import (
     AskApproval,
@@ -40,12 +41,14 @@ from cueline.errors import CuelineError, FencedError
 from cueline.events.agent import ToolSpec
 from cueline.events.approval import ApprovalOpened
 from cueline.events.cause import Cause
+from cueline.events.failure import NO_OLD_MESSAGES
 from cueline.events.session import (
     PeopleNotified,
     SessionEvent,
     SessionWaiting,
     TellCode,
 )
+from cueline.events.stream import is_compaction
 
 LONGEST_PAUSE_SECONDS = 60.0
 """Wait between retries of an effect that keeps failing."""
@@ -127,7 +130,9 @@ class EffectExecutor:
                     effect, await self._tools.run(self._order(effect))
                 )
             case ReserveBudget():
-                return await self._payer.reserve(effect, prompt.messages)
+                compaction = self._compaction(effect)
+                messages = prompt.messages if compaction is None else compaction.messages
+                return await self._payer.reserve(effect, messages)
             case CloseReservation(bill=bill):
                 return [await self._payer.close(bill)]
             case RecoverTool():
@@ -152,9 +157,22 @@ class EffectExecutor:
 
     async def _ask_model(self, effect: CallModel) -> SessionEvent:
         state, messages = self._entity.state, self._entity.prompt.messages
-        outcome = await self._model.call(effect, state.turn.number, messages)
+        cut = None
+        if is_compaction(effect.effect):
+            compaction = self._compaction(effect)
+            if compaction is None:
+                return self._model.failed(effect, NO_OLD_MESSAGES, "there is nothing to summarise")
+            messages, cut = compaction.messages, compaction.cut
+        outcome = await self._model.call(effect, state.turn.number, messages, cut)
         # If the ledger reserved budget, it settles the call, at known cost or not.
         return outcome if state.limited else self._model.estimated(effect, outcome, messages)
+
+    def _compaction(self, effect: CallModel | ReserveBudget) -> Compaction | None:
+        """Return what a call that summarises sends; None for any other call."""
+        if not is_compaction(effect.effect):
+            return None
+        too_long = self._entity.state.turn.unanswered
+        return compaction_of(self._entity.prompt, too_long=too_long)
 
     async def _ask(self, effect: AskApproval) -> Facts:
         ended_by = need_ended_by(self._entity.state, effect.effect)

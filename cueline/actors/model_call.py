@@ -8,17 +8,19 @@ from datetime import datetime
 from itertools import islice
 from typing import Final
 
+from msgspec.structs import replace
+
 from cueline.actors.agent_cache import LoadedAgent
 from cueline.actors.cancellation import isolate_cancellation
 from cueline.actors.host_dependencies import HostDependencies
-from cueline.actors.model_port import ModelReply, ModelRequest
+from cueline.actors.model_port import Model, ModelReply, ModelRequest
 from cueline.deciders.session.budget import known_usage
 from cueline.deciders.session.due import CallModel
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
 from cueline.events.agent import AgentSpec, answering
 from cueline.events.failure import SAID
 from cueline.events.message import Cost, Estimate, TextBlock, ToolCall, Usage, prompt_size
-from cueline.events.session import ModelFailed, ModelReplied, calls_of
+from cueline.events.session import Cut, ModelFailed, ModelReplied, calls_of
 
 _NOTHING: Final = "it ended its turn without text, thoughts or calls"
 
@@ -34,11 +36,14 @@ class ModelCaller:
         self._parts = parts
 
     async def call(
-        self, effect: CallModel, turn: int, messages: Sequence[bytes]
+        self, effect: CallModel, turn: int, messages: Sequence[bytes], cut: Cut | None = None
     ) -> ModelReplied | ModelFailed:
-        """Make one attempt; every failure becomes a `ModelFailed`."""
+        """Make one attempt; every failure becomes a `ModelFailed`.
+
+        With a *cut*, the reply is a summary: only its text is recorded.
+        """
         began = self._parts.clock.now()
-        outcome = await self._outcome(effect, turn, messages, began)
+        outcome = await self._outcome(effect, turn, messages, began, cut)
         if outcome.type == "ModelFailed":
             return outcome.model_copy(update={"seconds": self._since(began)})
         return outcome
@@ -56,7 +61,12 @@ class ModelCaller:
         return round((self._parts.clock.now() - began).total_seconds(), 3)
 
     async def _outcome(
-        self, effect: CallModel, turn: int, messages: Sequence[bytes], began: datetime
+        self,
+        effect: CallModel,
+        turn: int,
+        messages: Sequence[bytes],
+        began: datetime,
+        cut: Cut | None,
     ) -> ModelReplied | ModelFailed:
         try:
             agent, model = self._loaded_agent.model(effect.fallback)
@@ -68,13 +78,12 @@ class ModelCaller:
                 agent=agent,
                 messages=messages,
             )
-            deltas = self._parts.live_text.sink(
-                self._stream, effect.effect, effect.attempt, self._loaded_agent.redactor
-            )
-            reply = await isolate_cancellation(model.reply(request, deltas))
-            deltas.end()
-            _check(reply, messages)
-            return await self._replied(effect, agent, reply, self._since(began))
+            if cut is None:
+                reply = await self._reply(model, request)
+            else:
+                reply = _summary(await isolate_cancellation(model.reply(request)))
+            replied = await self._replied(effect, agent, reply, self._since(began))
+            return replied.model_copy(update={"cut": cut})
         except ProviderUnavailableError as error:
             failed = self.failed(effect, _said(error.kind), error.message, error.retry_after)
             return self._billed(failed, effect, error.used)
@@ -88,6 +97,15 @@ class ModelCaller:
             return self.failed(effect, "cancelled", "it was stopped")
         except Exception as error:  # noqa: BLE001 - a provider's bug fails this attempt only
             return self.failed(effect, "unknown", f"{type(error).__name__}: {error}")
+
+    async def _reply(self, model: Model, request: ModelRequest) -> ModelReply:
+        """Return the reply, which those who watch get while it comes."""
+        redactor = self._loaded_agent.redactor
+        deltas = self._parts.live_text.sink(self._stream, request.effect, request.attempt, redactor)
+        reply = await isolate_cancellation(model.reply(request, deltas))
+        deltas.end()
+        _check(reply, request.messages)
+        return reply
 
     def failed(
         self, effect: CallModel, kind: str, message: str, retry_after: float | None = None
@@ -180,6 +198,19 @@ def _check(reply: ModelReply, messages: Sequence[bytes]) -> None:
     if _is_nothing(reply) and _asks_for_words(messages):
         used = reply.usage.model_dump() if reply.usage.total else None
         raise ProviderUnavailableError("malformed_reply", _NOTHING, None, used)
+
+
+def _summary(reply: ModelReply) -> ModelReply:
+    """Return the text of a reply, without calls.
+
+    Raises:
+        ProviderUnavailableError: it has no text; try again.
+    """
+    text = tuple(b for b in reply.content if isinstance(b, TextBlock) and b.text.strip())
+    if not text:
+        used = reply.usage.model_dump() if reply.usage.total else None
+        raise ProviderUnavailableError("malformed_reply", "it has no text", None, used)
+    return replace(reply, content=text, calls=())
 
 
 def _is_nothing(reply: ModelReply) -> bool:

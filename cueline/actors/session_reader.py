@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from cueline.actors.stream_end import inbox_seen, last_of
 from cueline.deciders.session import SESSION, session_of
+from cueline.deciders.session.changed_agent import with_changes
 from cueline.errors import CorruptEventError
 from cueline.events.codec import EMPTIED, Redacted
 from cueline.events.journal import Journal
@@ -58,12 +59,18 @@ class SessionReader:
             yield recorded, event
 
     async def skip(self, until: int) -> None:
-        """Continue after version *until*; of the events before, use only the inbox position.
+        """Continue after version *until*.
 
+        Of the events before, use only the inbox position and the changes of the agent.
         From the beginning of a turn on, the state of the present is right; totals are not.
         """
         seen = await inbox_seen(self.journal, self.stream, until)
         self.state = replace(self.state, inbox_read=seen)
+        if self.state.setup is not None and seen > 1:
+            inbox = sibling(self.stream, "inbox")
+            said = [message async for _, message in self.journal.read(inbox, 1, seen)]
+            agent = with_changes(self.state.agent, said)
+            self.state = replace(self.state, setup=replace(self.state.setup, agent=agent))
         self.version = until
 
     async def read_last_turn(self) -> None:

@@ -61,7 +61,7 @@ async def newest_with_messages(
     try:
         for chunk in await journal.snapshots.chunks(stream, folded.version):
             digest = prompt_digest(digest, chunk)
-            folded.prompt.messages += msgpack.decode(chunk, type=list[bytes])
+            folded.prompt.transcript += msgpack.decode(chunk, type=list[bytes])
     except MsgspecError:
         digest = b""
     if digest != folded.snapshot.prompt:
@@ -88,7 +88,7 @@ async def _keep(journal: Journal, stream: str) -> None:
         version, at_hash = recorded.version, recorded.hash
     if version - since <= journal.snapshots.every:
         return
-    chunk = msgpack.encode(prompt.messages)
+    chunk = msgpack.encode(prompt.transcript)
     snapshot = Snapshot(
         log_id=journal.store.log_id,
         stream=stream,

@@ -33,6 +33,9 @@ Of a long session the last turns are shown, and --all shows the rest. What is
 shown is read from the log, each event checked. A row that cannot be read is
 named, everything before it is shown, and the exit code is 1.
 
+Of a long conversation the model is sent a summary and the newest messages:
+--compacted shows these.
+
 \b
 Examples:
   cueline show 7f3a
@@ -51,6 +54,10 @@ def show(
     *,
     full: Annotated[bool, typer.Option("--full", help="Show tool results whole.")] = False,
     whole: Annotated[bool, typer.Option("--all", help="Show a long session whole.")] = False,
+    compact: Annotated[
+        bool,
+        typer.Option("--compacted", help="Show the newest summary instead of what it replaces."),
+    ] = False,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
     plain: PlainOption = False,
@@ -58,9 +65,15 @@ def show(
     """Show a session."""
     if as_json:
         raise typer.Exit(open_log.run(_print_session(log, session)))
-    history, standing, sums = open_log.run(_read(log, session, full=full, whole=whole))
+    if whole and compact:
+        raise typer.BadParameter("--all and --compacted exclude each other")
+    history, standing, sums = open_log.run(_read(log, session, full=full, whole=whole or compact))
+    if compact:
+        from cueline.client.history import compacted
+
+        history = compacted(history)
     # Printed when the loop is over: Ctrl-C ends it at once.
-    _print(log, history, standing, sums, full=full, plain=plain)
+    _print(log, history, standing, sums, full=full, plain=plain, compact=compact)
     raise typer.Exit(open_log.exit_of_damage(history.damage))
 
 
@@ -100,6 +113,7 @@ def _print(
     *,
     full: bool,
     plain: bool,
+    compact: bool,
 ) -> None:
     from cueline.cli.up_lookup import command
     from cueline.console.event_renderer import EventRenderer
@@ -109,7 +123,8 @@ def _print(
     screen, seen = Screen(plain=plain), 0
     telling = EventRenderer(whole_results=full, whole_past=history.whole)
     for recorded, fact in history.events:
-        if left_out := recorded.version - seen - 1:
+        left_out = recorded.version - seen - 1
+        if left_out > 0 and not compact:
             way = command(log, "show", history.id, "--all")
             said = f"… {count(left_out, 'event')} not shown here; show them with\n  {way}"
             screen.show(Line("note", line) for line in ["", *said.split("\n"), ""])

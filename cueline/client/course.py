@@ -127,7 +127,7 @@ class Course:
             case ModelRequested(messages=versions):
                 told = [said for version in versions for said in self._mail.pop(version, ())]
                 self.messages.setdefault(len(self.replies) + 1, []).extend(told)
-            case ModelReplied(effect=effect) if effect.endswith(".m"):  # a summary is no turn
+            case ModelReplied(cut=None):
                 self._reply(event)
             case ToolReturned() | ToolFailed() | ToolSkipped() | ToolReconciled():
                 self._end(event)

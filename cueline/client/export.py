@@ -150,7 +150,7 @@ def export_of(history: History) -> Export:
     told.started_at, told.updated_at = tally.began_at, tally.updated_at
     if (wait := state.waiting) is not None:
         told.waiting = {**document(wait), "why": cause_text(wait.cause)}
-    told.messages = [json.loads(message) for message in prompt.messages]
+    told.messages = [json.loads(message) for message in prompt.transcript]
     told.tool_calls = list(calls.values())
     told.metrics = _metrics(tally)
     told.turn, told.inbox_read = state.turn.number, state.inbox_read

@@ -1,15 +1,16 @@
 """What has happened in a session, as far as it can be read."""
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cueline.actors.session_reader import Past, SessionReader
 from cueline.actors.stream_end import last_of
 from cueline.client.session_view import SessionView
+from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import SessionState
 from cueline.errors import CorruptEventError, CuelineError, RejectedError, UnknownEventTypeError
 from cueline.events.journal import Journal
-from cueline.events.session import ModelRequested, SessionEvent, ToolReturned
+from cueline.events.session import ContextCompacted, ModelRequested, SessionEvent, ToolReturned
 from cueline.events.store import RecordedEvent
 from cueline.events.stream import shown
 from cueline.wiring import OpenLog
@@ -129,6 +130,27 @@ async def read_ends(log: OpenLog, stream: str, *, outputs: bool = False) -> Hist
     except (CorruptEventError, UnknownEventTypeError):
         pass
     return await read_history(log, stream, outputs=outputs)
+
+
+def compacted(history: History) -> History:
+    """Return what the model is sent of a session: its newest summary, and the events after that.
+
+    The summary comes right after the first event. Without a compaction, it is *history*.
+    """
+    prompt, first, place = Prompt(), 0, -1
+    lengths = []
+    for n, (_, fact) in enumerate(history.events):
+        if fact is not None:
+            prompt.add(fact)
+        if isinstance(fact, ContextCompacted):
+            first, place = fact.cut.messages, n - 1
+        lengths.append(len(prompt.transcript))
+    if place < 0:
+        return history
+    kept = next(n for n, length in enumerate(lengths) if length > first)
+    newest = [e for n, e in enumerate(history.events) if n >= kept and n != place]
+    events = [history.events[0], history.events[place], *newest]
+    return replace(history, events=events, whole=False)
 
 
 async def _whole(

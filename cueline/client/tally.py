@@ -114,7 +114,7 @@ class Tally:
                 pass
 
     def _replied(self, replied: ModelReplied) -> None:
-        self.turns += 1
+        self.turns += replied.cut is None
         self.tool_calls += len(replied.calls)
         self._spend(replied.usage, replied.cost)
         self._read_cache(replied)

@@ -26,6 +26,7 @@ from cueline.console.text import (
     visible,
 )
 from cueline.event_text import (
+    compaction_text,
     degraded_text,
     doubt_text,
     untold_text,
@@ -152,6 +153,8 @@ class EventRenderer:
             cost = f" · {price(fact.cost)}" if fact.cost else ""
             yield Line("bad", f"! the model did not answer ({fact.kind}): {said}{cost}{again}")
             return
+        if fact.cut is not None:
+            yield Line("note", compaction_text(fact.cut))
         yield from reply_lines(fact, thinking=self.thinking)
         if fact.stop_reason in _CUT:
             yield Line("bad", f"! the answer was cut off: {_CUT[fact.stop_reason]}")
@@ -162,7 +165,7 @@ class EventRenderer:
         used = f"{tokens_in(usage)} + {usage.output:,} out tokens"
         so_far = f", {money(self.tally.cost, estimated=self.tally.estimated > 0)} so far"
         parts = [
-            f"turn {fact.effect.partition('.')[0]}",
+            f"turn {fact.effect.partition('.')[0]}" if fact.cut is None else "summary",
             used if usage.total else "its use was not told",
             f"{price(fact.cost)}{so_far * self._whole_past}",
             duration(fact.seconds),

@@ -31,7 +31,7 @@ from cueline.events.session import (
     ToolSkipped,
     ToolStarted,
 )
-from cueline.events.stream import is_model_call
+from cueline.events.stream import is_compaction, is_model_call
 
 _WIDTH = 60
 _GOES_ON = ModelRequested | ToolStarted | SessionContinued | SessionTakenOver | ApprovalResolved
@@ -83,7 +83,8 @@ class StatusLine:
             case MessageReceived(message=ResumeAsked()):
                 self._pausing = False
             case ModelRequested(effect=effect):
-                self._calls[effect] = InFlight(self._attempts.model, at)
+                summarises = " summarises" * is_compaction(effect)
+                self._calls[effect] = InFlight(f"{self._attempts.model}{summarises}", at)
             case ToolStarted(effect=effect):
                 self._calls[effect] = InFlight(self._call(effect), at)
             case (

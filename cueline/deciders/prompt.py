@@ -19,6 +19,7 @@ from cueline.events.message import (
     Arguments,
     Attachment,
     ImageBlock,
+    TextBlock,
     ToolCall,
     UserMessage,
     assistant_json,
@@ -36,7 +37,7 @@ from cueline.events.session import (
     ToolSkipped,
     calls_of,
 )
-from cueline.events.stream import effect_of
+from cueline.events.stream import effect_of, is_compaction
 
 PROMPT_FOLD: Final = 1
 """The version of this fold: raised when a fact gives other messages than before."""
@@ -50,6 +51,8 @@ _OPENING: Final[Any] = {
     "instructions": True,
     "tools": {"__all__": {"name", "description", "parameters"}},
 }
+
+SUMMARY = "Earlier messages were replaced by this summary of them:"
 
 GO_ON = "The work can do without this tool: go on, and say what is missing."
 
@@ -101,6 +104,12 @@ def user_message(text: str, attachments: tuple[Attachment, ...] = ()) -> bytes:
     return encode(UserMessage(text=text, attachments=attachments))
 
 
+def summary_message(replied: ModelReplied) -> bytes:
+    """Return the message that stands for the summarised ones."""
+    text = "\n".join(block.text for block in replied.content if isinstance(block, TextBlock))
+    return user_message(f"{SUMMARY}\n\n{text}")
+
+
 def result_of(
     event: ToolReturned | ToolFailed | ToolSkipped | ToolReconciled,
 ) -> tuple[str, bool] | None:
@@ -148,11 +157,27 @@ def warning_messages(event: LimitWarned) -> list[bytes]:
 class Prompt:
     """The messages of one session, encoded; dropped when the session waits."""
 
-    __slots__ = ("_mail", "_notes", "_opening", "_results", "calls", "messages")
+    __slots__ = (
+        "_covered",
+        "_mail",
+        "_notes",
+        "_opening",
+        "_results",
+        "_summary",
+        "calls",
+        "summarised",
+        "transcript",
+    )
 
     def __init__(self) -> None:
-        self.messages: list[bytes] = []
-        """The messages of the next request, up to the last `ModelRequested`."""
+        self.transcript: list[bytes] = []
+        """All messages, up to the last `ModelRequested`; it only grows."""
+        self.summarised = 0
+        """The number of the oldest messages that the summary replaces."""
+        self._summary = b""
+        """The newest summary; it counts from its `ContextCompacted` on."""
+        self._covered = 0
+        """The number of the oldest messages that the digest `_opening` includes."""
         self._opening = ""
         self.calls: dict[str, ToolCall] = {}
         """The calls of the current turn, by effect."""
@@ -161,18 +186,29 @@ class Prompt:
         self._notes: tuple[bytes, ...] = ()
 
     @property
+    def messages(self) -> list[bytes]:
+        """The messages of the next request, up to the last `ModelRequested`."""
+        if not self.summarised:
+            return self.transcript
+        return [self._summary, *self.transcript[self.summarised :]]
+
+    @property
     def digest(self) -> str:
         """The digest of all messages, as `ModelRequested` records it."""
-        return reduce(chain_digest, map(fingerprint, self.messages), self._opening)
+        return reduce(
+            chain_digest, map(fingerprint, self.transcript[self._covered :]), self._opening
+        )
 
     @property
     def rest(self) -> tuple[Any, ...]:
         """The folded data except the messages, as a snapshot holds it."""
-        return self._opening, self.calls, self._results, self._mail, self._notes
+        summary = (self.summarised, self._summary, self._covered)
+        return self._opening, self.calls, self._results, self._mail, self._notes, *summary
 
     @rest.setter
     def rest(self, rest: tuple[Any, ...]) -> None:
-        self._opening, self.calls, self._results, self._mail, self._notes = rest
+        self._opening, self.calls, self._results, self._mail, self._notes = rest[:5]
+        self.summarised, self._summary, self._covered = rest[5:]
 
     def add(self, event: SessionEvent) -> None:
         """Add one fact; dispatch by its type's name, as in `session.evolve`."""
@@ -180,9 +216,15 @@ class Prompt:
             case "ToolReturned" | "ToolFailed" | "ToolSkipped" | "ToolReconciled":
                 self._close(event.effect, result_of(event), images_of(event))
             case "ModelRequested":
-                self._present(event.messages)
+                if not is_compaction(event.effect):
+                    self._present(event.messages)
+            case "ModelReplied" if event.cut is not None:
+                self._summary = summary_message(event)
+            case "ContextCompacted":
+                self.summarised, self._covered = event.cut.messages, event.cut.of
+                self._opening = event.digest
             case "ModelReplied":
-                self.messages.append(assistant_message(event))
+                self.transcript.append(assistant_message(event))
                 self.calls = calls_of(event)
             case "MessageReceived":
                 if isinstance(event.message, MessageSent):
@@ -226,11 +268,11 @@ class Prompt:
     def _present(self, versions: tuple[int, ...]) -> None:
         for effect in self.calls:
             if effect in self._results:
-                self.messages.append(self._results[effect])
+                self.transcript.append(self._results[effect])
         self.calls, self._results = {}, {}
         for version in versions:
-            self.messages.extend(self._mail.pop(version, ()))
+            self.transcript.extend(self._mail.pop(version, ()))
         if not self._mail:
             self._mail.clear()  # a popped list keeps its memory: 160 bytes a session
-        self.messages.extend(self._notes)
+        self.transcript.extend(self._notes)
         self._notes = ()

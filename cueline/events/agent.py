@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 from functools import partial
-from operator import is_, not_
+from operator import eq, is_, not_
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
@@ -285,6 +285,8 @@ class Policy(Part):
     hooks: tuple[Hook, ...] = ()
 
 
+ContextWindow = Annotated[int | None, LARGEST, NUMBER]
+COMPACT_AT: Final = 0.8
 Rate = Annotated[Decimal, PAYABLE, Field(ge=0)]
 """US dollars for a million tokens."""
 
@@ -314,6 +316,8 @@ class ModelChoice(Part):
     parameters: Parameters = {}
     base_url: str | None = None
     key_variable: str | None = None
+    context_window: ContextWindow = Field(default=None, gt=0, exclude_if=partial(is_, None))
+    """Tokens of a prompt and its reply; None: unknown, so its prompts are never compacted."""
 
 
 class Fallback(ModelChoice):
@@ -360,6 +364,10 @@ class AgentSpec(Part):
     """The environment variable with the provider's key."""
     key_owner: str = Field(default="", exclude_if=not_)
     """The user whose stored keys its models use; empty: only those stored for all users."""
+    context_window: ContextWindow = Field(default=None, gt=0, exclude_if=partial(is_, None))
+    """As in `ModelChoice`."""
+    compact_at: Number = Field(default=COMPACT_AT, ge=0, le=1, exclude_if=partial(eq, COMPACT_AT))
+    """The used share of the context window from which old messages are summarised; 0: never."""
     output: dict[str, JsonValue] | None = Field(default=None, exclude_if=partial(is_, None))
     """The JSON schema of its last reply; None: the reply is text."""
 

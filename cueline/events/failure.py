@@ -28,8 +28,11 @@ NOT_STARTED: Final = "not_started"
 """A tool call that never began."""
 NOT_RECORDED: Final = "not_recorded"
 """A tool call of a rerun that the earlier session has no result of; it did not run."""
+NO_OLD_MESSAGES: Final = "no_old_messages"
+"""A compaction of a conversation that has no old messages to summarise; no model was called."""
 OURS: Final = frozenset(
     {
+        NO_OLD_MESSAGES,
         NOT_RECORDED,
         "config",
         "invalid_arguments",

@@ -84,8 +84,13 @@ def shown(stream: str) -> str:
 
 
 def is_model_call(effect: str) -> bool:
-    """Whether an effect is a model call, `<turn>.m`; a tool call is `<turn>.<index>`."""
-    return effect.endswith(".m")
+    """Whether an effect is a model call, `<turn>.m` or `<turn>.c`, not a tool call."""
+    return effect.endswith((".m", ".c"))
+
+
+def is_compaction(effect: str) -> bool:
+    """Whether an effect is the model call that summarises a conversation, `<turn>.c`."""
+    return effect.endswith(".c")
 
 
 def effect_of(approval: str) -> str:

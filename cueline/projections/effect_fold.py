@@ -106,7 +106,7 @@ class EffectFold:
             row["ended_position"] = row["ended_version"] = None
 
     def _replied(self, session: Row, recorded: RecordedEvent, fact: ModelReplied) -> None:
-        session["turns"] += 1
+        session["turns"] += fact.cut is None
         row = self._row(session, recorded, fact.effect, "model")
         spend(row, fact.usage, fact.cost)
         row["seconds"] = fact.seconds

@@ -55,8 +55,8 @@ def usage_entries(
     place = (recorded.stream, recorded.version)
     model = f"{session['provider']}/{getattr(fact, 'model', '') or session['model']}"
     match fact:
-        case ModelReplied(calls=calls, usage=usage, cost=cost):
-            yield (*place, 1, len(calls), *_used(usage, cost), model)
+        case ModelReplied(calls=calls, usage=usage, cost=cost, cut=cut):
+            yield (*place, int(cut is None), len(calls), *_used(usage, cost), model)
         case ModelFailed(usage=usage, cost=cost) if usage or cost:
             yield (*place, 0, 0, *_used(usage or Usage(), cost), model)
         case SessionTakenOver(lost_attempts=(LostAttempt(cost=Cost(usd=usd)),)):

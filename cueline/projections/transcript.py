@@ -25,7 +25,7 @@ class TranscriptLine:
     part: int
     """The place among the lines of one event, from 0."""
     kind: str
-    """`user`, `assistant`, `call`, `result`, `wait`, `takeover` or `end`."""
+    """`user`, `assistant`, `summary`, `call`, `result`, `wait`, `takeover` or `end`."""
     effect: str
     name: str
     """The tool's name, the lane of a message, the kind of a wait or of an end."""

@@ -70,7 +70,7 @@ def _result_lines(fact: Fact, tool: str) -> Iterator[Told]:
 def _replied(fact: ModelReplied) -> Iterator[Told]:
     text = "\n".join(block.text for block in fact.content if isinstance(block, TextBlock))
     if text:
-        yield "assistant", fact.effect, fact.model, text, False
+        yield "assistant" if fact.cut is None else "summary", fact.effect, fact.model, text, False
     for effect, call in calls_of(fact).items():
         said = call.malformed
         arguments = _JSON.encode(call.arguments) if said is None else said

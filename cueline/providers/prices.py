@@ -83,6 +83,14 @@ def bound(
     return sent + answered, (sent * rates[0] + answered * rates[1]) / _MILLION
 
 
+def context_window(agent: AgentSpec) -> int | None:
+    """Return the tokens that a prompt and its reply may take; None if the list does not tell."""
+    if _is_free(agent):
+        return None
+    listed = _calculated(_list_of(agent), agent.model)
+    return None if listed is None else listed.model.context_window
+
+
 def check_room(agent: AgentSpec) -> None:
     """Check that one call fits the limits of tokens and cost.
 
@@ -197,15 +205,19 @@ def _dearest(agent: AgentSpec, sent: int) -> tuple[Decimal, Decimal] | None:
     return max(rate for rate in inputs if rate is not None), own.output
 
 
-@lru_cache(maxsize=64)
 def _listed(provider: str, model: str) -> Any:
     """Return the price of a model in the dated list; None if it is not there."""
+    found = _calculated(provider, model)
+    return None if found is None else found.model_price
+
+
+@lru_cache(maxsize=64)
+def _calculated(provider: str, model: str) -> Any:
+    """Return what the dated list knows of a model; None if it is not there."""
     import genai_prices  # noqa: PLC0415 - as above
 
     try:
-        return genai_prices.calc_price(
-            genai_prices.Usage(), model, provider_id=provider
-        ).model_price
+        return genai_prices.calc_price(genai_prices.Usage(), model, provider_id=provider)
     except LookupError:
         return None
 

@@ -167,7 +167,7 @@ class Outside:
         prompt = Prompt()
         for fact in await self.facts(stream):
             prompt.add(fact)
-        return prompt.messages
+        return prompt.transcript
 
 
 class World:

@@ -20,7 +20,7 @@ from cueline.events.codec import Redacted
 from cueline.events.journal import Journal
 from cueline.events.message import TextBlock, ToolCall
 from cueline.events.session import SessionEvent, WaitKind
-from cueline.events.stream import sibling
+from cueline.events.stream import is_compaction, sibling
 
 Reply = ModelReply | Exception | Callable[[], Awaitable[ModelReply]]
 
@@ -49,12 +49,16 @@ class TurnModel:
     def __init__(self, replies: Sequence[Reply] | Mapping[tuple[int, int], Reply]) -> None:
         self._replies = replies
         self.asked: list[ModelRequest] = []
+        self.summary: Reply = says("A summary.")
+        """The reply to each request for a summary."""
         self.closed = False
 
     async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
         """See `Model.reply`."""
         self.asked.append(request)
-        found = self._reply_for(request.turn, request.attempt)
+        found = self.summary
+        if not is_compaction(request.effect):
+            found = self._reply_for(request.turn, request.attempt)
         if isinstance(found, Exception):
             raise found
         reply = found if isinstance(found, ModelReply) else await found()

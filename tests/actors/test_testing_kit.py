@@ -60,4 +60,4 @@ async def test_a_model_that_is_asked_for_more_than_it_has_fails_loudly():
     model = TurnModel([says("one")])
 
     with pytest.raises(ProviderRefusedError, match="no reply for turn 2"):
-        await model.reply(SimpleNamespace(turn=2, attempt=1))
+        await model.reply(SimpleNamespace(turn=2, attempt=1, effect="2.m"))

@@ -60,6 +60,7 @@ AGENTS = st.builds(
     auto_approve=st.booleans(),
     on_open=st.sampled_from(["wait", "wait", "fallback", "pause"]),
     fallbacks=st.sampled_from([0, 0, 1, 2]),
+    context_window=st.sampled_from([None, 100]),
 )
 RULES = [
     (),

@@ -4,9 +4,11 @@ It shares no code with the real one: what it checks are the promises of the
 rules, whatever a shell does and whenever it dies.
 """
 
+import json
 from datetime import datetime, timedelta
 from typing import Literal
 
+from cueline.deciders.compaction import compaction_of
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import (
     DRIVEN,
@@ -32,14 +34,18 @@ from cueline.deciders.session.due import (
     ReserveBudget,
     RunTool,
 )
+from cueline.events.failure import NO_OLD_MESSAGES
 from cueline.events.inbox import BudgetFreed, DecisionGiven, InboxMessage
+from cueline.events.message import Usage
 from cueline.events.session import (
     ApprovalResolved,
+    ContextCompacted,
     MessageReceived,
     MessageRefused,
     ModelFailed,
     ModelRequested,
     ModelStarted,
+    OutcomeCameLate,
     PeopleNotified,
     SessionContinued,
     SessionEvent,
@@ -48,8 +54,9 @@ from cueline.events.session import (
     ToolReconciled,
     ToolStarted,
 )
+from cueline.events.stream import is_compaction
 from cueline.testing.given import STREAM, through_codec
-from tests.deciders.session_promises import Patience, Starts, check_paid, check_step
+from tests.deciders.session_promises import Patience, Starts, check_paid, check_pairs, check_step
 from tests.deciders.simulated_gate import SimulatedGate
 from tests.deciders.simulated_ledger import SimulatedLedger
 from tests.deciders.simulated_wait import wait_for_breaker, wait_for_runner
@@ -71,6 +78,7 @@ class SimulatedShell:
         self.gate = SimulatedGate()
         self.ledger = SimulatedLedger()
         self.mail = 1
+        self.turns = 0
         self.recorded_at = NOW
         """When the last message that was read came."""
         self.epoch = 1
@@ -282,9 +290,29 @@ class SimulatedShell:
         """Have the model answer, and ask for *tools*."""
         if self.model is not None:
             effect, attempt = self.model
-            self.model = None
             turn = int(effect.partition(".")[0])
-            self.take(saying(*tools, turn=turn, attempt=attempt, seconds=1.0))
+            if is_compaction(effect):
+                self._summarise(turn, attempt)
+                return
+            self.model = None
+            self.turns += 1
+            # Each third reply nearly fills the window of an agent that has one.
+            usage = Usage(input=(0, 80, 96)[self.turns % 3], output=1)
+            said = saying(*tools, turn=turn, attempt=attempt, seconds=1.0)
+            self.take(said.model_copy(update={"usage": usage}))
+
+    def _summarise(self, turn: int, attempt: int) -> None:
+        """Have the model summarise, if there is anything old."""
+        compaction = compaction_of(self.prompt, too_long=self.state.turn.unanswered)
+        if compaction is None:
+            self.fail_model(NO_OLD_MESSAGES)
+            return
+        self.model = None
+        check_pairs([json.loads(message) for message in compaction.messages])
+        said = saying(turn=turn, attempt=attempt, text="A summary.", seconds=1.0)
+        update = {"effect": f"{turn}.c", "cut": compaction.cut, "usage": Usage(input=50)}
+        step = self.take(said.model_copy(update=update))
+        assert any(isinstance(fact, ContextCompacted | OutcomeCameLate) for fact in step)
 
     def fail_model(self, kind: str, retry_after: float | None = None) -> None:
         """Have the model call fail."""

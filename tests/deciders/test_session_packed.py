@@ -29,7 +29,7 @@ def test_at_every_version_the_fold_goes_on_from_what_was_packed(path):
 
         assert state == again
         assert prompt.rest == rest.rest
-        assert [] == rest.messages
+        assert [] == rest.transcript
 
 
 @each_session
@@ -46,7 +46,7 @@ def test_messages_add_up_over_every_cut(path):
         for fact in facts[cut:]:
             second.add(fact)
 
-        assert whole.messages == first.messages + second.messages
+        assert whole.transcript == first.transcript + second.transcript
         assert whole.rest == second.rest
 
 

@@ -42,6 +42,7 @@ BOUNDED |= {"approval_seconds": st.floats(1, 9), "deadline_seconds": st.floats(1
 BOUNDED |= {"max_tokens": st.integers(1, 99), "max_cost": st.decimals("0.01", 99, places=2)}
 BOUNDED |= {"approval_seconds": st.floats(1, 9), "votes": st.integers(1, 9)}
 BOUNDED |= {"auto_approve_after": st.floats(1, 9)}
+BOUNDED |= {"context_window": st.integers(1, 99), "compact_at": st.floats(0, 1)}
 BOUNDED |= {"threshold": st.integers(0, 1000), "failure_rate": st.floats(0, 1)}
 BOUNDED |= {"window_seconds": st.floats(1, 9), "timeout_seconds": st.floats(1, 9)}
 

@@ -4,7 +4,7 @@ from cueline.events.inbox import ForkPoint, MessageSent, PauseAsked, ResumeAsked
 from cueline.testing.crash import CrashPoint
 from cueline.testing.fakes import asks_for, says
 from tests.actors.session_harness import SessionHarness, Valve
-from tests.crash import story
+from tests.crash import story, switched
 
 
 async def whole():
@@ -68,4 +68,12 @@ async def forked():
     return place
 
 
-SCENES = (whole, killed, killed_and_told, stopped, steered, poisoned, forked)
+async def compacted():
+    """Its model changes while a question waits, and old messages become a summary."""
+    place, agent = switched.outside()
+    await place.start("story", agent)
+    await switched.drive(place)
+    return place
+
+
+SCENES = (whole, killed, killed_and_told, stopped, steered, poisoned, forked, compacted)

@@ -51,6 +51,8 @@ from cueline.events.session import (
     CapabilityDegraded,
     ChildSettled,
     ChildSpawned,
+    ContextCompacted,
+    Cut,
     GateAnswer,
     Judgement,
     LimitRaised,
@@ -285,6 +287,9 @@ LIFE = [
     ChildSettled(child=CHILD, status="completed", tokens=900, usd=Decimal("0.001")),
     LimitWarned(limit="max_active_seconds", share=0.9, used=90.5, of=100, note="Wrap up."),
     AgentChanged(model=ModelChoice(provider="scripted", model="b", parameters={"script": "x"})),
+    ContextCompacted(
+        effect="7.c", cut=Cut(messages=12, of=17), reason="window", tokens=160_500, digest="ab"
+    ),
     PromptPrefixChanged(reason="fallback", before="scripted a", after="scripted b"),
     CapabilityDegraded(capability="tools", provider="ollama", model="gemma"),
     OutcomeCameLate(effect="2.0", attempt=1, outcome="ToolReturned"),

@@ -82,7 +82,7 @@ def test_the_same_provider_keeps_its_settings(model):
     mine = {"parameters": {"temperature": 0}, "key_variable": "OTHER_KEY"}
 
     expected = {"provider": "anthropic", "model": "claude-haiku-4-5", **mine}
-    assert cueline.ModelChoice(**expected) == chosen(model, **mine)
+    assert cueline.ModelChoice(**expected, context_window=200_000) == chosen(model, **mine)
 
 
 def test_another_provider_begins_without_settings(tmp_path):

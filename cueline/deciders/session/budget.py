@@ -11,6 +11,7 @@ from cueline.deciders.session.limit_state import Bill, BudgetAccount
 from cueline.deciders.session.state import SessionState
 from cueline.deciders.session.turn import BudgetWait, ModelCall
 from cueline.events.budget import Allowance
+from cueline.events.failure import NO_OLD_MESSAGES
 from cueline.events.inbox import ChildAsked, ChildEnded
 from cueline.events.message import Usage
 from cueline.events.session import (
@@ -25,7 +26,10 @@ from cueline.events.stream import sibling
 BUSY_SECONDS = 60.0
 """After this time a call without budget asks again, also without an offer."""
 _UNBILLED = frozenset(
-    {"rate_limited", "overloaded", "invalid_request", "context_too_long", "auth", "config"}
+    {
+        *("rate_limited", "overloaded", "invalid_request", "context_too_long", "auth", "config"),
+        NO_OLD_MESSAGES,
+    }
 )
 """Errors before the vendor began; such an attempt costs nothing."""
 

@@ -11,6 +11,12 @@ from cueline.deciders.approval import AUTO_APPROVER
 from cueline.deciders.model_text import circuit_open
 from cueline.deciders.session.budget import child_fact, due_closings
 from cueline.deciders.session.changed_agent import agent_change
+from cueline.deciders.session.compaction import (
+    compaction_request,
+    context_compacted,
+    was_too_long,
+    window_used,
+)
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.fallback import model_to_ask, next_turns, prefix_change
 from cueline.deciders.session.judging import judge_edit
@@ -36,6 +42,7 @@ from cueline.events.session import (
     SessionWaiting,
     ToolSkipped,
 )
+from cueline.events.stream import is_compaction
 
 STEERED = "Skipped due to queued user message."
 
@@ -57,6 +64,8 @@ def with_derived_events(state: SessionState) -> tuple[list[SessionEvent], Sessio
 def _next_event(state: SessionState) -> SessionEvent | None:
     if state.status not in LIVE:
         return None
+    if state.context.summary is not None:
+        return context_compacted(state, state.context.summary)
     if state.turn.lacking and (degraded := _degraded_event(state)) is not None:
         return degraded
     for call in state.turn.calls:  # a closed call has no approval
@@ -214,13 +223,18 @@ def _pause(state: SessionState, blocked_by_breaker: BreakerWait) -> SessionWaiti
 
 
 def _retry_event(state: SessionState, model: ModelCall) -> SessionEvent | None:
-    fallback = model_to_ask(state, model)
+    too_long, compacts = was_too_long(state, model), is_compaction(model.effect)
+    fallback = model.fallback if too_long else model_to_ask(state, model)
     if fallback is None:
         if model.phase != "given_up" or model.error is None:
             return None
         return SessionWaiting(kind="operator", cause=model.error)
+    if compacts and fallback != model.fallback:
+        return _after_turn(state, fallback)  # the other model gets the whole prompt
     if (limited := limit_reached_or_warned(state, turns=False)) is not None:
         return limited
+    if too_long or compacts:
+        return compaction_request(state, model.attempt + 1 if compacts else 1, fallback)
     told = _steers_and_notes(state, state.turn.number)
     return _request(state, model.effect, model.attempt + 1, told, fallback)
 
@@ -231,7 +245,8 @@ def _steers_and_notes(state: SessionState, turn: int) -> tuple[int, ...]:
     return tuple([mail.inbox_version for mail in due if mail.lane != "followup"])
 
 
-def _after_turn(state: SessionState) -> SessionEvent | None:
+def _after_turn(state: SessionState, instead: int | None = None) -> SessionEvent | None:
+    """Request the model, or *instead* a fallback; but summarise first if its window is used."""
     turn = state.turn
     told = _steers_and_notes(state, turn.number + 1)
     if not told and not turn.calls and not turn.unanswered:
@@ -241,7 +256,10 @@ def _after_turn(state: SessionState) -> SessionEvent | None:
     # A user's message restarts the count of turns.
     if (limited := limit_reached_or_warned(state, turns=not told)) is not None:
         return limited
-    return _request(state, f"{turn.number + 1}.m", 1, told, next_turns(state, told=bool(told)))
+    fallback = next_turns(state, told=bool(told)) if instead is None else instead
+    if instead is None and window_used(state, fallback):
+        return compaction_request(state, 1, fallback)
+    return _request(state, f"{turn.number + 1}.m", 1, told, fallback)
 
 
 def _end_event(state: SessionState) -> SessionEvent | None:

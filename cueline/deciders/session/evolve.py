@@ -13,6 +13,7 @@ from cueline.deciders.session.call import (
     call_started,
 )
 from cueline.deciders.session.changed_agent import agent_changed
+from cueline.deciders.session.compaction import compacted
 from cueline.deciders.session.lifecycle import (
     session_continued,
     session_ended,
@@ -105,6 +106,8 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
         case "PromptPrefixChanged":
             digests = replace(state.prompt_digests, requested="", broken=None)
             return replace(state, prompt_digests=digests)
+        case "ContextCompacted":
+            return compacted(state, event)
         case "AgentChanged":
             return agent_changed(state, event)
         case "CapabilityDegraded":

@@ -77,6 +77,7 @@ def session_forked(state: SessionState, event: SessionForked) -> SessionState:
         limit_state=_limit_state(event),
         inbox_read=1,
         partial=state.partial,
+        context=state.context,
     )
 
 

@@ -6,6 +6,7 @@ from cueline.deciders import prompt
 from cueline.deciders.retry import FATAL_MODEL, SUITS_ANOTHER, rests
 from cueline.deciders.session.budget import account_after_call
 from cueline.deciders.session.call import requested_call
+from cueline.deciders.session.compaction import after_reply, with_summary, without_summary
 from cueline.deciders.session.fallback import next_fallback
 from cueline.deciders.session.limit import with_notes_delivered
 from cueline.deciders.session.state import PromptDigests, SessionState, Status
@@ -20,6 +21,7 @@ from cueline.events.session import (
     ModelStarted,
     calls_of,
 )
+from cueline.events.stream import is_compaction
 
 _LONGEST_ERROR = 500
 UNCOUNTED = frozenset({"lost", "cancelled"})
@@ -29,17 +31,10 @@ UNCOUNTED = frozenset({"lost", "cancelled"})
 def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
     """Begin a turn, or another attempt at it."""
     turn, told = state.turn, event.messages
+    if is_compaction(event.effect):
+        return _compaction_requested(state, event)
     again = turn.model is not None and turn.model.effect == event.effect
     since = 0 if told else turn.since_user
-    model = ModelCall(event.effect, event.attempt, "requested", event.fallback)
-    if again and turn.model is not None and turn.model.fallback == event.fallback:
-        before = turn.model
-        model = replace(
-            model,
-            failures=before.failures,
-            failing_since=before.failing_since,
-            early=before.early,
-        )
     return replace(
         state,
         status=Status.STOPPING if state.stop else Status.RUNNING,
@@ -47,13 +42,32 @@ def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
             number=turn.number if again else turn.number + 1,
             since_user=since if again else since + 1,
             active_seconds=turn.active_seconds,
-            model=model,
+            model=_requested(turn, event),
             fallback=event.fallback,
             unanswered=True,
         ),
         mail=tuple([m for m in state.mail if m.inbox_version not in told]) if told else state.mail,
         prompt_digests=PromptDigests(event.digest, event.digest),
         limit_state=with_notes_delivered(state.limit_state),
+        waiting=None,
+    )
+
+
+def _requested(turn: Turn, event: ModelRequested) -> ModelCall:
+    model, before = ModelCall(event.effect, event.attempt, "requested", event.fallback), turn.model
+    if before is None or (before.effect, before.fallback) != (event.effect, event.fallback):
+        return model
+    return replace(
+        model, failures=before.failures, failing_since=before.failing_since, early=before.early
+    )
+
+
+def _compaction_requested(state: SessionState, event: ModelRequested) -> SessionState:
+    """Begin a compaction: what the next request includes waits for it."""
+    return replace(
+        state,
+        status=Status.STOPPING if state.stop else Status.RUNNING,
+        turn=replace(state.turn, model=_requested(state.turn, event)),
         waiting=None,
     )
 
@@ -68,7 +82,9 @@ def model_started(state: SessionState, event: ModelStarted) -> SessionState:
 
 
 def model_replied(state: SessionState, event: ModelReplied) -> SessionState:
-    """Add the reply and its requested calls."""
+    """Add the reply and its requested calls; or a summary, until its own event."""
+    if event.cut is not None:
+        return _summary_replied(state, event)
     said = prompt.fingerprint(prompt.assistant_message(event))
     calls = tuple(
         [
@@ -97,6 +113,19 @@ def model_replied(state: SessionState, event: ModelReplied) -> SessionState:
         takeovers=0,
         account=account_after_call(state, event),
         used=state.used.after(event.usage, event.cost, turns=1),
+        context=after_reply(state, event.usage),
+    )
+
+
+def _summary_replied(state: SessionState, event: ModelReplied) -> SessionState:
+    active = state.turn.active_seconds + event.seconds
+    return replace(
+        state,
+        turn=replace(state.turn, model=None, active_seconds=active),
+        takeovers=0,
+        account=account_after_call(state, event),
+        used=state.used.after(event.usage, event.cost),
+        context=with_summary(state.context, event),
     )
 
 
@@ -117,9 +146,13 @@ def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
         fatal=_fatal(state, model, event.kind),
     )
     active = state.turn.active_seconds + event.seconds
+    context, open_call = state.context, failed if model else None
+    if failed.phase == "given_up" and is_compaction(event.effect):
+        context, open_call = without_summary(state), None
     return replace(
         state,
-        turn=replace(state.turn, model=failed, active_seconds=active),
+        turn=replace(state.turn, model=open_call, active_seconds=active),
+        context=context,
         # Its host cancelled it and survived: it did not kill the host.
         takeovers=0 if event.kind == "cancelled" else state.takeovers,
         account=account_after_call(state, event),

@@ -13,7 +13,7 @@ from cueline.events.agent import AgentSpec, ModelChoice, ToolSpec
 from cueline.events.budget import Allowance
 from cueline.events.cause import Cause
 from cueline.events.inbox import Lane
-from cueline.events.session import PrefixReason, StopCode, WaitKind
+from cueline.events.session import Cut, PrefixReason, StopCode, WaitKind
 
 STATE_FOLD: Final = 1
 """The version of this fold: raised when a fact gives another state than before."""
@@ -69,6 +69,26 @@ class PromptDigests(Struct, frozen=True):
     """Effect and digest of results that the model has not seen."""
     broken: PrefixBreak | None = None
     """Set until `PromptPrefixChanged` says so."""
+
+
+class PendingSummary(Struct, frozen=True):
+    """A summary whose `ContextCompacted` is not recorded yet."""
+
+    effect: str
+    fingerprint: str
+    cut: Cut
+
+
+class ContextUse(Struct, frozen=True):
+    """How much of the model's context window the conversation takes."""
+
+    tokens: int = 0
+    """Of the last call and its reply; 0 if unknown, or after a compaction."""
+    floor: int = 0
+    """No compaction below this: the last one failed here, or left so much."""
+    last: Literal["", "compacted", "failed"] = ""
+    """The compaction since the last reply of a turn."""
+    summary: PendingSummary | None = None
 
 
 class TreePlace(Struct, frozen=True):
@@ -167,6 +187,7 @@ class SessionState(Struct, frozen=True):
     used: Used = Used()
     partial: bool = False
     """A tool that is not critical failed since the start or the last idle time."""
+    context: ContextUse = ContextUse()
     chosen: ModelChoice | None = None
     """The model that a person chose, until the session takes it."""
     degraded: tuple[tuple[str, str, str], ...] = ()

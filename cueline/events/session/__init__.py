@@ -41,6 +41,8 @@ from cueline.events.session.messages import MessageReceived, MessageRefused
 from cueline.events.session.model import (
     AgentChanged,
     CapabilityDegraded,
+    ContextCompacted,
+    Cut,
     ModelFailed,
     ModelReplied,
     ModelRequested,
@@ -86,6 +88,7 @@ SessionEvent = (
     | ChildSettled
     | LimitWarned
     | AgentChanged
+    | ContextCompacted
     | PromptPrefixChanged
     | CapabilityDegraded
     | OutcomeCameLate
@@ -102,6 +105,8 @@ __all__ = [
     "CapabilityDegraded",
     "ChildSettled",
     "ChildSpawned",
+    "ContextCompacted",
+    "Cut",
     "Demand",
     "GateAnswer",
     "Judgement",

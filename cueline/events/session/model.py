@@ -1,11 +1,12 @@
 """Facts of a model call."""
 
-from operator import not_
+from functools import partial
+from operator import is_, not_
 from typing import ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
 
-from cueline.events.agent import ModelChoice
+from cueline.events.agent import ModelChoice, Part
 from cueline.events.cause import Cause
 from cueline.events.fact import Fact
 from cueline.events.message import Block, Cost, Estimate, ToolCall, Usage
@@ -17,7 +18,7 @@ class ModelRequested(Fact):
 
     type: Literal["ModelRequested"] = "ModelRequested"
     effect: str
-    """`<turn>.m`."""
+    """`<turn>.m`; of a call that summarises the oldest messages, `<turn>.c`."""
     attempt: int
     messages: tuple[int, ...] = ()
     """Inbox versions of the messages that this request includes."""
@@ -37,6 +38,15 @@ class ModelStarted(Fact):
     attempt: int
     grant: str | None = None
     """The ledger's reservation, if a limit of cost or tokens applies."""
+
+
+class Cut(Part):
+    """Where a compaction cuts the messages of a session."""
+
+    messages: int
+    """So many of the oldest messages are summarised, those of earlier summaries included."""
+    of: int
+    """The number of all messages at that time."""
 
 
 class ModelReplied(Fact):
@@ -60,6 +70,8 @@ class ModelReplied(Fact):
     """By effect: the judgement of each call at its request."""
     lacking: tuple[str, ...] = Field(default=(), exclude_if=not_)
     """The capabilities that the model lacks and the request needed, as `tools`."""
+    cut: Cut | None = Field(default=None, exclude_if=partial(is_, None))
+    """Of a compaction: the messages that this reply summarises."""
 
 
 def calls_of(replied: ModelReplied) -> dict[str, ToolCall]:
@@ -111,15 +123,35 @@ class AgentChanged(Fact):
     """The agent's own model, from the next request on."""
 
 
+class ContextCompacted(Fact):
+    """Requests begin with a summary from now on, instead of the oldest messages.
+
+    The log keeps these messages.
+    """
+
+    type: Literal["ContextCompacted"] = "ContextCompacted"
+    effect: str
+    """The model call whose reply is the summary."""
+    cut: Cut
+    reason: Literal["window", "too_long"]
+    """The last call used much of the model's context window, or the prompt was too long for it."""
+    tokens: int
+    """The tokens of the last call and its reply."""
+    digest: str
+    """The digest of the whole prompt after that; those of later messages are chained to it."""
+
+
 PrefixReason = Literal[
     "model_switched",
     "fallback",
     "fallback_returned",
     "tools_changed",
+    "compacted",
     "forked_with_another_agent",
 ]
 """Why a prompt begins differently: a person chose another model, the model could not answer,
-the agent's own model is called again, other tools were accepted, the fork has another agent."""
+the agent's own model is called again, other tools were accepted, a summary replaced old
+messages, the fork has another agent."""
 
 
 class PromptPrefixChanged(Fact):

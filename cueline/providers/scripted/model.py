@@ -12,6 +12,7 @@ from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailabl
 from cueline.events.agent import AgentSpec
 from cueline.events.failure import TRANSIENT
 from cueline.events.message import TextBlock, ThinkingBlock, Usage
+from cueline.events.stream import is_compaction
 from cueline.providers.provider import Pause
 from cueline.providers.scripted.script import Script, ScriptedFailure, read_script, tokens
 from cueline.text_input import read_to_end
@@ -31,7 +32,11 @@ class ScriptedModel:
 
     async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
         """See `Model.reply`."""
-        scripted = script_of(request.agent).reply_for(request.turn, request.attempt)
+        script = script_of(request.agent)
+        if is_compaction(request.effect):
+            scripted = script.summary_for(request.turn, request.attempt)
+        else:
+            scripted = script.reply_for(request.turn, request.attempt)
         if scripted.delay_seconds:
             await self._pause(scripted.delay_seconds)
         for block in scripted.reply.content:

@@ -28,6 +28,7 @@ REPLY: Final[Keys] = {
     "calls": (list,),
     "fail": (dict,),
     "cut": (bool,),
+    "compact": (bool,),
     "delay_seconds": NUMBER,
     "chunk_seconds": NUMBER,
     "stop_reason": (str,),
@@ -71,12 +72,33 @@ class ScriptedReply:
     failure: ScriptedFailure | None
 
 
+SUMMARY: Final = ScriptedReply(
+    reply=ModelReply(
+        content=(TextBlock(text="This is a summary."),),
+        stop_reason="end_turn",
+        usage=Usage(output=5),
+    ),
+    usage_known=False,
+    delay_seconds=0,
+    chunk_seconds=0,
+    failure=None,
+)
+"""The summary of scripts that have none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Script:
     """Replies by turn and attempt; the attempt None stands for any."""
 
     name: str
     replies: Mapping[tuple[int, int | None], ScriptedReply]
+    summaries: Mapping[tuple[int | None, int | None], ScriptedReply]
+    """The replies to requests for a summary; the turn None stands for any."""
+
+    def summary_for(self, turn: int, attempt: int) -> ScriptedReply:
+        """Return the summary after *turn*; by default a fixed one."""
+        places = ((turn, attempt), (turn, None), (None, attempt), (None, None))
+        return next((self.summaries[p] for p in places if p in self.summaries), SUMMARY)
 
     def reply_for(self, turn: int, attempt: int) -> ScriptedReply:
         """Return the reply; one for this very attempt goes first.
@@ -107,16 +129,24 @@ def read_script(text: str, name: str = "script") -> Script:
         raise ConfigError(name, f"is not TOML: {error}") from error
     check(tables, FILE, name, "the file")
     replies: dict[tuple[int, int | None], ScriptedReply] = {}
+    summaries: dict[tuple[int | None, int | None], ScriptedReply] = {}
     turn = 0
     for number, table in enumerate(tables.get("reply", ()), 1):
         reader = ReplyReader(name, f"reply {number}")
+        if isinstance(table, dict) and table.get("compact") is True:
+            checked = check(table, REPLY, name, reader.where)
+            place = checked.get("turn"), checked.get("attempt")
+            if place in summaries:
+                reader.fail("is a second summary of its turn and attempt; leave one of them out")
+            summaries[place] = reader.read(table, turn)
+            continue
         turn, attempt = reader.place(table, turn)
         if (turn, attempt) in replies:
             reader.fail("says again what happens at its turn and attempt; leave one of them out")
         replies[turn, attempt] = reader.read(table, turn)
     if not replies:
         raise ConfigError(name, "has no [[reply]]; write at least one")
-    return Script(name, replies)
+    return Script(name, replies, summaries)
 
 
 @dataclass(frozen=True, slots=True)
