@@ -1,17 +1,20 @@
-"""No secret that cueline knows is ever recorded, wherever it comes from (I11, 002-013)."""
+"""No secret that cueline knows is ever recorded, wherever it comes from (I11, 002-013, 002-027)."""
 
 import asyncio
 import base64
 import json
 import traceback
+from datetime import UTC, datetime
 from urllib.parse import quote, quote_plus
 
 import pytest
+from pydantic import SecretStr
 from typer.testing import CliRunner
 
 import cueline
 from cueline.actors.model_port import ModelRequest
 from cueline.cli import app
+from cueline.client.keys import set_key
 from cueline.environment import HERE, user_name
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.agent import AgentSpec
@@ -20,6 +23,7 @@ from cueline.preflight import agent_to_record
 from cueline.providers.anthropic.connection import AnthropicClient
 from cueline.providers.anthropic.model import AnthropicModel
 from cueline.providers.factory import account_for
+from cueline.providers.key_store import KeyStore
 from cueline.secret import secret_names, secret_values
 from cueline.wiring import open_log
 from tests.scripted import HELLO
@@ -27,7 +31,9 @@ from tests.scripted import HELLO
 NAMED = 'c4nary/s3cr3t+value "é"'
 KEY = "sk-ant-api03-0123456789-c4nary_abc"
 OWN = "0wn.c4nary-0123456789"
-PLANTED = f"{NAMED} {KEY} {OWN}"
+STORED = "sk-st0red-c4nary-0123456789"
+MASTER = base64.b64encode(b"c4nary of thirty-two whole bytes").decode()
+PLANTED = f"{NAMED} {KEY} {OWN} {STORED} {MASTER}"
 REPLIES = [
     {
         "text": f"Hm, {PLANTED}.",
@@ -67,7 +73,7 @@ async def deliver(text: str) -> str:
 
 def forms():
     """Spell each secret in every way that is likely to turn up."""
-    for secret in (NAMED, KEY, OWN):
+    for secret in (NAMED, KEY, OWN, STORED, MASTER):
         encoded = base64.b64encode(secret.encode()).decode()
         yield from (secret, encoded, quote(encoded, safe=""))
         yield from (quote(secret), quote(secret, safe=""), quote_plus(secret))
@@ -79,8 +85,14 @@ def found_in(content):
 
 
 @pytest.fixture
-def planted(monkeypatch):
-    """Put secrets into the environment."""
+def planted(monkeypatch, tmp_path):
+    """Put secrets into the environment, and one among the stored keys."""
+    monkeypatch.setenv("CUELINE_KEYS_FOLDER", str(tmp_path / "keys"))
+    monkeypatch.setenv("CUELINE_ENCRYPTION_KEY", MASTER)
+    set_key("openai", SecretStr(STORED), user="ann", now=datetime.now(UTC))
+    monkeypatch.delenv("CUELINE_ENCRYPTION_KEY")
+    (tmp_path / "keys" / "master.key").write_text(f"{MASTER}\n")
+    (tmp_path / "keys" / "master.key").chmod(0o600)
     monkeypatch.setenv("SHOP_PASSWORD", NAMED)
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     monkeypatch.setenv("OWN_KEY", OWN)
@@ -132,8 +144,8 @@ async def plant(path, agent):
 
 
 def claude(**fields):
-    fields = {"base_url": "http://127.0.0.1:9", "key_variable": "OWN_KEY", **fields}
-    return AgentSpec(name="a", provider="anthropic", model="m", **fields)
+    usual = {"provider": "anthropic", "base_url": "http://127.0.0.1:9", "key_variable": "OWN_KEY"}
+    return AgentSpec(name="a", model="m", **{**usual, **fields})
 
 
 def shown(thing):
@@ -152,6 +164,10 @@ def test_what_holds_a_secret_does_not_show_it(agent):
         account,
         AnthropicClient(account),
         AnthropicModel(account),
+        account_for(claude(provider="openai", key_variable=None, key_owner="ann"), HERE),
+        KeyStore(HERE),
+        KeyStore(HERE).rows(),
+        KeyStore(HERE).secrets(),
     ]
 
     assert {OWN, KEY, NAMED} == {value.get_secret_value() for value in values}

@@ -15,7 +15,9 @@ TEAM = "team/c4nary+s3cret é"
 KEY = "sk-ant-api03-c4nary-0123456789"
 OWN = "0wn-c4nary-0123456789"
 HOOK = "http://127.0.0.1:9/services/c4nary-t0ken"
-SECRETS = (TEAM, KEY, OWN, HOOK)
+STORED = "sk-st0red-c4nary-0123456789"
+MASTER = base64.b64encode(b"c4nary of thirty-two whole bytes").decode()
+SECRETS = (TEAM, KEY, OWN, HOOK, STORED, MASTER)
 NAMES = ("TEAM_TOKEN", "ANTHROPIC_API_KEY", "OWN_TOKEN", "HOOK_URL")
 TOOLS = """
 import os
@@ -57,8 +59,13 @@ def found_in(content):
 @pytest.fixture
 def planted(shell, monkeypatch):
     """A shell with secrets in its environment, its settings, an agent, and all that comes in."""
-    for name, value in zip(NAMES, SECRETS, strict=True):
+    for name, value in zip(NAMES, (TEAM, KEY, OWN, HOOK), strict=True):
         monkeypatch.setenv(name, value)
+    keys = shell.folder / "config" / "cueline"
+    keys.mkdir(parents=True)
+    (keys / "master.key").write_text(MASTER)
+    (keys / "master.key").chmod(0o600)
+    assert 0 == shell("keys", "set", "openai", "--user", "ann", typed=STORED).exit_code
     (shell.folder / "cueline.toml").write_text(
         'secrets = ["TEAM_TOKEN"]\n[[policy.hooks]]\non = "asked"\nurl = "$HOOK_URL"\n'
     )
@@ -103,6 +110,10 @@ def test_what_is_said_and_kept_holds_no_secret(planted):
         ["pending"],
         ["status"],
         ["doctor"],
+        ["providers"],
+        ["providers", "--json"],
+        ["keys", "list"],
+        ["keys", "list", "--json"],
         ["config", "show", "--agent", "agent.toml"],
     ):
         assert [] == found_in(planted(*words).output), words
@@ -142,7 +153,10 @@ def test_a_bug_is_told_without_secrets(planted):
         "import os; from cueline import cli, runtime; from cueline.cli import open_log\n"
         "def run(work):\n"
         "    work.close()\n"
-        "    raise RuntimeError(os.environ['TEAM_TOKEN'] + os.environ['ANTHROPIC_API_KEY'])\n"
+        "    from cueline.providers.key_store import KeyStore\n"
+        "    stored = KeyStore(os.environ).key('openai', 'ann').get_secret_value()\n"
+        "    names = 'TEAM_TOKEN', 'ANTHROPIC_API_KEY'\n"
+        "    raise RuntimeError(stored.join(map(os.environ.get, names)))\n"
         "open_log.run = run\n"
         "import sys; sys.argv = ['cueline', 'list']\n"
         "cli.main()\n"
