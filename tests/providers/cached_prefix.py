@@ -112,7 +112,7 @@ def requests(
 def through_snapshot(state: SessionState, prompt: Prompt) -> tuple[SessionState, Prompt]:
     """Return both as another host reads them from a snapshot."""
     again, rest = unpacked(packed(state, prompt))
-    rest.messages += msgpack.decode(msgpack.encode(prompt.messages), type=list[bytes])
+    rest.transcript += msgpack.decode(msgpack.encode(prompt.transcript), type=list[bytes])
     return again, rest
 
 
