@@ -14,6 +14,7 @@ BENCHES = (
     "append",
     "session",
     "api",
+    "live_text",
     "peers",
     "bytes",
     "replay",
