@@ -195,3 +195,28 @@ def test_without_psycopg_the_extra_is_named(monkeypatch):
 
     with pytest.raises(ConfigError, match=r"needs psycopg: `pip install 'cueline\[postgres\]'`"):
         backend_of("postgresql://h/d")
+
+
+async def test_what_is_on_the_machine_is_in_folders_of_the_user(roles, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    backend = backend_of(roles[0])
+    store = backend.open(SystemClock(), must_exist=True)
+    await begin(store, INBOX)
+
+    views = backend.open_views()
+    assert 1 == await views.catch_up(store)
+    assert tmp_path / "cache/cueline" / f"{store.log_id}-views.db" == views.path
+    assert tmp_path / "state/cueline" / f"{store.log_id}-up.log" == backend.up_output()
+    assert not backend.files()
+    assert not backend.owns(views.path)
+    views.close()
+    await store.close()
+
+
+async def test_a_role_is_told_what_it_may_do(roles):
+    said = [backend_of(url).describe() for url in roles]
+
+    assert ["role writer appends only", "role reader reads only"] == [
+        each.partition("the ")[2] for each in said
+    ]
