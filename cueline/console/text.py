@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from textwrap import wrap
+from typing import TYPE_CHECKING
 
-from cueline.events.message import Usage
+if TYPE_CHECKING:
+    from cueline.events.message import Usage
 
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e"
@@ -132,7 +134,7 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def tokens_in(usage: Usage) -> str:
+def tokens_in(usage: "Usage") -> str:
     """Tell how many tokens were sent, and how many of them the cache had or took."""
     cache = (
         f"{usage.cache_read:,} cached" if usage.cache_read else "",
