@@ -18,6 +18,7 @@ from cueline.deciders.session import SessionState, evolve, session_of
 from cueline.deciders.session.packed import packed, unpacked
 from cueline.events.agent import AgentSpec, answering
 from cueline.events.session import ModelRequested, PromptPrefixChanged, SessionEvent
+from cueline.events.stream import is_compaction
 from cueline.providers.account import Account
 from cueline.providers.provider import Provider
 from cueline.providers.registry import providers
@@ -103,10 +104,16 @@ def requests(
         prompt.add(fact)
         if isinstance(fact, PromptPrefixChanged):
             changed = True
-        elif isinstance(fact, ModelRequested):
+        elif is_turn(fact):
+            assert isinstance(fact, ModelRequested)
             agent = answering(state.agent, fact.fallback)
             yield sent(provider, agent, prompt.messages, changed=changed)
             changed = False
+
+
+def is_turn(fact: SessionEvent) -> bool:
+    """Whether a fact requests a turn; a request for a summary is a question of its own."""
+    return isinstance(fact, ModelRequested) and not is_compaction(fact.effect)
 
 
 def through_snapshot(state: SessionState, prompt: Prompt) -> tuple[SessionState, Prompt]:
