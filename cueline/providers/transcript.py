@@ -10,7 +10,7 @@ import base64
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -34,6 +34,7 @@ NO_RESULT: Final = "(no result)"
 UNKNOWN_LETTER: Final = re.compile(r"[^a-zA-Z0-9_-]")
 LONGEST_NAME: Final = 64
 LONGEST_ID: Final = 40
+Said = TypeVar("Said", UserMessage, ToolMessage)
 _MESSAGE: Final[TypeAdapter[Message]] = TypeAdapter(Message)
 
 
@@ -105,15 +106,16 @@ def transcript(
                 calls = tuple(_sent_call(call, ids, provider, model) for call in reply.calls)
                 asked, said = dict.fromkeys(call.id for call in calls), []
                 if blocks or calls:
-                    yield AssistantMessage(content=blocks, calls=calls)
+                    same = blocks == reply.content and calls == reply.calls
+                    yield reply if same else AssistantMessage(content=blocks, calls=calls)
             case ToolMessage() as result:
                 if (sent := ids.answered(result.call)) is not None:
                     content = _content(result, images=images, files=files)
-                    asked[sent] = result.model_copy(update={"call": sent, **content})
+                    asked[sent] = _changed(result, {"call": sent, **content})
             case UserMessage() as message:
                 content = _content(message, images=images, files=files)
                 blank = not content["text"].strip() and not content["attachments"]
-                said.append(message.model_copy(update=content | ({"text": BLANK} if blank else {})))
+                said.append(_changed(message, content | ({"text": BLANK} if blank else {})))
     yield from _answers(asked, said)
 
 
@@ -139,13 +141,29 @@ def _is_sent(block: Block | OpaqueBlock | None, provider: str, model: str) -> bo
 
 def _sent_call(call: ToolCall, ids: CallIds, provider: str, model: str) -> ToolCall:
     opaque = call.opaque if _is_sent(call.opaque, provider, model) else None
-    return ToolCall(
-        id=ids.sent_for(call.id), name=sent_name(call), arguments=call.arguments, opaque=opaque
-    )
+    sent, name = ids.sent_for(call.id), sent_name(call)
+    if (sent, name, opaque, None, None) == (
+        call.id,
+        call.name,
+        call.opaque,
+        call.malformed,
+        call.problem,
+    ):
+        return call
+    return ToolCall(id=sent, name=name, arguments=call.arguments, opaque=opaque)
+
+
+def _changed(message: Said, update: dict[str, Any]) -> Said:
+    """Return *message* with *update*; most need none, and a copy costs more than this look."""
+    if all(getattr(message, field) == value for field, value in update.items()):
+        return message
+    return message.model_copy(update=update)
 
 
 def _content(message: UserMessage | ToolMessage, *, images: bool, files: bool) -> dict[str, Any]:
     """Return text and attachments with a text instead of each attachment that cannot be sent."""
+    if not message.attachments:
+        return {"text": message.text, "attachments": ()}
     left_out = [a for a in message.attachments if not (images if a.kind == "image" else files)]
     kept = tuple(a for a in message.attachments if a not in left_out)
     text = "\n\n".join(filter(None, [message.text, *map(note_of, left_out)]))

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from cueline.deciders.prompt import GO_ON, Prompt, encode, opening_digest, result_of
-from cueline.events.message import ToolMessage
+from cueline.deciders.prompt import GO_ON, Prompt, encode, images_of, opening_digest, result_of
+from cueline.events.message import ImageBlock, ToolMessage
 from cueline.events.session import ModelRequested, SessionTakenOver, ToolReconciled, ToolSkipped
 from cueline.testing.given import given
 from tests.session_example import (
@@ -121,3 +121,12 @@ def test_a_message_is_encoded_as_pydantic_writes_it():
     message = ToolMessage(call="c", text="größer 🦜 \u2028 \x00")
 
     assert message.model_dump_json().encode() == encode(message)
+
+
+def test_the_image_of_a_result_is_shown_to_the_model_with_its_text():
+    seen = returned("1.0", "a chart").model_copy(
+        update={"image": "aGk=", "media_type": "image/png"}
+    )
+
+    assert (ImageBlock(media_type="image/png", data="aGk="),) == images_of(seen)
+    assert () == images_of(returned("1.0", "no chart"))

@@ -3,6 +3,7 @@
 import pytest
 
 from cueline.deciders.session import Status, due
+from cueline.deciders.session.changed_agent import with_changes
 from cueline.deciders.session.due import CallModel, CloseReservation, ReserveBudget
 from cueline.deciders.session.limit_state import Bill
 from cueline.events.agent import ModelChoice
@@ -37,6 +38,7 @@ from tests.session_example import (
     said,
     saying,
     started,
+    tool,
     up_to_reply,
 )
 
@@ -50,6 +52,20 @@ def choosing(version=2, model=OTHER):
 
 def models(past):
     return [(e.attempt, e.fallback) for e in due(past.state) if isinstance(e, CallModel)]
+
+
+def test_unread_messages_change_the_agent_that_a_caller_asks_for():
+    look = tool("look").model_copy(update={"digest": "another"})
+    said = [ResumeAsked(tools=(look,)), PauseAsked(), ModelChangeAsked(model=OTHER)]
+
+    changed = with_changes(AGENT, said)
+
+    assert ("other", "n", {"effort": "low"}) == (
+        changed.provider,
+        changed.model,
+        changed.parameters,
+    )
+    assert [look] == [each for each in changed.tools if each.name == "look"]
 
 
 def test_tools_in_flight_go_on_and_the_next_request_goes_to_the_other_model():

@@ -110,13 +110,13 @@ class AnthropicClient:
             await self._close_if_done()
 
     async def _stream(self, body: Json, patience: Patience, reply: StreamedReply) -> ModelReply:
-        rest = {name: body[name] for name in body.keys() - {"model", "max_tokens", "messages"}}
         async with await self._client.messages.create(
             model=body["model"],
             max_tokens=body["max_tokens"],
-            messages=body["messages"],
+            # The SDK copies these piece by piece, 10 us a message; it sends `extra_body` as it is.
+            messages=[],
             stream=True,
-            extra_body=rest,
+            extra_body=body,
             timeout=_timeout(patience),
         ) as stream:
             return await collect_reply(stream, reply)
