@@ -1,10 +1,14 @@
 """`cueline keys`: stored keys are encrypted, used, and never shown again."""
 
+import asyncio
 import json
 import stat
+import subprocess
+import sys
 
 import pytest
 
+from cueline.client.client import open_client
 from tests.cli.terminal import needs_tmux
 
 KEY = "sk-ant-stored-0123456789"
@@ -119,3 +123,40 @@ def test_a_damaged_file_of_keys_is_named(shell, folder):
 
     assert 2 == done.exit_code
     assert f"{folder / 'keys.json'}: is no file of keys; move it away" in done.stderr
+
+
+# 002-007, 002-024: whose keys a session uses is recorded; a fork uses those of who forked it.
+def test_a_session_records_its_user_as_the_owner_of_its_keys(shell, folder, monkeypatch):
+    agent = shell.agent(shell.hello)
+    monkeypatch.setenv("LOGNAME", "ann")
+    shell("run", "Hello", "--agent", agent, "--inline", "--id", "one")
+    monkeypatch.setenv("LOGNAME", "bob")
+    shell("fork", "one", "--at", "1", "--inline", "--id", "two")
+
+    assert ["ann", "bob"] == [asyncio.run(key_owner(shell, name)) for name in ("one", "two")]
+
+
+async def key_owner(shell, name):
+    async with open_client(str(shell.log)) as client:
+        return [f async for _, f in client.session(name).events() if getattr(f, "agent", None)][
+            -1
+        ].agent.key_owner
+
+
+# 002-035: what encrypts is loaded only where a stored key is read or written.
+def test_nothing_that_encrypts_is_loaded_without_a_stored_key(shell, folder):
+    code = (
+        "import sys; from typer.testing import CliRunner; from cueline.cli import app\n"
+        "done = CliRunner().invoke(app, sys.argv[1:])\n"
+        "print('cryptography' in sys.modules, done.exit_code)"
+    )
+
+    def loads(*words):
+        command = [sys.executable, "-c", code, *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    agent = shell.agent(shell.hello)
+    run = "run", "Hello", "--agent", agent, "--inline"
+    assert ["False 0\n"] * 2 == [loads("providers"), loads(*run)]
+    put(shell)
+    assert "True 0\n" == loads(*run)
