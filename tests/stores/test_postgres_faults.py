@@ -289,10 +289,10 @@ async def test_who_tails_misses_nothing_while_writers_are_slow_aborted_and_kille
         over.set()
         beside.join()
 
-    last = await store.last_position()
     seen += [event async for event in store.read_all(seen[-1].position)]
-    assert list(range(1, last + 1)) == positions(seen)
-    assert positions(await whole_log(store)) == positions(seen)
+    assert list(range(1, len(seen) + 1)) == positions(seen)
+    # The server may end an append of a writer that is gone, so more can follow.
+    assert positions(seen) == positions(await whole_log(store))[: len(seen)]
     keys = {event.payload.decode() for event in seen}
     assert set() == set(acknowledged) - keys
     assert {("appended", end) for end in ("COMMIT", "ROLLBACK", CUT_OFF)} == set(slow)
