@@ -26,7 +26,7 @@ class TailView:
         self._now = now
         self._telling = EventRenderer(whole_past=False)
         self._status = StatusLine(self._telling, ways="")
-        self._preview = ReplyPreview(screen, hide_thinking=hide_thinking)
+        self._preview = ReplyPreview(screen, hide_thinking=hide_thinking, whole_past=False)
         self._bottom = Bottom(screen, self._rows)
 
     def above(self) -> AbstractContextManager[None]:

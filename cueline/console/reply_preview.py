@@ -10,7 +10,13 @@ from cueline.client.live_text import TextDelta
 from cueline.console.line import Line
 from cueline.console.screen import THINKING, Screen
 from cueline.console.text import visible, wrapped
-from cueline.events.session import ModelFailed, ModelReplied, SessionEvent, SessionTakenOver
+from cueline.events.session import (
+    ModelFailed,
+    ModelReplied,
+    ModelStarted,
+    SessionEvent,
+    SessionTakenOver,
+)
 
 BROKE_OFF = Line("note", "the reply broke off; what had come of it is not recorded")
 _FENCE = "```"
@@ -20,11 +26,22 @@ _FEWEST = 3
 
 
 class ReplyPreview:
-    """The pieces of one reply, until it is recorded."""
+    """The pieces of one reply, until it is recorded.
 
-    def __init__(self, screen: Screen, *, hide_thinking: bool = False) -> None:
+    Pieces may come before the facts that they follow. They wait for the start of their call;
+    without *whole_past* this may be a fact that is never learned.
+    """
+
+    def __init__(
+        self, screen: Screen, *, hide_thinking: bool = False, whole_past: bool = True
+    ) -> None:
         self.hide_thinking = hide_thinking
         self._screen = screen
+        self._whole_past = whole_past
+        self._started: tuple[str, int] | None = None
+        """The call that started last."""
+        self._early: list[TextDelta] = []
+        """Pieces of calls whose start is not learned."""
         self._pieces: list[TextDelta] = []
         self._rows: list[str] | None = None
         """As rendered last; None: a piece has come since."""
@@ -38,6 +55,11 @@ class ReplyPreview:
     def learn(self, fact: SessionEvent) -> None:
         """Take in a fact before it is shown: it may end the reply."""
         match fact:
+            case ModelStarted():
+                self._started = (fact.effect, fact.attempt)
+                early, self._early = self._early, []
+                for piece in early:
+                    self.add(piece)
             case ModelReplied() | ModelFailed():
                 self._ended.add((fact.effect, fact.attempt))
                 if isinstance(fact, ModelReplied):
@@ -52,6 +74,9 @@ class ReplyPreview:
     def add(self, piece: TextDelta) -> None:
         """Add *piece*; it may be the first of another reply."""
         if piece.call in self._ended:
+            return
+        if piece.call != self._started and (self._whole_past or self._started is not None):
+            self._early.append(piece)
             return
         if self._pieces and self._pieces[0].call != piece.call:
             self._break_off()

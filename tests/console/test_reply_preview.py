@@ -11,7 +11,7 @@ from cueline.console.event_renderer import reply_lines
 from cueline.console.reply_preview import BROKE_OFF, ReplyPreview
 from cueline.console.screen import Screen
 from cueline.events.message import TextBlock, ThinkingBlock
-from cueline.events.session import ModelFailed, ModelReplied, SessionTakenOver
+from cueline.events.session import ModelFailed, ModelReplied, ModelStarted, SessionTakenOver
 from tests.session_example import NOW
 
 DIM = "\x1b[2;3m"
@@ -29,7 +29,7 @@ def screen():
 
 @pytest.fixture
 def preview(screen):
-    return ReplyPreview(screen)
+    return ReplyPreview(screen, whole_past=False)
 
 
 def piece(text, kind="text", attempt=1):
@@ -136,7 +136,7 @@ def test_a_takeover_and_a_piece_of_another_attempt_end_the_reply_before(preview,
 
 @pytest.fixture
 def plain():
-    return ReplyPreview(Screen(StringIO(), plain=True))
+    return ReplyPreview(Screen(StringIO(), plain=True), whole_past=False)
 
 
 def lines_of(plain, *pieces):
@@ -176,3 +176,24 @@ def test_thoughts_are_lines_of_their_own_if_they_are_wanted():
 
     assert ["thinking", "agent"] == [line.tone for line in reply_lines(fact, thinking=True)]
     assert ["agent"] == [line.tone for line in reply_lines(fact, thinking=False)]
+
+
+def test_pieces_wait_for_what_came_before_their_call(screen):
+    preview = ReplyPreview(screen)
+    preview.learn(ModelStarted(effect="1.m", attempt=1))
+    preview.add(piece("One.\n"))
+    preview.add(TextDelta("Two.\n", "text", "2.m", 1))
+    before = trimmed(preview)
+    preview.learn(replied(TextBlock(text="One.\n")))
+    between = trimmed(preview)
+    preview.learn(ModelStarted(effect="2.m", attempt=1))
+
+    assert (["One."], [], ["Two."]) == (before, between, trimmed(preview))
+    assert written(screen) == ""
+
+
+def test_pieces_of_a_start_that_is_not_in_the_shown_past_are_shown(screen):
+    preview = ReplyPreview(screen, whole_past=False)
+    preview.add(piece("One."))
+
+    assert trimmed(preview) == ["One."]
