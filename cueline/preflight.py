@@ -248,13 +248,15 @@ def chosen_model(
 
 
 def _named_model(agent: AgentSpec, text: str) -> ModelChoice:
-    from cueline.providers.registry import provider_named
+    from cueline.providers.registry import known_providers, provider_named
 
     before, slash, after = text.strip().partition("/")
     provider, name = (before, after) if slash else (agent.provider, before)
     default = provider_named(provider).default_model if slash else ""
     if not (name := name or default) or not name.isprintable():
         raise ConfigError("model", f"{text!r} names no model; write PROVIDER/NAME, or NAME")
+    if not slash and name in known_providers():
+        raise ConfigError("model", f"{text!r} is a provider; write {name}/NAME")
     for each in (own_model(agent), *agent.fallback):
         if (each.provider, each.model) == (provider, name):
             return ModelChoice(**each.model_dump(exclude={"retry"}))

@@ -225,6 +225,12 @@ def malformed(error: Exception) -> ProviderUnavailableError:
     return ProviderUnavailableError("malformed_reply", what)
 
 
+def what_failed(error: BaseException) -> str:
+    """Return what a transport's *error* says, with the host that could not be reached."""
+    told = f"{type(error).__name__}: {error}"
+    return f"{told} ({error.request.url.host})" if isinstance(error, _UNCONNECTED) else told
+
+
 def translation(error: Exception, patience: Patience) -> Fault:
     """Return the error that *error* means."""
     # A request that did not arrive has used no tokens.
@@ -237,9 +243,7 @@ def translation(error: Exception, patience: Patience) -> Fault:
         case TimeoutError():
             return ProviderUnavailableError("timeout", f"no whole reply in {patience.total:g} s")
         case httpx2.HTTPError() | httpx2.StreamError():
-            return ProviderUnavailableError(
-                "network", f"{type(error).__name__}: {error}", used=used
-            )
+            return ProviderUnavailableError("network", what_failed(error), used=used)
         case _:
             what = f"a piece of the reply cannot be read ({type(error).__name__})"
             return ProviderUnavailableError("malformed_reply", what)

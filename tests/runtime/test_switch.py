@@ -40,6 +40,7 @@ async def test_the_next_reply_is_the_other_models(runtime, log):
         ("antropic/claude", "'antropic' is unknown: did you mean 'anthropic'"),
         ("anthropic/claude-x", "ANTHROPIC_API_KEY: is not set"),
         ("", "'' names no model; write PROVIDER/NAME, or NAME"),
+        ("gemini", "'gemini' is a provider; write gemini/NAME"),
         ("scripted/", "'scripted/' names no model"),
         ("scripted/a\nb", "names no model"),
         ("nowhere.toml", "cannot be read"),

@@ -27,6 +27,7 @@ from cueline.providers.account import Account
 from cueline.providers.anthropic.conversation import Json
 from cueline.providers.anthropic.reply import StreamedReply
 from cueline.providers.fault import Fault, code_of, fault_of, redact_fault, with_usage
+from cueline.providers.http import what_failed
 from cueline.providers.patience import CONNECT_SECONDS, LIST_SECONDS, REST_SECONDS, Patience
 
 T = TypeVar("T")
@@ -216,9 +217,7 @@ def translation(error: Exception, model: str, patience: Patience) -> Fault:
         case TimeoutError():
             return ProviderUnavailableError("timeout", f"no whole reply in {patience.total:g} s")
         case APIConnectionError() | httpx2.HTTPError() | httpx2.StreamError():
-            return ProviderUnavailableError(
-                "network", f"{type(cause).__name__}: {cause}", used=used
-            )
+            return ProviderUnavailableError("network", what_failed(cause), used=used)
         case _:
             what = f"a piece of the reply cannot be read ({type(error).__name__})"
             return ProviderUnavailableError("malformed_reply", what)
