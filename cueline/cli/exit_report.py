@@ -101,6 +101,8 @@ def next_step(
     if by_itself and (owned or is_up(log)):
         return [f"{why}; it goes on by itself"]
     on = "go on with"
+    if waiting.cause.code == "model_failed" and waiting.cause.failure == "auth":
+        on = "`cueline providers` says where its key comes from; correct it, and go on with"
     if session.too_long:
         on = "go on from an earlier version with"
         resume = f"  {command(log, 'fork', session.id, '--at', 'VERSION')}"

@@ -110,6 +110,15 @@ def test_what_was_decided_goes_on_by_itself_where_somebody_drives_it():
     assert ["decided; it goes on by itself"] == asked_for(100, decided=decided, owned=True)
 
 
+def test_a_refused_key_is_to_be_corrected_first():
+    past = given().when(started(), asking(), failing("auth"))
+
+    why, way = next_step(SessionView(past.state), DEFAULT_LOG, "cueline resume one")
+
+    assert why.endswith("says where its key comes from; correct it, and go on with")
+    assert "  cueline resume one" == way
+
+
 def test_a_conversation_that_is_too_long_goes_on_as_a_fork_of_its_past():
     past = given().when(started(), asking(), failing("context_too_long"))
 
