@@ -35,6 +35,7 @@ _HELP = """Print a session's last events, one a line, and with -f those that com
 To look is not to own: it disturbs nobody. With -f it ends when the session
 has ended, with that session's exit code; Ctrl-C ends it before. Where nobody
 drives the session any more it says so on stderr, and goes on looking.
+At a terminal it shows each reply that begins from then on while it comes.
 
 \b
 Examples:
