@@ -60,7 +60,7 @@ def frozen(shell):
         wait_until((shell.folder / "begun").exists)
         os.kill(program.pid, signal.SIGSTOP)
         with sqlite3.connect(f"{shell.log}.presence") as board:
-            board.execute("UPDATE presence SET beat_us = 0")
+            board.execute("UPDATE process SET beat_us = 0")
         return program
 
     yield freeze

@@ -202,7 +202,7 @@ def test_a_process_that_runs_and_cannot_say_so_is_not_called_nobody(shell):
     shell.wait_for("one", "ModelStarted", times=2)
     process.send_signal(signal.SIGSTOP)
     board = shell.log.with_name("log.db.presence")
-    change(board, "UPDATE presence SET beat_us = beat_us - 60000000 WHERE pid = ?", process.pid)
+    change(board, "UPDATE process SET beat_us = beat_us - 60000000 WHERE pid = ?", process.pid)
 
     listed, shown = shell("list").stdout, shell("show", "one").stdout
 

@@ -38,7 +38,7 @@ async def test_what_two_people_have_to_allow_waits_for_both_whoever_dies(on_clus
         word = DecisionGiven(
             approval=asked.approval, digest=asked.digest, verdict="grant", by="eve", channel="cli"
         )
-        await world.log.post(world.session.stream, word, None)
+        await world.log.post(world.session.stream_name, word, None)
         assert "eve" == (await world.fact(MessageRefused)).refusal.by
         assert [] == world.journal_lines()
         await world.session.approve(asked, by="ben")
