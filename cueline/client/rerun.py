@@ -282,9 +282,9 @@ def _told(tool: ToolSpec | None) -> str:
 
 
 def _of_call(effect: str, was: CourseCall, now: CourseCall) -> Iterator[RerunDifference]:
-    old, new = _judged(was), _judged(now)
-    if old != new:
-        yield _of(effect, was, "judgement", old, new)
+    # Another rule with the same answer makes no difference to the call.
+    if _outcome(was) != _outcome(now):
+        yield _of(effect, was, "judgement", _judged(was), _judged(now))
     elif was.closed and now.closed and not _is_unanswered(now):
         before, after = was.text.removeprefix(FAILED), now.text.removeprefix(FAILED)
         if before != after:
@@ -295,6 +295,12 @@ def _of(effect: str, call: CourseCall, what: str, recorded: str, now: str) -> Re
     return RerunDifference(
         turn=call.turn, what=what, effect=effect, tool=call.call.name, recorded=recorded, now=now
     )
+
+
+def _outcome(call: CourseCall) -> tuple[str, str]:
+    """Return the answer to a call and, if it is not valid, why."""
+    judged = call.judged
+    return judged.answer, "" if judged.answer == "deny" else judged.problem
 
 
 def _judged(call: CourseCall) -> str:

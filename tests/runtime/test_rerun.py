@@ -101,6 +101,16 @@ async def test_changed_instructions_and_rules_are_differences_in_order(runtime):
     assert found.differences[1].now == "deny (rule closed)"
 
 
+async def test_another_rule_with_the_same_answer_is_no_difference(runtime):
+    async with runtime() as here:
+        await recorded(here)
+        open_to_all = Policy(rules=(Rule(name="open", answer="allow", tools=("*",)),))
+
+        found = await here.rerun("one", AGENT.model_copy(update={"policy": open_to_all}))
+
+    assert () == found.differences
+
+
 async def test_a_tool_that_the_agent_lacks_is_named_before_its_calls(runtime):
     async with runtime() as here:
         await recorded(here)
