@@ -81,10 +81,10 @@ def call(turn: int) -> ToolCall:
     return ToolCall(id=f"call_{turn}", name="look_up", arguments={"query": text(turn, ASKED)})
 
 
-async def play(path: Path, turns: int) -> float:
+async def play(path: Path, turns: int, goal: str = "Begin.") -> float:
     """Hold *turns* turns in a new log, everything durable, and return the seconds."""
     async with open_log(path) as log, hosted(log, Talker(turns)) as (host, _):
-        await _ask(log)
+        await _ask(log, goal)
         began = time.perf_counter()
         host.activate(STREAM)
         await host.settled(STREAM)
@@ -134,8 +134,8 @@ async def record(log: OpenLog, turns: int, *, rests: bool = False) -> None:
                 await entity.rest()
 
 
-async def _ask(log: OpenLog) -> None:
-    asked = StartAsked(agent=AGENT, goal="Begin.", asked_at=datetime.now(UTC))
+async def _ask(log: OpenLog, goal: str = "Begin.") -> None:
+    asked = StartAsked(agent=AGENT, goal=goal, asked_at=datetime.now(UTC))
     await ask_start(log.journal(), "bench", asked)
 
 

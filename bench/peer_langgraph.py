@@ -36,7 +36,7 @@ def look_up(state: Talk) -> dict[str, Any]:
     return {"messages": [{"role": "tool", "call": f"call_{turn}", "text": answer}]}
 
 
-def play(path: str, turns: int) -> Answer:
+def play(path: str, turns: int, goal: str = "Begin.") -> Answer:
     """Hold *turns* turns in a new database."""
     graph = StateGraph(Talk)
     graph.add_node("model", ask_model)
@@ -46,7 +46,7 @@ def play(path: str, turns: int) -> Answer:
     graph.add_conditional_edges("tool", lambda state: "model" if state["turn"] < turns else END)
     database = sqlite3.connect(path, check_same_thread=False)
     compiled = graph.compile(checkpointer=SqliteSaver(database))
-    opening: Talk = {"messages": [{"role": "user", "text": "Begin."}], "turn": 0}
+    opening: Talk = {"messages": [{"role": "user", "text": goal}], "turn": 0}
     began = time.perf_counter()
     compiled.invoke(
         opening,

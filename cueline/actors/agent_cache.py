@@ -52,7 +52,7 @@ class LoadedAgent:
             self._asking[fallback] = answering(self.agent, fallback)
         asking = self._asking[fallback]
         model = self._make(asking)
-        if self._models and model not in self._models:
+        if model not in self._models:
             self.journal, self.redactor = self._journal(self.agent), self._redactor(self.agent)
         self._models[model] = None
         return asking, model

@@ -6,6 +6,7 @@ import pytest
 from pydantic import SecretStr
 
 from cueline.actors.agent_cache import UNUSED, AgentCache
+from cueline.errors import ConfigError
 from cueline.events.sanitize import Redactor
 from cueline.testing.fakes import TurnModel, agent_spec
 
@@ -47,6 +48,26 @@ async def test_a_model_with_another_key_brings_a_redactor_that_knows_it():
     await cache.close()
     assert former.closed
     assert model.closed
+
+
+# 002-024: so is a key that came after the agent was loaded.
+def test_a_key_that_is_stored_after_the_first_call_is_a_secret():
+    keys = []
+
+    def make(_):
+        if not keys:
+            raise ConfigError("KEY", "is not set")
+        return TurnModel([])
+
+    cache = AgentCache(lambda _: None, lambda _: Redactor(map(SecretStr, keys)), make)
+    loaded = cache.take(agent_spec(name="a"))
+    with pytest.raises(ConfigError):
+        loaded.model(0)
+
+    keys.append("the first key")
+    loaded.model(0)
+
+    assert ("[redacted]", True) == loaded.redactor.redact("the first key")
 
 
 async def test_unused_models_are_closed_oldest_first():
