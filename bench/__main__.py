@@ -15,7 +15,6 @@ BENCHES = (
     "session",
     "api",
     "live_text",
-    "streams",
     "peers",
     "bytes",
     "long_context",
