@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import ray
 from ray._private.state import state
@@ -34,6 +34,10 @@ class RunnerInfo:
     """Its machine, as workspaces name it; None until it has started."""
     takes: bool
     """Whether it accepts calls; if not, it only reports on those that it has."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What it was started with, by which calls demand it."""
+    resources: Mapping[str, float] = field(default_factory=dict)
+    """Its amounts, such as `gpus`, by which calls demand it."""
 
 
 class Directory:
