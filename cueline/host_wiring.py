@@ -58,6 +58,7 @@ def collaborators(
         ledger=ledger,
         bound=bound,
         grace_seconds=log.grace_seconds,
+        removal_seconds=log.removal_seconds,
         slots=log.slots,
         account=account_names(HERE, salt=log.id),
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cueline.actors.background_task import shielded
 from cueline.actors.cancellation import GRACE_SECONDS
+from cueline.actors.presence import REMOVAL_SECONDS
 from cueline.actors.slot import SLOTS, Slots
 from cueline.actors.stream_notifier import StreamNotifier
 from cueline.clock import Clock, SystemClock
@@ -44,6 +45,8 @@ class OpenLog:
     clock: Clock
     grace_seconds: float = GRACE_SECONDS
     """Time that running effects have to finish after a signal or a stop."""
+    removal_seconds: float = REMOVAL_SECONDS
+    """The silence after which an unreachable runner counts as dead."""
     slots: Slots = SLOTS
     """Of each runner."""
     snapshots: SnapshotStore = NO_SNAPSHOTS
@@ -60,9 +63,13 @@ class OpenLog:
         return self.backend.url
 
     def with_settings(self, settings: "Settings") -> "OpenLog":
-        """Return a copy with the grace period and slots of *settings*."""
-        slots = Slots(settings.runner.slots, settings.runner.workers)
-        return replace(self, grace_seconds=settings.grace_seconds, slots=slots)
+        """Return a copy with the times and slots of *settings*."""
+        return replace(
+            self,
+            grace_seconds=settings.grace_seconds,
+            removal_seconds=settings.cluster.removal_seconds,
+            slots=Slots(settings.runner.slots, settings.runner.workers),
+        )
 
     def redactor(self, agent: "AgentSpec | None") -> "Redactor":
         """Return a redactor of the agent's secrets."""

@@ -6,7 +6,7 @@ from cueline.actors.agent_cache import LoadedAgent
 from cueline.actors.approval_client import seen_digest
 from cueline.actors.breaker_guard import AcquireProbe, BreakerGuard
 from cueline.actors.entity import Entity, PendingAppend
-from cueline.actors.host_dependencies import RUNNER_SECONDS, HostDependencies
+from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.in_flight import InFlightEffects
 from cueline.actors.slot import SlotHolder
 from cueline.deciders.session import SessionState, due
@@ -122,7 +122,8 @@ class EffectScheduler:
             return SessionWaiting(
                 kind="runner",
                 cause=Cause(code="no_runner"),
-                deadline_at=self._parts.clock.now() + timedelta(seconds=RUNNER_SECONDS),
+                deadline_at=self._parts.clock.now()
+                + timedelta(seconds=self._parts.removal_seconds),
                 effects=(effect.effect,),
             )
         return ToolStarted(

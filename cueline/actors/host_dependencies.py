@@ -19,13 +19,6 @@ from cueline.events.journal import Journal
 from cueline.events.message import Cost, Estimate, Usage
 from cueline.events.sanitize import Redactor
 
-RUNNER_SECONDS = 600.0
-"""A runner silent for so long is dead; its calls have timed out before."""
-DEAF_SECONDS = RUNNER_SECONDS / 2
-"""A runner that hears from nobody for so long exits; so does a host without a supervisor.
-
-Others count it as dead only later.
-"""
 REACH_SECONDS = 2.0
 """Time to try an unreachable runner before the session waits."""
 
@@ -82,6 +75,8 @@ class HostDependencies:
     """
     grace_seconds: float
     """Time that running effects have to finish before a stop or a signal ends them."""
+    removal_seconds: float
+    """The silence after which an unreachable runner counts as dead; so long is one waited for."""
     slots: Slots
     """The slots of each runner that this host may use."""
     account: Callable[[AgentSpec], str]

@@ -14,6 +14,8 @@ from cueline.events.store import Presence, PresenceBoard, to_us
 BEAT_SECONDS = 2.0
 SILENCE_SECONDS = 10.0
 """A process silent for so long counts as dead."""
+REMOVAL_SECONDS = 600.0
+"""The default of `cluster.removal_seconds`: a runner silent for so long has ended."""
 
 
 def machine_name() -> str:
@@ -64,6 +66,14 @@ def death_of(presence: Presence, now: datetime) -> str | None:
 def silent_seconds(presence: Presence, now: datetime) -> float:
     """Return the time since the last heartbeat, in seconds."""
     return (to_us(now) - presence.beat_us) / 1_000_000
+
+
+def deaf_seconds(removal_seconds: float) -> float:
+    """Return the silence after which a runner, or a host without a dispatcher, ends itself.
+
+    Others count it as ended only later, after *removal_seconds*.
+    """
+    return removal_seconds / 2
 
 
 def evidence_of_end(presence: Presence) -> str | None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from cueline.actors.agent_cache import LoadedAgent
-from cueline.actors.host_dependencies import REACH_SECONDS, RUNNER_SECONDS, HostDependencies
+from cueline.actors.host_dependencies import REACH_SECONDS, HostDependencies
 from cueline.actors.rendered_output import CHARACTERS, render_output, sanitize_text
 from cueline.actors.runner import CallName, RunnerPort, ToolReport, digest_of_order
 from cueline.actors.tool_port import ToolOrder
@@ -191,7 +191,7 @@ class ToolCaller:
         return SessionWaiting(
             kind="runner",
             cause=Cause(code="runner_unreachable", runner=error.runner),
-            deadline_at=self._parts.clock.now() + timedelta(seconds=RUNNER_SECONDS),
+            deadline_at=self._parts.clock.now() + timedelta(seconds=self._parts.removal_seconds),
             effects=(_effect(name),),
         )
 

@@ -1,6 +1,7 @@
 """One call to a Ray actor: with a time limit, and cancelled with its caller."""
 
 import asyncio
+import math
 import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -87,9 +88,9 @@ def poll_seconds() -> float:
     return random.uniform(*_POLL_SECONDS)  # noqa: S311 - a spread, not a secret
 
 
-async def poll(method: Any, *asked: object) -> Any:
+async def poll(method: Any, *asked: object, at_most: float = math.inf) -> Any:
     """Return the result of the long poll *method*; its last argument is its duration."""
-    seconds = poll_seconds()
+    seconds = min(poll_seconds(), at_most)
     return await call(method.remote(*asked, seconds), seconds + _SLACK_SECONDS)
 
 

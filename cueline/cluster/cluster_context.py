@@ -42,6 +42,11 @@ class ActorFactory(Protocol):
         ...
 
     @property
+    def removal_seconds(self) -> float:
+        """The silence after which an unreachable runner counts as dead."""
+        ...
+
+    @property
     def writes_anywhere(self) -> bool:
         """Whether each process writes to the log by itself, without a writer actor."""
         ...

@@ -12,7 +12,7 @@ from uuid import uuid4
 import ray
 
 from cueline.actors.background_task import Trouble
-from cueline.actors.presence import death_of, evidence_of_end, find
+from cueline.actors.presence import deaf_seconds, death_of, evidence_of_end, find
 from cueline.actors.session_host import HostPort
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
@@ -128,7 +128,9 @@ class FleetSupervisor:
             over = f"{member.role} {member.incarnation} has left"
         else:
             over = (
-                (await member.is_over() or removal(presence)) if lost else evidence_of_end(presence)
+                (await member.is_over() or removal(presence, self.site.parts.removal_seconds))
+                if lost
+                else evidence_of_end(presence)
             )
             back = lost and over is None and death_of(presence, now) is None
         if member.role == "host" and (over or back):
@@ -272,13 +274,15 @@ class FleetSupervisor:
 
     async def _watch_process(self, member: Worker) -> str:
         """Keep one call waiting in *member*: it fails within milliseconds of the worker's death."""
+        # By these calls it hears that its dispatcher lives.
+        often = deaf_seconds(self.site.parts.removal_seconds) / 2
         while True:
             try:
                 if member.role == "host":
-                    for stream, error in await poll(member.handle.troubles):
+                    for stream, error in await poll(member.handle.troubles, at_most=often):
                         self._on_trouble(stream, error)
                 else:
-                    await poll(member.handle.ping, self._epoch)
+                    await poll(member.handle.ping, self._epoch, at_most=often)
             except DEAD:
                 return "Ray reports the exit of its process"
             except (*UNCLEAR, ClusterError):

@@ -11,8 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from cueline.actors.host_dependencies import DEAF_SECONDS, RUNNER_SECONDS
-from cueline.actors.presence import BEAT_SECONDS, presence_of
+from cueline.actors.presence import BEAT_SECONDS, deaf_seconds, presence_of
 from cueline.actors.runner import CallName, Runner
 from cueline.actors.tool_port import ToolOrder
 from cueline.clock import SystemClock, boot_seconds
@@ -150,7 +149,7 @@ class RunnerActor:
     def _mailbox(self, caller: str) -> Mailbox:
         now = boot_seconds()
         for name, mailbox in list(self._desks.items()):
-            if not mailbox.errands and now - mailbox.polled_at > RUNNER_SECONDS:
+            if not mailbox.errands and now - mailbox.polled_at > self._site.parts.removal_seconds:
                 del self._desks[name]
         mailbox = self._desks.setdefault(caller, Mailbox())
         mailbox.polled_at = now
@@ -167,7 +166,8 @@ class RunnerActor:
     def _is_deaf(self) -> bool:
         # Both: callers may reach this runner while its heartbeats, by which others judge, do not
         # arrive.
-        return boot_seconds() - min(self._heard_at, self._beat_at) > DEAF_SECONDS
+        silence = boot_seconds() - min(self._heard_at, self._beat_at)
+        return silence > deaf_seconds(self._site.parts.removal_seconds)
 
     async def _beat(self) -> None:
         clock = SystemClock()

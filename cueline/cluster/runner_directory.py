@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import ray
 from ray._private.state import state
 
-from cueline.actors.host_dependencies import RUNNER_SECONDS
 from cueline.actors.presence import evidence_of_end, find, silent_seconds
 from cueline.actors.runner import RunnerPort
 from cueline.clock import SystemClock
@@ -103,7 +102,9 @@ class Directory:
         presence = find(await self._board.all(), incarnation)
         if presence is not None:
             return (
-                evidence_of_end(presence) or await self._reported(incarnation) or removal(presence)
+                evidence_of_end(presence)
+                or await self._reported(incarnation)
+                or removal(presence, self._site.parts.removal_seconds)
             )
         # A runner of ours may have no heartbeat yet, or may have left since.
         known = incarnation in self._ports
@@ -151,10 +152,10 @@ async def leaving_nodes() -> set[str]:
     return set(await ask_head(state.get_draining_nodes))
 
 
-def removal(presence: Presence) -> str | None:
+def removal(presence: Presence, removal_seconds: float) -> str | None:
     """Return the evidence that an unreachable process is dead: a long silence."""
     seconds = silent_seconds(presence, SystemClock().now())
-    if seconds < RUNNER_SECONDS:
+    if seconds < removal_seconds:
         return None
     # It has killed its calls and ended itself long before.
     return f"runner {presence.incarnation} is silent for {seconds:.0f} s"

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import ray
 
-from cueline.actors.host_dependencies import DEAF_SECONDS
 from cueline.actors.live_text_server import LOCAL, LiveTextServer
-from cueline.actors.presence import SILENCE_SECONDS, beat_always, presence_of
+from cueline.actors.presence import SILENCE_SECONDS, beat_always, deaf_seconds, presence_of
 from cueline.actors.session_host import SessionHost
 from cueline.clock import SystemClock, boot_seconds
 from cueline.cluster.approval_gate import RemoteGate
@@ -117,12 +116,12 @@ class SessionHostActor:
 
     async def _watch(self) -> None:
         clock = SystemClock()
-        awake_at = boot_seconds()
+        awake_at, deaf = boot_seconds(), deaf_seconds(self._site.parts.removal_seconds)
         # Not by our heartbeats: while the log's writer is away none arrive, and nobody has taken
         # our sessions.
         while boot_seconds() - awake_at < SILENCE_SECONDS:
             awake_at = boot_seconds()
-            if self._site.detached and awake_at - self._heard_at > DEAF_SECONDS:
+            if self._site.detached and awake_at - self._heard_at > deaf:
                 # No dispatcher is left, and nobody else ends a detached actor.
                 break
             await clock.sleep(LOOK_SECONDS)

@@ -38,13 +38,20 @@ def effective(*layers: ConfigSource) -> EffectiveSettings:
     holds = EffectiveSettings(Settings.model_validate(_nested(given)), given)
     for key, reason in faults(holds.settings.policy):
         raise _apart(f"policy.{key}", reason, given)
+    removal, grace = holds.settings.cluster.removal_seconds, holds.settings.grace_seconds
+    if removal < 2 * grace:
+        reason = (
+            f"{removal:g} s is less than twice `grace_seconds`, which is {grace:g} s: a runner "
+            "that hears nothing for half the removal time ends, also while it is drained"
+        )
+        raise _apart("cluster.removal_seconds", reason, given, "grace_seconds")
     return holds
 
 
-def _apart(key: str, reason: str, given: ConfigSource) -> ConfigError:
-    """Return the error for contradicting values of a table, with their origins."""
-    table = key.partition(".")[0]
-    concerned = {each.source for name, each in given.items() if name.startswith(table)}
+def _apart(key: str, reason: str, given: ConfigSource, *others: str) -> ConfigError:
+    """Return the error for contradicting values of a table, and of *others*, with their origins."""
+    tables = (key.partition(".")[0], *others)
+    concerned = {each.source for name, each in given.items() if name.startswith(tables)}
     return ConfigError(", ".join(sorted(concerned)), f"key {key!r}: {reason}")
 
 

@@ -66,6 +66,15 @@ class RunnerSettings(BaseModel):
     """Other tools; each takes a process."""
 
 
+class ClusterSettings(BaseModel):
+    """When a machine that cannot be reached counts as dead."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    removal_seconds: Time = Field(default=600.0, ge=30, le=86_400)
+    """The silence after which an unreachable runner is removed; it ends itself at half of it."""
+
+
 class UserSettings(BaseModel):
     """What one user has instead of what the settings say for all."""
 
@@ -107,6 +116,7 @@ class Settings(BaseModel):
     policy: Policy = Policy()
     approval: ApprovalSettings = ApprovalSettings()
     runner: RunnerSettings = RunnerSettings()
+    cluster: ClusterSettings = ClusterSettings()
     users: dict[str, UserSettings] = {}
     """By the name of the user who starts a session."""
 

@@ -27,6 +27,7 @@ from cueline.actors.dispatcher import Dispatcher
 from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.inbox import ask_start, post
 from cueline.actors.model_port import Model
+from cueline.actors.presence import REMOVAL_SECONDS
 from cueline.actors.runner import Runner, RunnerPort
 from cueline.actors.session_host import HostPort, SessionHost
 from cueline.actors.slot import Slots
@@ -215,6 +216,7 @@ class World:
                 tell=outside.tell,
                 preview=lambda *_: "",
                 grace_seconds=GRACE_SECONDS,
+                removal_seconds=REMOVAL_SECONDS,
                 account=lambda _: "",
                 slots=slots or Slots(),
             ),

@@ -3,7 +3,8 @@
 import pytest
 
 from cueline.actors.cancellation import GRACE_SECONDS
-from cueline.actors.host_dependencies import REACH_SECONDS, RUNNER_SECONDS
+from cueline.actors.host_dependencies import REACH_SECONDS
+from cueline.actors.presence import REMOVAL_SECONDS
 from cueline.actors.runner import CallName
 from cueline.actors.tool_port import ReconcileFinding
 from cueline.errors import RunnerGoneError, StaleOrderError
@@ -27,7 +28,7 @@ async def test_a_call_waits_for_a_runner_that_reaches_the_workspace():
 
     waiting = await scene.last(SessionWaiting)
     assert ("runner", "no_runner") == (waiting.kind, waiting.cause.code)
-    assert RUNNER_SECONDS == (waiting.deadline_at - scene.clock.now()).total_seconds()
+    assert REMOVAL_SECONDS == (waiting.deadline_at - scene.clock.now()).total_seconds()
     assert [] == await world.host.active()
 
 
@@ -47,7 +48,7 @@ async def waited_in_vain():
     scene = SessionHarness([asks_for(("build", {})), says("done")])
     scene.outside.runners.reach = False
     world = await scene.begin()
-    await scene.clock.advance(RUNNER_SECONDS)
+    await scene.clock.advance(REMOVAL_SECONDS)
     await world.dispatcher.tick()
     await scene.clock.settle()
     return scene
@@ -112,7 +113,7 @@ async def test_it_is_in_doubt_only_after_the_removal_time():
     )
     _, world = await unreachable(scene)
 
-    await scene.clock.advance(RUNNER_SECONDS)
+    await scene.clock.advance(REMOVAL_SECONDS)
     assert 0 == (await scene.count())["ToolInDoubt"]
     await world.dispatcher.tick()
     await scene.clock.advance(REACH_SECONDS + 0.1)

@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from cueline.actors.host_dependencies import RUNNER_SECONDS
-from cueline.actors.presence import SILENCE_SECONDS
+from cueline.actors.presence import REMOVAL_SECONDS, SILENCE_SECONDS
 from cueline.actors.session_owner import LOOK_SECONDS, set_aside_owner
 from cueline.errors import (
     ClusterError,
@@ -119,7 +118,7 @@ async def test_nobody_has_to_drive_what_waits_for_a_moment_to_come(kind):
     world = await scene.begin()
     await world.kill()
     waiting = kind(scene)
-    await scene.clock.advance(RUNNER_SECONDS - 1)
+    await scene.clock.advance(REMOVAL_SECONDS - 1)
     assert not waiting.task.done()
 
     await scene.clock.advance(SILENCE_SECONDS + 5)

@@ -10,8 +10,7 @@ import pytest
 import ray
 from ray.exceptions import ActorDiedError, RaySystemError
 
-from cueline.actors.host_dependencies import RUNNER_SECONDS
-from cueline.actors.presence import presence_of
+from cueline.actors.presence import REMOVAL_SECONDS, presence_of
 from cueline.clock import SystemClock
 from cueline.cluster import command as commands
 from cueline.cluster import control_loops, fleet_supervisor
@@ -73,7 +72,8 @@ async def fleet(there):
         there.made.append(Actor())
         return there.made[-1]
 
-    site = SimpleNamespace(node="here", machine="m", named=str, create=create)
+    parts = SimpleNamespace(removal_seconds=REMOVAL_SECONDS)
+    site = SimpleNamespace(node="here", machine="m", named=str, create=create, parts=parts)
     fleet = FleetSupervisor(site, there.board, epoch=1, on_trouble=print, on_news=there.news.append)
     yield fleet
     await fleet.close()
@@ -145,7 +145,7 @@ async def test_a_lost_runner_of_another_machine_is_buried_when_ray_reports_its_e
 async def test_what_is_out_of_reach_for_the_removal_time_is_buried(fleet, there):
     # I14: of a node that Ray has lost, nobody will ever report an exit.
     there.board = fleet._board = MemoryPresence(
-        FakeClock(SystemClock().now() - timedelta(seconds=RUNNER_SECONDS + 1))
+        FakeClock(SystemClock().now() - timedelta(seconds=REMOVAL_SECONDS + 1))
     )
     lost = await quiet(there, "runner", NEVER)
     lost.silent.set()

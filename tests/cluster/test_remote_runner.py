@@ -2,11 +2,12 @@ import asyncio
 import os
 import pickle
 import sys
+from types import SimpleNamespace
 
 import pytest
 from ray.exceptions import ActorDiedError, ActorUnavailableError
 
-from cueline.actors.host_dependencies import DEAF_SECONDS, RUNNER_SECONDS
+from cueline.actors.presence import deaf_seconds
 from cueline.actors.runner import CallName, Runner
 from cueline.actors.tool_port import ToolOutput
 from cueline.cluster import runner as runners
@@ -14,6 +15,7 @@ from cueline.cluster.remote_runner import RemoteRunner
 from cueline.cluster.runner import RunnerActor
 from cueline.errors import RunnerGoneError, StaleOrderError
 
+SITE = SimpleNamespace(parts=SimpleNamespace(removal_seconds=8.0))
 NAME = CallName("session-default/7f3a", "session-default/7f3a/1.0", 1, "runner-1", 1)
 
 
@@ -30,7 +32,7 @@ class InProcess(RemoteRunner):
 
     def __init__(self):
         super().__init__(None, "runner-1", "runner-1", "host-1")
-        self.actor = RunnerActor(None, "runner-1")
+        self.actor = RunnerActor(SITE, "runner-1")
         self.actor._runner = Runner("runner-1", Idle(), lambda: 0.0)
         self.actor._started.set()
         self.calls = []
@@ -113,12 +115,12 @@ async def test_what_was_received_is_not_kept(runner):
 
 
 def test_a_runner_that_nobody_hears_or_speaks_to_is_deaf_long_before_it_counts_as_gone():
-    actor = RunnerActor(None, "runner-1")
+    actor = RunnerActor(SITE, "runner-1")
     assert not actor._is_deaf()
 
-    actor._beat_at -= DEAF_SECONDS + 1
+    actor._beat_at -= 5
     assert actor._is_deaf()
-    assert RUNNER_SECONDS / 2 >= DEAF_SECONDS
+    assert 4 == deaf_seconds(8)
 
 
 async def test_a_deaf_runner_ends_also_where_it_cannot_say_so(monkeypatch):
@@ -127,11 +129,11 @@ async def test_a_deaf_runner_ends_also_where_it_cannot_say_so(monkeypatch):
         async def leave(self, _):
             await asyncio.Event().wait()
 
-    actor = RunnerActor(None, "runner-1")
+    actor = RunnerActor(SITE, "runner-1")
     actor._runner = Runner("runner-1", Idle(), lambda: 0.0)
     actor._store = Away()
     actor._tasks = [asyncio.create_task(Away().leave("runner-1"))]
-    actor._beat_at -= DEAF_SECONDS + 1
+    actor._beat_at -= 5
     monkeypatch.setattr(runners, "LEAVE_SECONDS", 0.0)
     monkeypatch.setattr(os, "_exit", sys.exit)
 

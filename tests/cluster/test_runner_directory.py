@@ -11,6 +11,7 @@ from cueline.cluster.runner_directory import Directory, RunnerInfo
 from cueline.stores.presence import MemoryPresence
 from cueline.testing.fakes import tool_spec
 
+SITE = SimpleNamespace(parts=SimpleNamespace(removal_seconds=600.0))
 TOOL = tool_spec("read_file")
 RUNNER = RunnerInfo("runner-1", "up/runner-1", "there", None, takes=True)
 
@@ -24,7 +25,7 @@ def directory(monkeypatch):
 
     monkeypatch.setattr(runner_directory, "living_nodes", nodes)
     monkeypatch.setattr(runner_directory, "NEWS_SECONDS", 0.0)
-    found = Directory(SimpleNamespace(), "host-1", MemoryPresence(SystemClock()))
+    found = Directory(SITE, "host-1", MemoryPresence(SystemClock()))
     found.know([RUNNER], {})
     return found
 

@@ -10,6 +10,7 @@ from typing import Literal, get_args, get_origin
 import pytest
 from annotated_types import Ge, Gt
 
+from cueline.actors.presence import REMOVAL_SECONDS, SILENCE_SECONDS, deaf_seconds
 from cueline.actors.slot import SLOTS, Slots
 from cueline.agent import Agent
 from cueline.config.config_source import from_environment, from_flags, from_table
@@ -231,6 +232,23 @@ def test_a_runner_runs_as_many_calls_at_once_for_a_command_as_for_a_program():
     runner = Settings().runner
 
     assert SLOTS == Slots(runner.slots, runner.workers)
+
+
+def test_a_removal_time_leaves_room_for_the_silence_of_a_dead_process():
+    settings = in_file("cluster.removal_seconds", "30s")
+
+    assert deaf_seconds(settings["cluster.removal_seconds"].value) > SILENCE_SECONDS
+    with pytest.raises(ConfigError, match=r"removal_seconds.*29 is less than 30"):
+        in_file("cluster.removal_seconds", 29)
+    assert REMOVAL_SECONDS == Settings().cluster.removal_seconds
+
+
+def test_a_removal_time_shorter_than_two_grace_periods_is_refused():
+    table = {"grace_seconds": 20, "cluster": {"removal_seconds": "39s"}}
+    source = from_table(table, FILE)
+
+    with pytest.raises(ConfigError, match=r"cueline.toml.*39 s is less than twice `grace_seconds`"):
+        effective(source)
 
 
 def test_no_two_settings_share_a_variable():
