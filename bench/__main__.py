@@ -25,6 +25,8 @@ BENCHES = (
     "backtest",
     "start_up",
     "ray_start",
+    "on_ray",
+    "runners",
     "host_kill",
     "idle",
 )

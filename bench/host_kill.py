@@ -1,10 +1,10 @@
 """How long 50 active sessions stand still when their host is killed.
 
 One host drives all of them, each with a model that takes half a second and a
-tool of which nothing is declared; then it gets SIGKILL.
+tool of which nothing is declared; then it gets SIGKILL, and so does the next, five times.
 The clock runs until the last session has appended by its next host.
 A duplicate is a call that the tool's own journal has twice.
-Floors: 6 s, and no duplicate.
+Floors: 1 s for the median, 6 s for the slowest, and no duplicate.
 """
 
 import asyncio
@@ -16,13 +16,15 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from statistics import median
 
 from bench.table import Row
 from cueline.actors.inbox import ask_start
+from cueline.actors.presence import living
 from cueline.agent import Agent
 from cueline.clock import Clock
 from cueline.errors import CuelineError
-from cueline.events.agent import AgentSpec
+from cueline.events.agent import AgentSpec, Limits
 from cueline.events.inbox import StartAsked
 from cueline.events.store import PresenceBoard, RecordedEvent
 from cueline.on_ray import on_ray
@@ -32,7 +34,10 @@ from cueline.tools.tool import ToolContext, tool
 from cueline.wiring import OpenLog, open_log
 
 SESSIONS = 50
-TURNS = 100
+TURNS = 1000
+KILLS = 5
+APART_SECONDS = 6.0
+"""A host that lived for less is replaced after a rest."""
 LOOK_SECONDS = 0.01
 REPLY = """
 [[reply]]
@@ -60,6 +65,7 @@ def worker(folder: Path) -> AgentSpec:
         model=str(script),
         tools=[f"{Path(__file__).resolve()}:note"],
         workspace=folder,
+        limits=Limits(max_turns=TURNS),
     )
     return agent_to_record(agent)
 
@@ -71,21 +77,21 @@ async def ask(log: OpenLog, spec: AgentSpec) -> list[str]:
 
 
 @asynccontextmanager
-async def driven(log: OpenLog, streams: list[str]) -> AsyncIterator[int]:
-    """Drive *streams* on Ray, and tell the process of their host."""
+async def driven(log: OpenLog, streams: list[str]) -> AsyncIterator[None]:
+    """Drive *streams* on Ray."""
     async with on_ray(log, scope=streams, on_trouble=trouble) as place:
         await place.place(streams)
-        yield await host_on(log.board, log.clock)
+        yield
 
 
 async def host_on(board: PresenceBoard, clock: Clock) -> int:
-    """Return the process of the host on *board*, once it has written itself there.
+    """Return the process of the living host on *board*, once it has written itself there.
 
     A host drives sessions before its first beat arrives.
     """
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
-            for presence in await board.all():
+            for presence in await living(board, clock.now()):
                 if presence.role == "host":
                     return presence.pid
             await clock.sleep(LOOK_SECONDS)
@@ -106,19 +112,23 @@ async def seen(events: AsyncIterator[RecordedEvent], kind: str, epoch: int) -> N
             return
 
 
-async def killed(folder: Path) -> tuple[float, int]:
-    """Return seconds until all go on, and how many calls ran twice."""
+async def killed(folder: Path) -> tuple[list[float], int]:
+    """Return seconds until all go on after each kill, and how many calls ran twice."""
+    took = []
     async with open_log(folder / "log.db") as log:
         streams = await ask(log, worker(folder))
-        async with driven(log, streams) as host:
-            await seen(log.store.follow(0, {"session"}), "ToolReturned", 1)
-            position = await log.store.last_position()
-            began = time.perf_counter()
-            os.kill(host, signal.SIGKILL)
-            await seen(log.store.follow(position, {"session"}), "", 2)
-            took = time.perf_counter() - began
+        async with driven(log, streams):
+            for epoch in range(1, KILLS + 1):
+                await seen(log.store.follow(0, {"session"}), "ToolReturned", epoch)
+                await log.clock.sleep(APART_SECONDS)
+                host = await host_on(log.board, log.clock)
+                position = await log.store.last_position()
+                began = time.perf_counter()
+                os.kill(host, signal.SIGKILL)
+                await seen(log.store.follow(position, {"session"}), "", epoch + 1)
+                took.append(time.perf_counter() - began)
             # Whatever was done twice shows in the turn after.
-            await seen(log.store.follow(position, {"session"}), "ToolReturned", 2)
+            await seen(log.store.follow(position, {"session"}), "ToolReturned", KILLS + 1)
     calls = Counter((folder / "journal").read_text().splitlines())
     return took, sum(count - 1 for count in calls.values())
 
@@ -127,7 +137,9 @@ def measure() -> list[Row]:
     """Return the rows of this bench."""
     with tempfile.TemporaryDirectory(prefix="cl-", dir="/tmp") as folder:
         took, twice = asyncio.run(killed(Path(folder)))
+    of = f"SIGKILL of a host with {SESSIONS} active sessions"
     return [
-        Row(f"SIGKILL of a host with {SESSIONS} active sessions: all go on", took, "s", "≤ 6"),
+        Row(f"{of}: all go on", median(took), "s", "≤ 1"),
+        Row(f"likewise, the slowest of {KILLS}", max(took), "s", "≤ 6"),
         Row("calls that ran twice", twice, "calls", "≤ 0"),
     ]

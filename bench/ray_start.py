@@ -41,10 +41,16 @@ def bare() -> float:
     return float(told.split()[-1])
 
 
+def command(*words: str) -> None:
+    """Run a command."""
+    subprocess.run(
+        [sys.executable, "-m", "cueline.cli", *words], check=True, stdout=subprocess.DEVNULL
+    )
+
+
 def cueline(folder: Path, *words: str) -> None:
     """Run a command on the log in *folder*."""
-    command = [sys.executable, "-m", "cueline.cli", *words, "--log", str(folder / "log.db")]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    command(*words, "--log", str(folder / "log.db"))
 
 
 def first_reply(folder: Path, *flags: str) -> float:
