@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from importlib.metadata import version
+from typing import Any, Literal
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.background_task import Trouble
@@ -23,7 +24,7 @@ from cueline.clock import SystemClock
 from cueline.config.settings import Settings
 from cueline.errors import ClusterError
 from cueline.events.journal import Journal
-from cueline.events.log_url import LogName, LogUrl
+from cueline.events.log_url import LogUrl
 from cueline.events.snapshot import NO_SNAPSHOTS
 from cueline.events.store import EventStore, PresenceBoard
 from cueline.host_wiring import KnownPlacement, ViewsIndex, collaborators
@@ -200,10 +201,11 @@ async def attach_to_up(log: OpenLog, record: UpRecord, address: str | None) -> A
         raise ClusterError(str(address), reason)
     until = log.clock.now() + timedelta(seconds=ANSWER_SECONDS)
     while log.clock.now() < until:
-        if any(each.role == "dispatcher" for each in await living(log.board, log.clock.now())):
+        if await dispatcher_lives(log):
             return AttachedRuntime()
         await log.clock.sleep(POLL_SECONDS)
-    reason = f"`cueline up` (process {record.keeper.pid}) does not answer: `cueline down` ends it"
+    again = "`cueline up` starts it again, " if record.kept_by == "ray" else ""
+    reason = f"{record.keeper_text} does not answer: {again}`cueline down` ends it"
     raise ClusterError(record.address, reason)
 
 
@@ -225,16 +227,22 @@ def actor_factory_of(log: OpenLog) -> LogActorFactory:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpPlan:
+    """What `cueline up` has to start, and where."""
+
+    log: LogUrl
+    address: str | None
+    """Of a Ray cluster; None: a new one on this machine."""
+    hosts: int
+    runners: int
+    recover: bool
+    """See `UpRecord`."""
+    settings: Settings
+
+
 @asynccontextmanager
-async def run_up(
-    log_name: LogName,
-    *,
-    address: str | None,
-    hosts: int,
-    runners: int,
-    recover: bool,
-    settings: Settings,
-) -> AsyncIterator["UpProcess"]:
+async def run_up(plan: UpPlan) -> AsyncIterator["UpProcess"]:
     """Run a log's actors until the block ends, then take them down.
 
     Raises:
@@ -242,42 +250,92 @@ async def run_up(
             message says what to do.
         LogUnavailableError: the log cannot be used here or there.
     """
+    async with _starting(plan, "process") as up:
+        try:
+            found = await up.start()
+            try:
+                yield UpProcess(up.record, found, up.actors.watch, up.log.store.last_position)
+            finally:
+                with suppress(OSError):  # its folder may be gone
+                    up.note(ready=False)
+        finally:
+            await up.end()
+
+
+async def start_up(plan: UpPlan) -> tuple[UpRecord, int]:
+    """Start a log's actors on a cluster, and leave them to Ray, which restarts them.
+
+    Returns where they are, and the number of running sessions that nobody drove.
+
+    Raises:
+        ClusterError: as `run_up`.
+        LogUnavailableError: as `run_up`.
+    """
+    async with _starting(plan, "ray") as up:
+        try:
+            found = await up.start()
+        except BaseException:
+            await up.end()
+            raise
+    return up.record, found
+
+
+@asynccontextmanager
+async def _starting(
+    plan: UpPlan, kept_by: Literal["process", "ray"]
+) -> AsyncIterator["_StartingUp"]:
+    """Open the log and connect to Ray."""
     # First: Ray reads the environment on import.
     from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - see above
 
-    async with open_log(log_name) as log:
-        parts = replace(actor_factory_of(log.with_settings(settings)), hosts=hosts)
+    async with open_log(plan.log) as log:
+        parts = replace(actor_factory_of(log.with_settings(plan.settings)), hosts=plan.hosts)
         namespace = namespace_of(parts.log_id)
-        with connect_ray(address, namespace) as connection:
+        with connect_ray(plan.address, namespace) as connection:
             from cueline.cluster.dispatcher import DispatcherSettings  # noqa: PLC0415 - it imports Ray
             from cueline.cluster.up import Up  # noqa: PLC0415 - as above
 
-            keeper = presence_of("up")
-            actors = Up(connection, namespace, parts, keeper)
-            wanted = DispatcherSettings(hosts=hosts, runners=runners, recover=recover)
-            record = UpRecord(
-                address=connection.address,
-                namespace=namespace,
-                version=version("cueline"),
-                keeper=keeper,
-                recover=recover,
+            record = record_of(log, connection.address)
+            record = replace(record, kept_by=kept_by, recover=plan.recover)
+            wanted = DispatcherSettings(
+                hosts=plan.hosts,
+                runners=plan.runners,
+                recover=plan.recover,
+                stays=kept_by == "ray",
             )
-            unready = replace(record, ready=False)
-            try:
-                # From now on there are actors to take down, even if we are killed. The same holds
-                # for those of an earlier record.
-                if UpRecord.read(log.url) is None:
-                    unready.write(log.url)
-                started = await actors.start(wanted)
-                record.write(log.url)
-                try:
-                    yield UpProcess(record, started.found, actors.watch, log.store.last_position)
-                finally:
-                    with suppress(OSError):  # its folder may be gone
-                        unready.write(log.url)
-            finally:
-                await actors.stop()
-                record.withdraw(log.url)
+            actors = Up(connection, namespace, parts, record.keeper)
+            yield _StartingUp(log, record, actors, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class _StartingUp:
+    """An `up` of this process, and its record."""
+
+    log: OpenLog
+    record: UpRecord
+    actors: Any
+    """`cluster.up.Up`, which imports Ray."""
+    wanted: Any
+    """Its `DispatcherSettings`."""
+
+    async def start(self) -> int:
+        """Start the actors, record where they are, and return how many sessions nobody drove."""
+        # From now on there are actors to take down, even if we are killed. The same holds for
+        # those of an earlier record.
+        if UpRecord.read(self.log.url) is None:
+            self.note(ready=False)
+        started = await self.actors.start(self.wanted)
+        self.note(ready=True)
+        return int(started.found)
+
+    def note(self, *, ready: bool) -> None:
+        """Record whether they accept sessions."""
+        replace(self.record, ready=ready).write(self.log.url)
+
+    async def end(self) -> None:
+        """Take the actors down."""
+        await self.actors.stop()
+        self.record.withdraw(self.log.url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,18 +351,38 @@ class UpProcess:
     """Checks the log; raises `LogLostError` if its file is gone."""
 
 
-async def end_left_behind(log: OpenLog, record: UpRecord) -> None:
-    """Take down what a killed `cueline up` left on a shared cluster.
+def record_of(log: OpenLog, address: str) -> UpRecord:
+    """Return the record of an `up` that this process has on the cluster at *address*."""
+    return UpRecord(
+        address=address,
+        namespace=namespace_of(log.id),
+        version=version("cueline"),
+        keeper=presence_of("up"),
+        kept_by="ray",
+    )
+
+
+async def end_left_behind(
+    log: OpenLog, record: UpRecord, *, address: str | None = None, grace_seconds: float
+) -> None:
+    """Take down what a killed `cueline up` left on a shared cluster, or what Ray keeps there.
+
+    The cluster is at *address*, or else where *record* says.
 
     Raises:
         ClusterError: some of it lives, and the cluster cannot be reached.
     """
     deadline = log.clock.now() + timedelta(seconds=ORPHAN_SECONDS)
-    while any(each.role == "dispatcher" for each in await living(log.board, log.clock.now())):
+    asked = record.kept_by == "ray" or address is not None
+    while asked or await dispatcher_lives(log):
         try:
-            _end_actors(record)
+            await _take_down(address or record.address, record.namespace, grace_seconds)
         except ClusterError:
             # A cluster of its own ends with it.
+            if not await dispatcher_lives(log):
+                if address is None:
+                    return
+                raise
             if log.clock.now() > deadline:
                 raise
             await log.clock.sleep(POLL_SECONDS)
@@ -312,11 +390,15 @@ async def end_left_behind(log: OpenLog, record: UpRecord) -> None:
             return
 
 
-def _end_actors(record: UpRecord) -> None:
+async def dispatcher_lives(log: OpenLog) -> bool:
+    """Whether the log has a living dispatcher."""
+    return any(each.role == "dispatcher" for each in await living(log.board, log.clock.now()))
+
+
+async def _take_down(address: str, namespace: str, grace_seconds: float) -> None:
     from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - as above
 
-    with connect_ray(record.address, record.namespace):
-        from cueline.cluster.dispatcher import end_actors  # noqa: PLC0415 - it imports Ray
-        from cueline.cluster.up import OWNER  # noqa: PLC0415 - as above
+    with connect_ray(address, namespace):
+        from cueline.cluster.dispatcher import take_down  # noqa: PLC0415 - it imports Ray
 
-        end_actors(record.namespace, OWNER)
+        await take_down(namespace, grace_seconds)

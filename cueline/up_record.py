@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from cueline.actors.presence import evidence_of_end, presence_of
 from cueline.events.log_url import LogName
@@ -24,6 +24,8 @@ class UpRecord:
     version: str
     keeper: Presence
     """The process of `cueline up`; the cluster may end with it."""
+    kept_by: Literal["process", "ray"] = "process"
+    """By Ray: the process has started everything on a cluster of others, and has ended."""
     recover: bool = True
     """Whether it resumes sessions that nobody drives."""
     ready: bool = True
@@ -50,14 +52,25 @@ class UpRecord:
 
     @property
     def lives(self) -> bool:
-        """Whether the process lives on this machine."""
+        """Whether the process lives on this machine, or Ray keeps the actors.
+
+        The record does not say whether Ray and the actors still live: the presence of their
+        dispatcher does.
+        """
+        if self.kept_by == "ray":
+            return True
         here = presence_of("cli")
         ours, theirs = ((each.boot_id, each.pid_namespace) for each in (here, self.keeper))
         return ours == theirs and evidence_of_end(self.keeper) is None
 
+    @property
+    def keeper_text(self) -> str:
+        """What keeps it, for people."""
+        return "Ray" if self.kept_by == "ray" else f"process {self.keeper.pid}"
+
 
 def find_up(log: LogName) -> UpRecord | None:
-    """Return the `cueline up` of the log, if its process lives here."""
+    """Return the `cueline up` of the log, if its process lives here, or Ray keeps it."""
     record = UpRecord.read(log)
     return record if record is not None and record.lives and record.ready else None
 

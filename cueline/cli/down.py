@@ -5,7 +5,7 @@ import os
 import signal
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -36,17 +36,27 @@ def register(app: typer.Typer) -> None:
     app.command("down", help=_HELP, short_help="Take down what `up` started.")(down)
 
 
-def down(ctx: typer.Context, *, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
+def down(
+    ctx: typer.Context,
+    *,
+    address: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="The Ray cluster, where it is not found by itself."),
+    ] = None,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
     """Take down what `up` started."""
     from cueline.up_record import UpRecord
 
     record = UpRecord.read(log)
-    if record is None:
+    if record is None and address is None:
         typer.echo(json.dumps(None) if as_json else "nothing is up for this log")
         return
     grace_seconds = settings_context_of(ctx).settings.grace_seconds
-    if not (record.lives and _takes_it_down(record, grace_seconds)):
-        open_log.run(_end_orphans(log, record))
+    by_process = record is not None and record.kept_by == "process" and record.lives
+    if record is None or not (by_process and _takes_it_down(record, grace_seconds)):
+        record = open_log.run(_end_orphans(log, record, address, grace_seconds))
     record.withdraw(log)
     print_up(record, "down", as_json=as_json)
 
@@ -74,9 +84,17 @@ async def _ended(record: "UpRecord", seconds: float) -> bool:
     return not record.lives
 
 
-async def _end_orphans(log: LogUrl, record: "UpRecord") -> None:
-    from cueline.on_ray import end_left_behind
+async def _end_orphans(
+    log: LogUrl, record: "UpRecord | None", address: str | None, grace_seconds: float
+) -> "UpRecord":
+    """End what is left on the cluster; return *record*, or one of what was looked for."""
+    from cueline.on_ray import end_left_behind, record_of
 
-    with suppress(LogUnavailableError):
+    try:
         async with open_log.reader(log) as reader:
-            await end_left_behind(reader.log, record)
+            record = record or record_of(reader.log, str(address))
+            await end_left_behind(reader.log, record, address=address, grace_seconds=grace_seconds)
+    except LogUnavailableError:
+        if record is None:
+            raise
+    return record

@@ -19,6 +19,7 @@ Examples:
   cueline status
   cueline status --json
 """
+_AWAY = "its dispatcher, or the writer of the log, is away; `cueline up` starts what has ended"
 
 
 def register(app: typer.Typer) -> None:
@@ -42,8 +43,11 @@ def status(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None
 def _print(found: "LogStatus") -> None:
     up, there = found.up, "no `cueline up` is running for this log"
     if up is not None:
-        there = f"up: process {up.pid}, Ray at {up.address}, cueline {up.version}"
+        ray = "kept by Ray" if up.pid is None else f"process {up.pid}, Ray"
+        there = f"up: {ray} at {up.address}, cueline {up.version}"
     typer.echo(there)
+    if up is not None and not any(each.role == "dispatcher" for each in found.processes):
+        typer.echo(f"it does not answer: {_AWAY}")
     if found.server is not None:
         typer.echo(f"log: {visible(found.server)}")
     if found.processes:

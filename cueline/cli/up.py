@@ -6,10 +6,10 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,17 +20,18 @@ from cueline.cli.quiet_stderr import print_redacted
 from cueline.cli.settings_context import SettingsContext, settings_context_of
 from cueline.console.progress import progress
 from cueline.console.text import visible
-from cueline.errors import ClusterError
+from cueline.errors import ClusterError, ConfigError
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
-    from cueline.config.settings import Settings
+    from cueline.on_ray import UpPlan
     from cueline.up_record import UpRecord
 
 _HELP = """Keep cueline running: it drives every session of the log, also after a crash.
 
 It starts Ray on this machine, or uses the cluster at --address. Ctrl-C takes
 it down again; sessions that were running rest, and go on with the next `up`.
+With --detach on a cluster, Ray keeps it until `cueline down`.
 
 \b
 Examples:
@@ -42,30 +43,13 @@ READY_SECONDS = 120.0
 _MOST = 1000
 """Of each kind; more is a typing mistake, which would take the machine down."""
 LOOK_SECONDS = 0.1
+_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"
+"""Ray sets it for what a job runs."""
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command("up", help=_HELP, short_help="Keep cueline running for a log.")(up)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What is to be kept running."""
-
-    log: LogUrl
-    address: str | None
-    hosts: int
-    runners: int
-    recover: Literal["all", "none"]
-    settings: "Settings"
-
-    @property
-    def words(self) -> list[str]:
-        """The command line that does it."""
-        address = ["--address", self.address] if self.address else []
-        numbers = ["--hosts", str(self.hosts), "--runners", str(self.runners)]
-        return ["--log", str(self.log), *address, *numbers, "--recover", self.recover]
 
 
 def up(
@@ -96,23 +80,24 @@ def up(
     as_json: JsonOption = False,
 ) -> None:
     """Keep cueline running."""
+    from cueline.on_ray import UpPlan
     from cueline.preflight import check_log
-    from cueline.up_record import find_up
 
-    match recover:
-        case "all" | "none" as chosen:
-            plan = Plan(
-                log=log,
-                address=address,
-                hosts=hosts,
-                runners=runners,
-                recover=chosen,
-                settings=settings_context_of(ctx).settings,
-            )
-        case _:
-            raise typer.BadParameter(f"{recover!r} is neither `all` nor `none`")
-    exists = check_log(log, shared=True).exists  # before `_detach` makes a folder
-    running = find_up(log)
+    if recover not in {"all", "none"}:
+        raise typer.BadParameter(f"{recover!r} is neither `all` nor `none`")
+    outside = settings_context_of(ctx)
+    plan = UpPlan(
+        log=log,
+        # An empty variable counts as not set.
+        address=address or None,
+        hosts=hosts,
+        runners=runners,
+        recover=recover == "all",
+        settings=outside.settings,
+    )
+    exists, files = check_log(log, shared=True)  # before `_detach` makes a folder
+    _check_lasts(log, files)
+    running = _running(log)
     if running is not None:
         print_up(
             running, f"up already: {place_of(running)}; `cueline down` ends it", as_json=as_json
@@ -121,14 +106,37 @@ def up(
     if exists:
         # Here, and not in the actors: of a long one it takes longer than they have to start.
         open_log.ask(log, lambda reader: reader.catch_up())
-    if detach:
-        record, said = _detach(plan, settings_context_of(ctx))
+    if detach and plan.address is None:
+        record, said = _detach(plan, outside)
         text = f"up: {place_of(record)}; what it says goes to {said}"
         print_up(record, text, as_json=as_json)
         return
-    from cueline.cli.up_process import keep
+    from cueline.cli.up_process import keep, leave
 
-    open_log.run(keep(plan, settings_context_of(ctx), as_json=as_json))
+    work = leave if detach else keep
+    open_log.run(work(plan, outside, as_json=as_json))
+
+
+def _check_lasts(log: LogUrl, files: Sequence[Path]) -> None:
+    """Raise for a log in the folder of a Ray job, which Ray deletes after the job.
+
+    Raises:
+        ConfigError: name a log that stays.
+    """
+    if _JOB in os.environ and any(file.absolute().is_relative_to(Path.cwd()) for file in files):
+        reason = "it is in the folder of this Ray job, which Ray deletes; name one that stays"
+        raise ConfigError(str(log), f"{reason}, as `--log postgresql://HOST/DATABASE`")
+
+
+def _running(log: LogUrl) -> "UpRecord | None":
+    """Return the `cueline up` of the log; what Ray keeps has to answer."""
+    from cueline.on_ray import dispatcher_lives
+    from cueline.up_record import find_up
+
+    running = find_up(log)
+    if running is None or running.kept_by == "process":
+        return running
+    return running if open_log.ask(log, lambda reader: dispatcher_lives(reader.log)) else None
 
 
 def print_up(record: "UpRecord", text: str, *, as_json: bool) -> None:
@@ -139,14 +147,20 @@ def print_up(record: "UpRecord", text: str, *, as_json: bool) -> None:
 def document_of(record: "UpRecord") -> dict[str, Any]:
     """Return where `up` is, for programs."""
     return {
-        "pid": record.keeper.pid,
+        "pid": record.keeper.pid if record.kept_by == "process" else None,
         "address": record.address,
         "namespace": record.namespace,
         "version": record.version,
     }
 
 
-def _detach(plan: Plan, outside: SettingsContext) -> "tuple[UpRecord, Path]":
+def _words(plan: "UpPlan") -> list[str]:
+    """Return the options of the command line that does it."""
+    numbers = ["--hosts", str(plan.hosts), "--runners", str(plan.runners)]
+    return ["--log", str(plan.log), *numbers, "--recover", "all" if plan.recover else "none"]
+
+
+def _detach(plan: "UpPlan", outside: SettingsContext) -> "tuple[UpRecord, Path]":
     """Start `up` as a process of its own; return, when it is ready, where it is and writes."""
     from cueline.up_record import up_output
 
@@ -154,7 +168,7 @@ def _detach(plan: Plan, outside: SettingsContext) -> "tuple[UpRecord, Path]":
     settings = [] if outside.path is None else ["--config", str(outside.path)]
     with _opened(said) as output:
         keeper = subprocess.Popen(  # noqa: S603 - our own command
-            [sys.executable, "-m", "cueline.cli", *settings, "up", *plan.words],
+            [sys.executable, "-m", "cueline.cli", *settings, "up", *_words(plan)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -212,4 +226,5 @@ def _ready(
 
 def place_of(record: "UpRecord") -> str:
     """Return where `up` is, for people."""
-    return f"process {record.keeper.pid}, Ray at {record.address}, cueline {record.version}"
+    ray = "kept by Ray" if record.kept_by == "ray" else f"process {record.keeper.pid}, Ray"
+    return f"{ray} at {record.address}, cueline {record.version}"

@@ -12,18 +12,19 @@ from cueline.cli.failure import Exit
 from cueline.cli.quiet_stderr import print_redacted
 from cueline.cli.settings_context import SettingsContext
 from cueline.cli.signals import ending_signals, leave_terminal, show_cursor
-from cueline.cli.up import Plan, place_of, print_up
+from cueline.cli.up import place_of, print_up
 from cueline.clock import SystemClock
 from cueline.console.progress import progress
 from cueline.errors import LogUnavailableError
 
 if TYPE_CHECKING:
-    from cueline.on_ray import UpProcess
+    from cueline.on_ray import UpPlan, UpProcess
 
 _LOG_SECONDS = 1.0
+_STARTING = "starting Ray, and what drives the sessions"
 
 
-async def keep(plan: Plan, outside: SettingsContext, *, as_json: bool) -> None:
+async def keep(plan: "UpPlan", outside: SettingsContext, *, as_json: bool) -> None:
     """Keep *plan* running, and say what comes of it, until somebody ends it.
 
     Raises:
@@ -37,18 +38,11 @@ async def keep(plan: Plan, outside: SettingsContext, *, as_json: bool) -> None:
     for number in ending_signals():
         loop.add_signal_handler(number, _end, over, number)
     print_redacted(f"starting for {plan.log} …", outside)
-    with progress("starting Ray, and what drives the sessions") as ready:
-        async with run_up(
-            plan.log,
-            address=plan.address,
-            hosts=plan.hosts,
-            runners=plan.runners,
-            recover=plan.recover == "all",
-            settings=plan.settings,
-        ) as kept:
+    with progress(_STARTING) as ready:
+        async with run_up(plan) as kept:
             ready()
             print_up(kept.record, f"up: {place_of(kept.record)}", as_json=as_json)
-            typer.echo(_found(kept.found, recovers=plan.recover == "all"), err=as_json)
+            typer.echo(_found(kept.found, recovers=plan.recover), err=as_json)
             ended = asyncio.create_task(over.wait())
             watching = asyncio.create_task(_watch(kept, outside))
             looking = asyncio.create_task(_look(kept))
@@ -64,6 +58,21 @@ async def keep(plan: Plan, outside: SettingsContext, *, as_json: bool) -> None:
             typer.echo("going down; a second Ctrl-C leaves at once", err=True)
             if error is not None:
                 raise error
+
+
+async def leave(plan: "UpPlan", outside: SettingsContext, *, as_json: bool) -> None:
+    """Start *plan* on a cluster, leave it to Ray, and say where it is.
+
+    Raises:
+        ClusterError: Ray is not usable.
+    """
+    from cueline.on_ray import start_up
+
+    print_redacted(f"starting for {plan.log} …", outside)
+    with progress(_STARTING):
+        record, found = await start_up(plan)
+    print_up(record, f"up: {place_of(record)}; `cueline down` ends it", as_json=as_json)
+    typer.echo(_found(found, recovers=plan.recover), err=as_json)
 
 
 def _found(count: int, *, recovers: bool) -> str:

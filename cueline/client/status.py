@@ -16,7 +16,8 @@ from cueline.wiring import OpenLog
 class UpRow:
     """The running `cueline up` of a log."""
 
-    pid: int
+    pid: int | None
+    """Of the process that keeps it; None: Ray does."""
     address: str
     """Of its Ray."""
     namespace: str
@@ -84,4 +85,5 @@ async def status_of(log: OpenLog, *, notice: Notice = print_notice) -> LogStatus
 
 def row_of(up: UpRecord) -> UpRow:
     """Return where a running `cueline up` is."""
-    return UpRow(up.keeper.pid, up.address, up.namespace, up.version)
+    pid = up.keeper.pid if up.kept_by == "process" else None
+    return UpRow(pid, up.address, up.namespace, up.version)

@@ -6,6 +6,7 @@ its hosts and runners by their names, and continues.
 
 import asyncio
 import os
+import sys
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from cueline.actors.background_task import Step, start_loops
 from cueline.actors.presence import BEAT_SECONDS, evidence_of_end, find, presence_of
 from cueline.actors.recovery_filter import RecoveryFilter, find_orphans
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, call
+from cueline.cluster.call import DEAD, UNCLEAR, Handle, ask_head, call
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.control_loops import ControlLoops
 from cueline.cluster.dispatcher_lease import DispatcherLease, acquire_lease
@@ -37,6 +38,10 @@ from cueline.events.dispatcher import (
 from cueline.events.store import Presence
 from cueline.events.stream import trouble_message
 
+OWNER = "up"
+"""Of the actors of `cueline up`."""
+STOP_SECONDS = 15.0
+"""Time to take down the fleet, beside the grace of what is in flight."""
 ADOPT_SECONDS = 5.0
 """A living actor answers within this; another counts as lost, and may still live."""
 _KEPT = 100
@@ -51,6 +56,8 @@ class DispatcherSettings:
     runners: int = 1
     recover: bool = True
     """Whether it resumes sessions that others left running."""
+    stays: bool = False
+    """Whether it has no keeper: it stays until it is taken down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,12 +92,13 @@ class DispatcherActor:
         """Whether its keeper has died, so that *keeper* may replace this dispatcher.
 
         Raises:
-            ClusterError: its keeper lives and is another process; take that down.
+            ClusterError: it needs no keeper, or its keeper lives and is another process; take
+                that down.
         """
         ours = self._keeper
         if keeper.incarnation == ours.incarnation:
             return False
-        if evidence_of_end(ours) is None:
+        if self._wanted.stays or evidence_of_end(ours) is None:
             raise acquire_lease(ours)
         if self._loops is not None:
             await self._charge.leave()
@@ -216,7 +224,11 @@ class DispatcherActor:
         return Worker(role, incarnation, node, handle, presence)
 
     def _trouble(self, stream: str, error: CuelineError) -> None:
-        self._untold.add(trouble_message(stream, error))
+        message = trouble_message(stream, error)
+        self._untold.add(message)
+        if self._wanted.stays:
+            # Nobody takes them: they go into Ray's log of this process.
+            print(message, file=sys.stderr, flush=True)  # noqa: T201 - see above
 
     def _hear_of(self, news: WorkerEvent) -> None:
         now = SystemClock().now()
@@ -257,17 +269,35 @@ def _node_of(_actor: object) -> str:
     return str(ray.get_runtime_context().get_node_id())
 
 
+async def take_down(namespace: str, grace_seconds: float) -> None:
+    """Let all sessions wait, and end `up` in *namespace*, of any version."""
+    for name in await ask_head(partial(_actors_of, namespace, OWNER)):
+        if name.startswith(f"{OWNER}/dispatcher@"):
+            with suppress(*DEAD, *UNCLEAR, CuelineError, ValueError):
+                dispatcher: Handle = await ask_head(partial(ray.get_actor, name, namespace))
+                stopping = dispatcher.stop.remote(grace_seconds)
+                await call(stopping, grace_seconds + STOP_SECONDS)
+    await ask_head(partial(end_actors, namespace, OWNER))
+
+
 def end_actors(namespace: str, owner: str, version: str | None = None) -> int:
     """Kill *owner*'s actors in *namespace*, of one version or all; return their number."""
     names = [
-        actor["name"]
-        for actor in ray.util.list_named_actors(all_namespaces=True)
-        if actor["namespace"] == namespace
-        and actor["name"].startswith(f"{owner}/")
-        and (version is None or actor["name"].endswith(f"@{version}"))
+        name
+        for name in _actors_of(namespace, owner)
+        if version is None or name.endswith(f"@{version}")
     ]
     # The dispatcher first: it would replace the others.
     for name in sorted(names, key=lambda name: "/dispatcher@" not in name):
         with suppress(ValueError):
             ray.kill(ray.get_actor(name, namespace))
     return len(names)
+
+
+def _actors_of(namespace: str, owner: str) -> list[str]:
+    """Return the names of *owner*'s actors in *namespace*."""
+    return [
+        actor["name"]
+        for actor in ray.util.list_named_actors(all_namespaces=True)
+        if actor["namespace"] == namespace and actor["name"].startswith(f"{owner}/")
+    ]

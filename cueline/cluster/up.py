@@ -14,14 +14,19 @@ from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, ask_head, call, end_frozen_actor, poll
 from cueline.cluster.cluster_context import VERSION, ActorFactory, ClusterContext
 from cueline.cluster.connection import RayConnection
-from cueline.cluster.dispatcher import DispatcherActor, DispatcherSettings, Started, end_actors
+from cueline.cluster.dispatcher import (
+    OWNER,
+    STOP_SECONDS,
+    DispatcherActor,
+    DispatcherSettings,
+    Started,
+    end_actors,
+)
 from cueline.cluster.runner_directory import living_nodes
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence
 
-OWNER = "up"
 START_SECONDS = 90.0
-STOP_SECONDS = 15.0
 RAY_SECONDS = 5.0
 _AGAIN_SECONDS = 0.5
 

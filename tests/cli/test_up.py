@@ -6,7 +6,6 @@ import signal
 import sys
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -18,6 +17,8 @@ from cueline.cli.settings_context import SettingsContext
 from cueline.cli.up_process import keep
 from cueline.config.settings import Settings
 from cueline.errors import ClusterError
+from cueline.events.log_url import LogUrl
+from cueline.on_ray import UpPlan
 from cueline.stores.backend import backend_of
 from cueline.testing.wait import await_until
 
@@ -26,7 +27,7 @@ class Troubled:
     """Tells one thing, then loses its cluster."""
 
     record = SimpleNamespace(
-        keeper=SimpleNamespace(pid=7), address="10.0.0.5:6379", version="0.1.0"
+        keeper=SimpleNamespace(pid=7), kept_by="process", address="10.0.0.5:6379", version="0.1.0"
     )
     found = 0
 
@@ -49,12 +50,12 @@ class Quiet(Troubled):
         await asyncio.Event().wait()
 
 
-PLAN = up.Plan(
-    log=Path("log.db"),
+PLAN = UpPlan(
+    log=LogUrl.of("log.db"),
     address=None,
     hosts=1,
     runners=1,
-    recover="all",
+    recover=True,
     settings=Settings(),
 )
 
@@ -105,7 +106,7 @@ def test_what_a_detached_up_said_moves_no_cursor(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(sys, "executable", str(keeper))
 
     with pytest.raises(typer.Exit) as ended:
-        up._detach(replace(PLAN, log=tmp_path / "log.db"), SettingsContext())
+        up._detach(replace(PLAN, log=LogUrl.of(tmp_path / "log.db")), SettingsContext())
 
     assert (3, "\\x1b[2Jgone \ufffd\n") == (ended.value.exit_code, capsys.readouterr().err)
 
@@ -132,7 +133,7 @@ def test_who_interrupts_a_detached_up_before_it_is_ready_ends_it(monkeypatch, tm
     monkeypatch.setattr(up.subprocess, "Popen", lambda *_, **__: keeper)
 
     with pytest.raises(KeyboardInterrupt):
-        up._detach(replace(PLAN, log=tmp_path / "log.db"), SettingsContext())
+        up._detach(replace(PLAN, log=LogUrl.of(tmp_path / "log.db")), SettingsContext())
 
     assert ["the keeper"] == ended
 
@@ -158,8 +159,8 @@ def test_a_long_log_is_read_before_the_time_to_start_begins(finished, monkeypatc
     read = []
 
     @asynccontextmanager
-    async def keep_up(log, **_):
-        with closing(backend_of(log).open_views()) as views:
+    async def keep_up(plan):
+        with closing(backend_of(plan.log).open_views()) as views:
             read.append(views.checkpoint.position)
         raise ClusterError("the cluster", "there is none")
         yield

@@ -18,7 +18,8 @@ from cueline.cluster.dispatcher import DispatcherSettings
 from cueline.cluster.up import Up
 from cueline.config.settings import Settings
 from cueline.errors import ClusterError
-from cueline.on_ray import run_up
+from cueline.events.log_url import LogUrl
+from cueline.on_ray import UpPlan, run_up
 from cueline.up_record import UpRecord, find_up
 
 OURS = {f"up/dispatcher@{VERSION}", f"up/writer@{VERSION}"}
@@ -90,8 +91,9 @@ def notes(monkeypatch, tmp_path):
         if before is not None:
             before.write(log)
         options = {"address": "a:1", "hosts": 1, "runners": 1, "recover": True}
+        plan = UpPlan(log=LogUrl.of(log), settings=Settings(grace_seconds=0), **options)
         with pytest.raises(ClusterError, match="does not start"):
-            async with run_up(log, settings=Settings(grace_seconds=0), **options):
+            async with run_up(plan):
                 pass
         return *seen[0], UpRecord.read(log)
 

@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 
+import psutil
 import pytest
+import ray
 
 from cueline.testing.wait import PATIENCE_SECONDS, wait_until
 from cueline.up_record import find_up
@@ -79,9 +81,13 @@ def types(tmp_path):
 
 
 @pytest.fixture
-def up(cueline, cluster):
-    done = cueline("up", "--detach", "--address", cluster.address)
-    assert 0 == done.returncode, done.stderr
+def up(cluster, popen, tmp_path):
+    """Keep an `up` on the cluster by a process of its own."""
+    log = tmp_path / "log.db"
+    words = ("up", "--address", cluster.address, "--log", str(log))
+    keeper = popen([*CUELINE, *words], stdout=subprocess.DEVNULL, start_new_session=True)
+    wait_until(lambda: find_up(log) or keeper.poll() is not None)
+    assert find_up(log), "it did not start"
 
 
 def test_what_runs_is_attached_to_shown_and_taken_down(cueline, up, tmp_path):
@@ -97,6 +103,54 @@ def test_what_runs_is_attached_to_shown_and_taken_down(cueline, up, tmp_path):
     assert (0, "Good evening.") == (ran.returncode, json.loads(ran.stdout)["result"])
     assert (2, True) == (again.returncode, "up already" in again.stdout)
     assert ([0, 0], None) == (downs, after["up"])
+
+
+def test_a_detached_up_on_a_cluster_is_kept_by_ray_until_it_is_taken_down(
+    cueline, cluster, tmp_path
+):
+    log, agent = tmp_path / "log.db", str(tmp_path / "agent.toml")
+    up = cueline("up", "--detach", "--address", cluster.address)
+    bystander = ray.remote(num_cpus=0)(Bystander).options(name="bystander").remote()
+    keeper, first = find_up(log).keeper, dispatcher(log)
+
+    os.kill(first.pid, signal.SIGKILL)
+    wait_until(lambda: first.incarnation != dispatcher(log).incarnation)
+    ran = cueline("run", "Greet.", "--agent", agent, "--json")
+    again = cueline("up", "--detach", "--address", cluster.address, "--json")
+    status = json.loads(cueline("status", "--json").stdout)
+    down = cueline("down")
+    wait_until(lambda: not roles(cueline))
+
+    assert (0, False) == (up.returncode, psutil.pid_exists(keeper.pid)), up.stderr
+    assert f"up: kept by Ray at {cluster.address}, cueline" in up.stdout
+    assert "Good evening." == json.loads(ran.stdout)["result"]
+    assert (0, None) == (again.returncode, json.loads(again.stdout)["pid"])
+    assert None is status["up"]["pid"]
+    assert ((0, "down\n"), None) == (ended(down), find_up(log))
+    assert "here" == ray.get(bystander.greet.remote())
+    assert [] == [each for each in all_names() if each.startswith("up/")]
+
+
+class Bystander:
+    """An actor of somebody else."""
+
+    def greet(self):
+        return "here"
+
+
+def all_names():
+    return [each["name"] for each in ray.util.list_named_actors(all_namespaces=True)]
+
+
+def dispatcher(log):
+    """Return who has said last that it is the dispatcher."""
+
+    async def ask():
+        async with open_log(log) as opened:
+            there = [each for each in await opened.board.all() if each.role == "dispatcher"]
+            return max(there, key=lambda each: each.beat_us)
+
+    return asyncio.run(ask())
 
 
 def ended(done):
