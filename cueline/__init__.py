@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         RetryPolicy,
         Rule,
     )
+    from cueline.events.demands import Demands
     from cueline.events.session import ApprovalRequested, SessionEvent
     from cueline.runtime import Runtime, open_runtime
     from cueline.tools.tool import Image, Tool, ToolContext, tool
@@ -34,6 +35,7 @@ __all__ = [
     "ApprovalRequested",
     "BreakerPolicy",
     "CuelineError",
+    "Demands",
     "Fallback",
     "Hook",
     "Image",
@@ -63,6 +65,7 @@ _HOMES = {
     "ApprovalRequested": "cueline.events.session",
     "BreakerPolicy": "cueline.events.agent",
     "CuelineError": "cueline.errors",
+    "Demands": "cueline.events.demands",
     "Fallback": "cueline.events.agent",
     "Hook": "cueline.events.agent",
     "Image": "cueline.tools.tool",

@@ -40,6 +40,7 @@ from cueline.events.agent import (
     ToolSpec,
     Workspace,
 )
+from cueline.events.demands import NO_DEMANDS, Demands
 from cueline.events.number import Number, Parameters
 from cueline.providers.allowed_address import check_allowed
 from cueline.providers.defaults import completed
@@ -94,6 +95,7 @@ class ToolSettings(BaseModel):
     critical: bool | None = None
     retry: RetryPolicy | None = None
     breaker: BreakerPolicy | None = None
+    demands: Demands | None = None
 
 
 class Agent(BaseModel):
@@ -131,6 +133,7 @@ class Agent(BaseModel):
     key_variable: str | None = None
     context_window: ContextWindow = Field(default=None, gt=0)
     compact_at: Number = Field(default=COMPACT_AT, ge=0, le=1)
+    demands: Demands = NO_DEMANDS
     output: Annotated[dict[str, JsonValue] | None, BeforeValidator(output_schema)] = None
 
     @staticmethod
@@ -184,6 +187,7 @@ class Agent(BaseModel):
             key_variable=self.key_variable,
             context_window=self.context_window,
             compact_at=self.compact_at,
+            demands=self.demands,
             output=self.output,
         )
 

@@ -71,7 +71,7 @@ def cause_text(cause: Cause) -> str:  # noqa: C901, PLR0911, PLR0912 - one case 
                 return "no runner can be reached"
             return f"runner {cause.runner} cannot be reached"
         case "no_runner":
-            return "no runner reaches the workspace"
+            return f"no runner offers {cause.unmet}" if cause.unmet else "there is no runner"
         case "breaker_open":
             return f"{cause.dependency} keeps failing ({cause.failure})"
         case "breaker_held":

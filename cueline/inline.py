@@ -15,8 +15,9 @@ from cueline.actors.presence import beat_always, evidence_of_end, find, presence
 from cueline.actors.runner import Runner, RunnerPort
 from cueline.actors.session_host import HostPort, SessionHost
 from cueline.actors.tool_port import ToolExecutor
+from cueline.deciders.matching import Offer, unmet
 from cueline.errors import CuelineError
-from cueline.events.agent import ToolSpec, Workspace
+from cueline.events.demands import Demands
 from cueline.events.store import Presence, PresenceBoard
 from cueline.host_wiring import ViewsIndex, collaborators
 from cueline.tools.executor import ProcessToolExecutor
@@ -30,16 +31,19 @@ class LocalRunnerDirectory:
         self._runner = runner
         self._presence = presence
         self._board = board
+        self._offer = Offer(presence.incarnation, presence.machine)
         self.out_of_reach: set[str] = set()
         """Those that were asked for and live: frozen, or of another process."""
 
-    def choose(
-        self, tool: ToolSpec, workspace: Workspace | None, full: Collection[str] = ()
-    ) -> str | None:
-        """See `RunnerDirectory.choose`."""
-        if tool.needs_workspace and workspace and workspace.machine != self._presence.machine:
+    def choose(self, demands: Demands, full: Collection[str] = ()) -> str | None:
+        """See `RunnerDirectory.choose`; it offers this machine, without labels and resources."""
+        if self._runner.incarnation in full or self.unmet(demands):
             return None
-        return None if self._runner.incarnation in full else self._runner.incarnation
+        return self._runner.incarnation
+
+    def unmet(self, demands: Demands) -> Demands:
+        """See `RunnerDirectory.unmet`."""
+        return unmet(self._offer, demands)
 
     def find(self, incarnation: str) -> RunnerPort | None:
         """See `RunnerDirectory.find`."""

@@ -8,6 +8,7 @@ from pydantic import SecretStr, ValidationError
 from cueline.agent import Agent
 from cueline.errors import ConfigError
 from cueline.events.agent import BreakerPolicy, Hook, Policy, RetryPolicy
+from cueline.events.demands import NO_DEMANDS, Demands
 from cueline.secret import secret_names, secret_values
 
 
@@ -126,12 +127,36 @@ def test_a_file_says_who_is_asked_next_and_how_often(tmp_path):
         ),
         ("max_retries = 7", "max = 7", r"known in \[tool_settings.read_file.retry\] are base_s"),
         ("max_retries = 7", "max_retries = true", r"read_file.retry.max_retries': true is no num"),
+        (
+            '"exact"',
+            '"exact"\ndemands = { lables = { gpu = "a100" } }',
+            "'demands.lables': it is unknown: did you mean 'labels'",
+        ),
+        (
+            '"exact"',
+            '"exact"\ndemands = { resources = { gpus = 0 } }',
+            "demands.resources.gpus",
+        ),
+        (
+            "{ max_retries = 7 }",
+            '"short"\ndemands = { runners = "big" }',
+            "read_file.demands.runners': it is unknown: did you mean 'runner'",
+        ),
         ("max_retries = 7", "max_retries = 99", "tool_settings.read_file.retry.max_retries"),
     ],
 )
 def test_a_mistake_in_it_is_named(tmp_path, right, wrong, told):
     with pytest.raises(ConfigError, match=told):
         Agent.from_file(written(tmp_path, FILE.replace(right, wrong))).spec()
+
+
+def test_a_tool_has_the_demands_that_its_agent_sets_for_it(tmp_path):
+    said = "{ max_retries = 7 }\ndemands = { labels = { gpu = 'a100' } }"
+
+    spec = Agent.from_file(written(tmp_path, FILE.replace("{ max_retries = 7 }", said))).spec()
+
+    assert Demands(labels={"gpu": "a100"}) == spec.tools[0].demands
+    assert NO_DEMANDS == spec.demands
 
 
 # I11: a key is a secret whoever it is for.

@@ -17,6 +17,7 @@ from cueline.event_text import (
     untold_text,
 )
 from cueline.events.cause import Cause, CauseCode
+from cueline.events.demands import Demands
 from cueline.events.refusal import Refusal, RefusalCode
 from cueline.events.session import (
     CapabilityDegraded,
@@ -65,7 +66,8 @@ CAUSES = [
     ),
     (Cause(code="runner_unreachable", runner="r1"), "runner r1 cannot be reached"),
     (Cause(code="runner_unreachable"), "no runner can be reached"),
-    (Cause(code="no_runner"), "no runner reaches the workspace"),
+    (Cause(code="no_runner"), "there is no runner"),
+    (Cause(code="no_runner", unmet=Demands(machine="m1")), "no runner offers the machine m1"),
     (
         Cause(code="breaker_open", dependency="tool search", failure="timeout"),
         "tool search keeps failing (timeout)",

@@ -9,6 +9,7 @@ from cueline.actors.entity import Entity, PendingAppend
 from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.in_flight import InFlightEffects
 from cueline.actors.slot import SlotHolder
+from cueline.deciders.matching import call_demands
 from cueline.deciders.session import SessionState, due
 from cueline.deciders.session.due import CallModel, Effect, ReserveBudget, RunTool
 from cueline.deciders.session.permission import allowing_rule
@@ -111,9 +112,10 @@ class EffectScheduler:
             return ModelStarted(effect=effect.effect, attempt=effect.attempt)
         call = state.call(effect.effect)
         assert call is not None, "what is due is in the state"
-        tool, place = self._loaded_agent.tools[call.tool], self._loaded_agent.agent.workspace
-        runner = self._parts.runners.choose(tool, place, self._slots.full(tool))
-        if runner is None and self._parts.runners.choose(tool, place) is not None:
+        tool, runners = self._loaded_agent.tools[call.tool], self._parts.runners
+        demands = call_demands(tool, self._loaded_agent.agent)
+        runner = runners.choose(demands, self._slots.full(tool))
+        if runner is None and runners.choose(demands) is not None:
             return None
         if call.approval is not None and (by := self._void_reason(effect, call.approval)):
             # I9: ask a person again.
@@ -121,7 +123,7 @@ class EffectScheduler:
         if runner is None:
             return SessionWaiting(
                 kind="runner",
-                cause=Cause(code="no_runner"),
+                cause=Cause(code="no_runner", demands=demands, unmet=runners.unmet(demands)),
                 deadline_at=self._parts.clock.now()
                 + timedelta(seconds=self._parts.removal_seconds),
                 effects=(effect.effect,),

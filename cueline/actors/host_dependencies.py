@@ -15,6 +15,7 @@ from cueline.actors.runner import RunnerPort
 from cueline.actors.slot import Slots
 from cueline.clock import Clock
 from cueline.events.agent import AgentSpec, Hook, ToolSpec, Workspace
+from cueline.events.demands import Demands
 from cueline.events.journal import Journal
 from cueline.events.message import Cost, Estimate, Usage
 from cueline.events.sanitize import Redactor
@@ -26,10 +27,12 @@ REACH_SECONDS = 2.0
 class RunnerDirectory(Protocol):
     """Finds runners."""
 
-    def choose(
-        self, tool: ToolSpec, workspace: Workspace | None, full: Collection[str] = ()
-    ) -> str | None:
-        """Return the incarnation of a runner that can execute the call and is not in *full*."""
+    def choose(self, demands: Demands, full: Collection[str] = ()) -> str | None:
+        """Return the incarnation of a runner that meets *demands* and is not in *full*."""
+        ...
+
+    def unmet(self, demands: Demands) -> Demands:
+        """Return the demands that no runner meets. See `least_unmet`."""
         ...
 
     def find(self, incarnation: str) -> RunnerPort | None:

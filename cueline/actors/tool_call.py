@@ -11,9 +11,11 @@ from cueline.actors.host_dependencies import REACH_SECONDS, HostDependencies
 from cueline.actors.rendered_output import CHARACTERS, render_output, sanitize_text
 from cueline.actors.runner import CallName, RunnerPort, ToolReport, digest_of_order
 from cueline.actors.tool_port import ToolOrder
+from cueline.deciders.matching import call_demands
 from cueline.errors import FencedError, RunnerBusyError, RunnerGoneError, StaleOrderError
 from cueline.events.agent import ToolSpec
 from cueline.events.cause import Cause
+from cueline.events.demands import Demands
 from cueline.events.message import ImageBlock, attachment_text
 from cueline.events.session import SessionWaiting, ToolFailed, ToolReconciled, ToolReturned
 
@@ -73,7 +75,7 @@ class ToolCaller:
     async def reconcile(self, order: ToolOrder) -> ToolReconciled | SessionWaiting:
         """Ask the tool itself for the outcome of a call in doubt."""
         name = name_of(order)
-        chosen = self._parts.runners.choose(order.tool, order.workspace)
+        chosen = self._parts.runners.choose(self._demands(order.tool))
         try:
             finding = await _fenced(name, self._port(chosen or "").reconcile(order))
         except RunnerGoneError as error:
@@ -176,10 +178,11 @@ class ToolCaller:
 
         The former runner's result does not count then, so nobody waits for it.
         """
-        place = self._loaded_agent.agent.workspace
-        return tool.declared == "read_only" and (
-            self._parts.runners.choose(tool, place) not in (None, runner)
-        )
+        chosen = self._parts.runners.choose(self._demands(tool))
+        return tool.declared == "read_only" and chosen not in (None, runner)
+
+    def _demands(self, tool: ToolSpec) -> Demands:
+        return call_demands(tool, self._loaded_agent.agent)
 
     def _port(self, incarnation: str) -> RunnerPort:
         port = self._parts.runners.find(incarnation)

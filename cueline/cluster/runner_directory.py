@@ -14,7 +14,8 @@ from cueline.clock import SystemClock
 from cueline.cluster.call import ask_head
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.remote_runner import RemoteRunner
-from cueline.events.agent import ToolSpec, Workspace
+from cueline.deciders.matching import Offer, least_unmet, unmet
+from cueline.events.demands import Demands
 from cueline.events.store import Presence, PresenceBoard
 
 NEWS_SECONDS = 1.0
@@ -37,6 +38,11 @@ class RunnerInfo:
     """What it was started with, by which calls demand it."""
     resources: Mapping[str, float] = field(default_factory=dict)
     """Its amounts, such as `gpus`, by which calls demand it."""
+
+    @property
+    def offer(self) -> Offer:
+        """What it offers to calls."""
+        return Offer(self.incarnation, self.machine, self.labels, self.resources)
 
 
 class Directory:
@@ -71,18 +77,23 @@ class Directory:
                 port.died = True
                 port.lose(evidence)
 
-    def choose(
-        self, tool: ToolSpec, workspace: Workspace | None, full: Collection[str] = ()
-    ) -> str | None:
+    def choose(self, demands: Demands, full: Collection[str] = ()) -> str | None:
         """See `RunnerDirectory.choose`."""
-        machine = workspace.machine if tool.needs_workspace and workspace else None
-        ports = [
-            self._ports[card.incarnation]
-            for card in self._able
-            if card.incarnation in self._ports and (machine is None or card.machine == machine)
+        able = [
+            port
+            for card in self._takes()
+            if not unmet(card.offer, demands)
+            and (port := self._ports[card.incarnation]).incarnation not in full
         ]
-        able = [port for port in ports if not port.died and port.incarnation not in full]
         return min(able, key=lambda port: port.load).incarnation if able else None
+
+    def unmet(self, demands: Demands) -> Demands:
+        """See `RunnerDirectory.unmet`."""
+        return least_unmet([card.offer for card in self._takes()], demands)
+
+    def _takes(self) -> list[RunnerInfo]:
+        """Return the runners that accept calls."""
+        return [card for card in self._able if self._port(card.incarnation)]
 
     def find(self, incarnation: str) -> RunnerPort | None:
         """See `RunnerDirectory.find`."""

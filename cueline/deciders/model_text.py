@@ -21,7 +21,7 @@ def circuit_open(cause: Cause) -> str:
 def runner_gone(cause: Cause) -> str:
     """Return the result of a call whose runner did not come back."""
     if cause.code == "no_runner":
-        return "no runner reaches the workspace"
+        return f"no runner offers {cause.unmet}" if cause.unmet else "there is no runner"
     return (
         f"runner {cause.runner} cannot be reached" if cause.runner else "no runner can be reached"
     )

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any, Final
 
-from cueline.events.agent import AgentSpec, Part
+from cueline.events.agent import AgentSpec
 from cueline.events.inbox import MessageSent
 from cueline.events.message import (
     Arguments,
@@ -25,6 +25,7 @@ from cueline.events.message import (
     assistant_json,
     tool_json,
 )
+from cueline.events.part import Part
 from cueline.events.session import (
     LimitWarned,
     ModelReplied,

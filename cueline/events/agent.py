@@ -5,8 +5,9 @@ from functools import partial
 from operator import eq, is_, not_
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
+from cueline.events.demands import NO_DEMANDS, Demands
 from cueline.events.number import (
     LARGEST,
     LASTING,
@@ -19,19 +20,13 @@ from cueline.events.number import (
     Time,
     Whole,
 )
+from cueline.events.part import Part
 
 Declared = Literal["read_only", "idempotent", "reconcile", "nothing"]
 """Whether a call may be repeated; `nothing` is the default for tools that write."""
 
 Preset = Literal["standard", "exact", "short"]
 """The name of a retry policy."""
-
-
-class Part(BaseModel):
-    """A part of a fact."""
-
-    # Otherwise NaN would be written as null, which may be a valid value.
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
 class RetryPolicy(Part):
@@ -154,6 +149,8 @@ class ToolSpec(Part):
     """For each file argument that is overwritten: the argument with the new content."""
     breaker: BreakerPolicy | None = None
     """Without a breaker, its failures affect no other calls."""
+    demands: Demands = Field(default=NO_DEMANDS, exclude_if=not_)
+    """What its calls need of their runner, beside the agent's demands."""
     digest: str
     """sha256 of name, schema, declaration, target and version."""
     recording: ToolRecording | None = Field(default=None, exclude_if=partial(is_, None))
@@ -368,6 +365,8 @@ class AgentSpec(Part):
     """As in `ModelChoice`."""
     compact_at: Number = Field(default=COMPACT_AT, ge=0, le=1, exclude_if=partial(eq, COMPACT_AT))
     """The used share of the context window from which old messages are summarised; 0: never."""
+    demands: Demands = Field(default=NO_DEMANDS, exclude_if=not_)
+    """What its calls need of their runner; a demand of the tool comes first."""
     output: dict[str, JsonValue] | None = Field(default=None, exclude_if=partial(is_, None))
     """The JSON schema of its last reply; None: the reply is text."""
 

@@ -7,8 +7,8 @@ it is reserved once, then settled or released once.
 from decimal import Decimal
 from typing import Literal
 
-from cueline.events.agent import Part
 from cueline.events.fact import Fact
+from cueline.events.part import Part
 
 LimitName = Literal["max_tokens", "max_cost"]
 

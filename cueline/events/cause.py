@@ -9,7 +9,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from cueline.events.agent import Part
+from cueline.events.demands import NO_DEMANDS, Demands
+from cueline.events.part import Part
 
 CauseCode = Literal[
     "asked",
@@ -45,6 +46,10 @@ class Cause(Part):
     """The number of times."""
     approvals: tuple[str, ...] = Field(default=(), exclude_if=not_)
     runner: str = Field(default="", exclude_if=not_)
+    demands: Demands = Field(default=NO_DEMANDS, exclude_if=not_)
+    """What the call needs of its runner."""
+    unmet: Demands = Field(default=NO_DEMANDS, exclude_if=not_)
+    """Those that no runner meets; of the runner that meets most of them."""
     dependency: str = Field(default="", exclude_if=not_)
     """The model or tool whose breaker blocks calls."""
     limit: str = Field(default="", exclude_if=not_)

@@ -10,11 +10,12 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, JsonValue
 
-from cueline.events.agent import AgentSpec, ModelChoice, Part, ToolSpec
+from cueline.events.agent import AgentSpec, ModelChoice, ToolSpec
 from cueline.events.budget import Allowance
 from cueline.events.fact import Fact
 from cueline.events.message import Attachment
 from cueline.events.number import LONGEST_SECONDS, PAYABLE
+from cueline.events.part import Part
 
 Lane = Literal["note", "steer", "followup"]
 Resolution = Literal["happened", "run_again", "do_not_run"]

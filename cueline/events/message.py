@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 from pydantic import Field, JsonValue
 from pydantic_core import to_json
 
-from cueline.events.agent import Part
+from cueline.events.part import Part
 
 Arguments = dict[str, JsonValue]
 """The arguments of a tool call."""

@@ -2,8 +2,8 @@
 
 from pydantic import JsonValue
 
-from cueline.events.agent import Part
 from cueline.events.message import Block, ToolCall
+from cueline.events.part import Part
 
 PROVIDER = "replay"
 """The provider of agents that hold a recording."""

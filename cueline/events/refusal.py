@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cueline.events.agent import Part
+from cueline.events.part import Part
 
 RefusalCode = Literal[
     "session_ended",

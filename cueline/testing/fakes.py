@@ -13,10 +13,12 @@ from cueline.actors.dispatcher import Work
 from cueline.actors.model_port import Delta, DeltaSink, ModelReply, ModelRequest, drop_delta
 from cueline.actors.runner import RunnerPort
 from cueline.actors.tool_port import ReconcileFinding, ToolOrder, ToolOutput
+from cueline.deciders.matching import Offer, least_unmet
 from cueline.deciders.session import DRIVEN, SessionState, evolve, session_of
 from cueline.errors import CorruptEventError, ProviderRefusedError, UnknownEventTypeError
-from cueline.events.agent import AgentSpec, Declared, ToolSpec, Workspace
+from cueline.events.agent import AgentSpec, Declared, ToolSpec
 from cueline.events.codec import Redacted
+from cueline.events.demands import Demands
 from cueline.events.journal import Journal
 from cueline.events.message import TextBlock, ToolCall
 from cueline.events.session import SessionEvent, WaitKind
@@ -151,16 +153,16 @@ class Runners:
     reach: bool = True
     """Whether a workspace can be reached."""
 
-    def choose(
-        self,
-        tool: ToolSpec,
-        workspace: Workspace | None,  # noqa: ARG002 - the port's
-        full: Collection[str] = (),
-    ) -> str | None:
-        """See `RunnerDirectory.choose`."""
-        if tool.needs_workspace and not self.reach:
+    def choose(self, demands: Demands, full: Collection[str] = ()) -> str | None:
+        """See `RunnerDirectory.choose`; those here have no labels and no resources."""
+        if self.unmet(demands):
             return None
         return next((each for each in self.ports if each not in full), None)
+
+    def unmet(self, demands: Demands) -> Demands:
+        """See `RunnerDirectory.unmet`."""
+        machine = demands.machine if self.reach else None
+        return least_unmet([Offer(name, machine) for name in self.ports], demands)
 
     def find(self, incarnation: str) -> RunnerPort | None:
         """See `RunnerDirectory.find`."""

@@ -20,6 +20,7 @@ from pydantic import JsonValue
 
 from cueline.errors import ConfigError, ToolFailedError, ToolImportError
 from cueline.events.agent import BreakerPolicy, Declared, Preset, RetryPolicy, ToolSpec
+from cueline.events.demands import NO_DEMANDS, Demands
 from cueline.tools.declaration import (
     Function,
     Transient,
@@ -103,6 +104,7 @@ class Tool:
     """Estimates the cost of each call from its arguments."""
     paths: tuple[str, ...] = ()
     writes: tuple[str, str] | None = None
+    demands: Demands = NO_DEMANDS
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the plain function."""
@@ -147,6 +149,7 @@ class Tool:
             estimates=self.estimator is not None,
             paths=self.paths,
             writes=self.writes,
+            demands=self.demands,
             digest=hashlib.sha256(json.dumps(promise, sort_keys=True).encode()).hexdigest(),
         )
 
@@ -173,6 +176,7 @@ def tool(
     cost_usd: Decimal | str | Function | None = None,
     paths: Sequence[str] = (),
     writes: tuple[str, str] | None = None,
+    demands: Demands = NO_DEMANDS,
 ) -> Callable[[Function], Tool]: ...
 def tool(
     function: Function | None = None,
@@ -195,6 +199,7 @@ def tool(
     cost_usd: Decimal | str | Function | None = None,
     paths: Sequence[str] = (),
     writes: tuple[str, str] | None = None,
+    demands: Demands = NO_DEMANDS,
 ) -> Tool | Callable[[Function], Tool]:
     """Make a tool of a typed function at the top level of a module.
 
@@ -233,6 +238,7 @@ def tool(
         paths: the arguments that name files, for approval rules.
         writes: the arguments that name a file and its new content, so that a
             question shows the diff.
+        demands: what the calls need of their runner, such as labels.
 
     Raises:
         ConfigError: the declaration contradicts itself, or has no JSON form.
@@ -272,6 +278,7 @@ def tool(
             estimator=estimator,
             paths=files,
             writes=writes,
+            demands=demands,
         )
 
     return make if function is None else make(function)

@@ -27,6 +27,8 @@ TOOLS = (
     tool_spec("build", needs_workspace=True),
 )
 
+FOLDER = {"machine": "m1", "path": "/work"}
+
 
 class Interrupted(CrashPoint):
     """A process in which something else happens at a point; `at` maps the point to it."""

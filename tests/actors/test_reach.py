@@ -8,6 +8,8 @@ from cueline.actors.presence import REMOVAL_SECONDS
 from cueline.actors.runner import CallName
 from cueline.actors.tool_port import ReconcileFinding
 from cueline.errors import RunnerGoneError, StaleOrderError
+from cueline.event_text import cause_text
+from cueline.events.demands import Demands
 from cueline.events.inbox import MessageSent, ResumeAsked, StopAsked
 from cueline.events.session import (
     SessionWaiting,
@@ -17,23 +19,41 @@ from cueline.events.session import (
     ToolStarted,
 )
 from cueline.testing.fakes import Runners, asks_for, says, tool_spec
-from tests.actors.session_harness import SESSION, SessionHarness, Valve, runner_on
+from tests.actors.session_harness import FOLDER, SESSION, TOOLS, SessionHarness, Valve, runner_on
 
 
 async def test_a_call_waits_for_a_runner_that_reaches_the_workspace():
-    scene = SessionHarness([asks_for(("build", {})), says("done")])
+    scene = SessionHarness([asks_for(("build", {})), says("done")], workspace=FOLDER)
     scene.outside.runners.reach = False
 
     world = await scene.begin()
 
     waiting = await scene.last(SessionWaiting)
     assert ("runner", "no_runner") == (waiting.kind, waiting.cause.code)
+    assert Demands(machine="m1") == waiting.cause.demands == waiting.cause.unmet
     assert REMOVAL_SECONDS == (waiting.deadline_at - scene.clock.now()).total_seconds()
     assert [] == await world.host.active()
 
 
+async def test_a_call_waits_for_a_runner_with_what_its_tool_and_agent_demand():
+    # The person who waits reads what is missing, and the fleet what to start.
+    needs = Demands(labels={"gpu": "a100"}, resources={"gpus": 2})
+    train = tool_spec("train").model_copy(update={"demands": needs})
+    scene = SessionHarness(
+        [asks_for(("train", {})), says("done")],
+        (train,),
+        demands={"labels": {"zone": "eu", "gpu": "any"}},
+    )
+
+    await scene.begin()
+
+    cause = (await scene.last(SessionWaiting)).cause
+    assert {"gpu": "a100", "zone": "eu"} == cause.demands.labels
+    assert "no runner offers the label zone=eu, the label gpu=a100, 2 gpus" == cause_text(cause)
+
+
 async def test_it_goes_on_when_one_comes_and_something_wakes_it():
-    scene = SessionHarness([asks_for(("build", {})), says("done")])
+    scene = SessionHarness([asks_for(("build", {})), says("done")], workspace=FOLDER)
     scene.outside.runners.reach = False
     await scene.begin()
 
@@ -45,7 +65,7 @@ async def test_it_goes_on_when_one_comes_and_something_wakes_it():
 
 async def waited_in_vain():
     """Return a scene whose session has waited for a runner as long as it does."""
-    scene = SessionHarness([asks_for(("build", {})), says("done")])
+    scene = SessionHarness([asks_for(("build", {})), says("done")], workspace=FOLDER)
     scene.outside.runners.reach = False
     world = await scene.begin()
     await scene.clock.advance(REMOVAL_SECONDS)
@@ -64,7 +84,7 @@ async def test_an_operator_is_told_when_no_runner_ever_came():
 
 async def test_other_calls_go_on_while_one_waits_for_a_runner():
     calls = asks_for(("read", {"n": 1}), ("read", {"n": 2}), ("build", {}))
-    scene = SessionHarness([calls, says("done")])
+    scene = SessionHarness([calls, says("done")], workspace=FOLDER)
     scene.outside.runners.reach = False
 
     await scene.begin()
@@ -230,10 +250,10 @@ async def test_what_is_recorded_is_forgotten_by_the_runner():
 
 
 class Shared(Runners):
-    """Two runners, of which one has the tool `save`."""
+    """Two runners, of which calls demand one by its name."""
 
-    def choose(self, tool, *_):
-        return "far" if tool.name == "save" else [*self.ports][-1]
+    def choose(self, demands, *_):
+        return demands.runner or [*self.ports][-1]
 
 
 def calls_known(runner):
@@ -243,7 +263,10 @@ def calls_known(runner):
 
 # What a runner keeps of a session is bounded, and not by what was last asked of it.
 async def test_of_a_turn_that_is_over_no_runner_knows_a_call():
-    scene = SessionHarness([asks_for(("save", {}), ("read", {}), ("pay", {})), Valve()])
+    far_only = tool_spec("save", "idempotent").model_copy(update={"demands": Demands(runner="far")})
+    tools = (far_only, *(each for each in TOOLS if each.name != "save"))
+    calls = asks_for(("save", {}), ("read", {}), ("pay", {}))
+    scene = SessionHarness([calls, Valve()], tools)
     far = runner_on(scene.executor, "far")
     scene.outside.runners = Shared({"far": far})
 

@@ -15,7 +15,7 @@ from cueline.errors import (
 from cueline.events.inbox import MessageSent
 from cueline.events.journal import Journal
 from cueline.testing.fakes import asks_for, says
-from tests.actors.session_harness import SESSION, SessionHarness, Valve, in_a_call, living
+from tests.actors.session_harness import FOLDER, SESSION, SessionHarness, Valve, in_a_call, living
 from tests.client.waiting import CountingCodec, Home, Waiting, WaitingForAnswer, both
 
 
@@ -113,7 +113,7 @@ async def test_one_that_is_taken_up_for_certain_is_waited_for(kind):
 
 @both
 async def test_nobody_has_to_drive_what_waits_for_a_moment_to_come(kind):
-    scene = SessionHarness([asks_for(("build", {})), says("done")])
+    scene = SessionHarness([asks_for(("build", {})), says("done")], workspace=FOLDER)
     scene.outside.runners.reach = False
     world = await scene.begin()
     await world.kill()

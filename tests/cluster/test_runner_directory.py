@@ -1,6 +1,7 @@
 """What a host knows of runners: which answer, and which are gone."""
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -8,11 +9,10 @@ import pytest
 from cueline.clock import SystemClock
 from cueline.cluster import runner_directory
 from cueline.cluster.runner_directory import Directory, RunnerInfo
+from cueline.events.demands import NO_DEMANDS, Demands
 from cueline.stores.presence import MemoryPresence
-from cueline.testing.fakes import tool_spec
 
 SITE = SimpleNamespace(parts=SimpleNamespace(removal_seconds=600.0))
-TOOL = tool_spec("read_file")
 RUNNER = RunnerInfo("runner-1", "up/runner-1", "there", None, takes=True)
 
 
@@ -32,12 +32,12 @@ def directory(monkeypatch):
 
 def test_a_word_that_comes_late_brings_no_runner_back(directory):
     # What is said to an async actor may be heard in another order.
-    before = directory.choose(TOOL, None)
+    before = directory.choose(NO_DEMANDS)
 
     directory.know([], {"runner-1": "it has ended"})
     directory.know([RUNNER], {})
 
-    assert ("runner-1", None) == (before, directory.choose(TOOL, None))
+    assert ("runner-1", None) == (before, directory.choose(NO_DEMANDS))
 
 
 async def test_a_runner_that_is_not_on_the_board_yet_is_not_gone(directory):
@@ -72,3 +72,23 @@ async def test_one_that_has_ended_answers_nobody(directory):
     directory.find("runner-1").died = True
 
     assert not await directory.answers("runner-1")
+
+
+def test_a_call_goes_to_the_runner_that_meets_its_demands(directory):
+    big = replace(RUNNER, incarnation="runner-2", labels={"gpu": "a100"}, resources={"gpus": 2})
+    directory.know([RUNNER, big], {})
+    wanted = Demands(labels={"gpu": "a100"}, resources={"gpus": 1})
+
+    assert "runner-2" == directory.choose(wanted)
+    assert None is directory.choose(wanted, full=["runner-2"])
+    assert not directory.unmet(wanted)
+
+
+def test_of_a_call_that_no_runner_matches_it_is_said_what_is_missing(directory):
+    near = replace(RUNNER, incarnation="runner-2", labels={"gpu": "a100"})
+    lost = replace(near, incarnation="runner-3", resources={"gpus": 2}, takes=False)
+    directory.know([RUNNER, near, lost], {})
+    wanted = Demands(labels={"gpu": "a100"}, resources={"gpus": 2})
+
+    assert None is directory.choose(wanted)
+    assert Demands(resources={"gpus": 2}) == directory.unmet(wanted)

@@ -4,6 +4,7 @@ import pytest
 
 from cueline.deciders.model_text import circuit_open, runner_gone
 from cueline.events.cause import Cause
+from cueline.events.demands import Demands
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,8 @@ def test_the_model_is_told_why_a_breaker_keeps_a_call_back(code, told):
 @pytest.mark.parametrize(
     ("cause", "told"),
     [
-        (Cause(code="no_runner"), "no runner reaches the workspace"),
+        (Cause(code="no_runner"), "there is no runner"),
+        (Cause(code="no_runner", unmet=Demands(runner="big")), "no runner offers the name big"),
         (Cause(code="runner_unreachable", runner="r1"), "runner r1 cannot be reached"),
         (Cause(code="runner_unreachable"), "no runner can be reached"),
     ],

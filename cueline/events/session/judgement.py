@@ -6,7 +6,8 @@ from typing import Final
 
 from pydantic import Field
 
-from cueline.events.agent import Answer, Part
+from cueline.events.agent import Answer
+from cueline.events.part import Part
 
 Demand = tuple[int, tuple[tuple[str, ...], ...], bool]
 """How many people have to grant a call, which of them, and whether the requester may not."""

@@ -6,11 +6,12 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from cueline.events.agent import AgentSpec, Part
+from cueline.events.agent import AgentSpec
 from cueline.events.budget import Allowance
 from cueline.events.cause import Cause
 from cueline.events.fact import Fact
 from cueline.events.message import Attachment, Cost
+from cueline.events.part import Part
 
 WaitKind = Literal[
     "operator", "budget", "approval", "child", "sandbox", "runner", "breaker", "retry"

@@ -6,10 +6,11 @@ from typing import ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
 
-from cueline.events.agent import ModelChoice, Part
+from cueline.events.agent import ModelChoice
 from cueline.events.cause import Cause
 from cueline.events.fact import Fact
 from cueline.events.message import Block, Cost, Estimate, ToolCall, Usage
+from cueline.events.part import Part
 from cueline.events.session.judgement import Judgement
 
 

@@ -5,9 +5,9 @@ from typing import Literal
 
 from pydantic import AwareDatetime, JsonValue
 
-from cueline.events.agent import Part
 from cueline.events.fact import Fact
 from cueline.events.inbox import Resolution
+from cueline.events.part import Part
 from cueline.events.refusal import Refusal
 from cueline.events.session.judgement import Judgement
 
