@@ -13,12 +13,13 @@ from cueline.actors.cost_ledger import LedgerPort
 from cueline.actors.dispatcher import Work
 from cueline.actors.host_dependencies import HostDependencies, RunnerDirectory
 from cueline.actors.live_text import LiveTextHub
+from cueline.deciders.matching import Unmet
 from cueline.environment import HERE
 from cueline.events.agent import AgentSpec, Hook
 from cueline.events.session import WaitKind
 from cueline.events.store import EventStore
 from cueline.hook import run_hook
-from cueline.projections.session import due_work, running, waiting
+from cueline.projections.session import causes, due_work, running, waiting
 from cueline.projections.views import Views
 from cueline.secret import check_secrets, secret_names
 from cueline.wiring import OpenLog
@@ -88,6 +89,12 @@ class ViewsIndex:
         """See `WorkIndex.waiting`."""
         await self._views.catch_up(self._store, batch=BATCH)
         return waiting(self._views.db, kind)
+
+    async def unmet(self) -> Sequence[Unmet]:
+        """See `WorkIndex.unmet`."""
+        await self._views.catch_up(self._store, batch=BATCH)
+        found = causes(self._views.db, "runner")
+        return [Unmet(cause.demands, n) for cause, n in found if cause.is_unmet]
 
     def close(self) -> None:
         """See `WorkIndex.close`."""

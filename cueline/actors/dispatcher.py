@@ -9,6 +9,7 @@ from cueline.actors.presence import living
 from cueline.actors.rest_cache import RestCache
 from cueline.actors.session_host import HostPort
 from cueline.clock import Clock
+from cueline.deciders.matching import Unmet
 from cueline.errors import HostsFullError
 from cueline.events.codec import Codec
 from cueline.events.journal import Journal
@@ -44,6 +45,10 @@ class WorkIndex(Protocol):
 
     async def waiting(self, kind: WaitKind) -> Sequence[str]:
         """Return the sessions that wait for something of this kind."""
+        ...
+
+    async def unmet(self) -> Sequence[Unmet]:
+        """Return what calls demand that no runner offers, each with the number of sessions."""
         ...
 
     def close(self) -> None:
@@ -158,6 +163,13 @@ class Dispatcher:
                     del free[incarnation]
             wanted = dict.fromkeys(refused)
         return list(wanted)
+
+    async def unmet(self) -> Sequence[Unmet]:
+        """Return the demands of calls that wait for a runner or for a slot, and how many wait.
+
+        So more runners that meet them would have work. A fleet asks this to start workers.
+        """
+        return await self._index.unmet()
 
     async def wake(self, kind: WaitKind) -> None:
         """Let the sessions that wait for *kind* try again."""

@@ -18,6 +18,13 @@ class Offer(NamedTuple):
     resources: Mapping[str, float] = {}
 
 
+class Unmet(NamedTuple):
+    """Calls that wait for a runner, all with the same demands."""
+
+    demands: Demands
+    calls: int
+
+
 def call_demands(tool: ToolSpec, agent: AgentSpec) -> Demands:
     """Return what a call of *tool* needs: the tool's demands over the agent's.
 

@@ -63,3 +63,8 @@ class Cause(Part):
     """The amount reserved for other calls."""
     need: Decimal = Field(default=Decimal(0), exclude_if=not_)
     """The amount that the next call may take."""
+
+    @property
+    def is_unmet(self) -> bool:
+        """Whether no runner meets the demands of a call."""
+        return self.code == "no_runner"

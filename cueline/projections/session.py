@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple
 
 from sqlite_utils import Database
 
+from cueline.events.cause import Cause
 from cueline.events.store import from_us, to_us
 from cueline.projections.row import Names, ask, matching, select
 
@@ -41,6 +42,7 @@ class SessionReadModel:
         ("status", "updated_us"),
         ("updated_us",),
         ("due_us", "stream"),
+        ("wait_kind", "deadline_us"),
     )
 
     stream: str
@@ -191,6 +193,9 @@ WHERE due_us <= ? AND (due_us, stream) > (?, ?) ORDER BY due_us, stream LIMIT ?
 _WAITING = """
 SELECT stream FROM sessions WHERE status = 'waiting' AND wait_kind = ? ORDER BY deadline_us
 """
+_CAUSES = """
+SELECT wait_cause, count(*) FROM sessions WHERE wait_kind = ? GROUP BY wait_cause
+"""
 _RUNNING = "SELECT stream FROM sessions WHERE status IN (?, ?) ORDER BY updated_us"
 
 
@@ -237,6 +242,12 @@ def due_work(db: Database, now: datetime, *, after: Due = _FIRST, limit: int = -
 def waiting(db: Database, kind: str) -> list[str]:
     """Return the streams that wait for *kind*, nearest deadline first."""
     return [stream for (stream,) in ask(db, SessionReadModel.TABLE, _WAITING, [kind])]
+
+
+def causes(db: Database, kind: str) -> list[tuple[Cause, int]]:
+    """Return the causes of the waits for *kind*, each with its number of sessions."""
+    found = ask(db, SessionReadModel.TABLE, _CAUSES, [kind])
+    return [(Cause.model_validate_json(cause), sessions) for cause, sessions in found]
 
 
 def running(db: Database) -> list[str]:

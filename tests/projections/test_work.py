@@ -4,7 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from cueline.deciders.matching import Unmet
 from cueline.events.cause import Cause
+from cueline.events.demands import Demands
 from cueline.events.inbox import MessageSent, PauseAsked, StopAsked
 from cueline.events.session import (
     MessageReceived,
@@ -17,6 +19,7 @@ from cueline.events.session import (
     SessionWaiting,
 )
 from cueline.host_wiring import ViewsIndex
+from cueline.projections.session import _CAUSES, _WAITING
 from cueline.testing.fakes import FoldedIndex
 
 A = "session-default/a"
@@ -142,3 +145,30 @@ async def test_who_waits_for_something_and_who_runs_is_found_alike(kind, log, fa
 
     assert [A] == list(await real.waiting(kind)) == list(await fake.waiting(kind))
     assert ["session-default/b"] == list(await real.driven()) == list(await fake.driven())
+
+
+async def test_who_waits_for_a_runner_is_counted_by_what_it_demands(log, facts):
+    def unmet(**demands):
+        cause = Cause(code="no_runner", demands=Demands(**demands))
+        return SessionWaiting(kind="runner", cause=cause)
+
+    await log.tell("a", facts.STARTED, unmet(labels={"gpu": "a100"}))
+    await log.tell("b", facts.STARTED, unmet(labels={"gpu": "a100"}))
+    await log.tell("c", facts.STARTED, unmet(machine="m1"))
+    await log.tell("d", facts.STARTED, unmet(machine="m1"), ON)
+    await log.tell("e", facts.STARTED, waiting("runner"))
+
+    real, fake = ViewsIndex(log.views, log.store), FoldedIndex(log.journal)
+
+    counted = [Unmet(Demands(labels={"gpu": "a100"}), 2), Unmet(Demands(machine="m1"), 1)]
+    assert counted == sorted(await real.unmet(), key=lambda each: -each.calls)
+    assert counted == sorted(await fake.unmet(), key=lambda each: -each.calls)
+
+
+@pytest.mark.parametrize("sql", [_WAITING, _CAUSES])
+async def test_who_waits_for_a_runner_is_found_without_a_look_at_those_that_wait_for_others(
+    sql, log
+):
+    plan = [row[-1] for row in log.views.db.execute(f"EXPLAIN QUERY PLAN {sql}", ["runner"])]
+
+    assert "wait_kind=?" in plan[0]
