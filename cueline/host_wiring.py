@@ -126,6 +126,14 @@ class KnownPlacement(Placement, Protocol):
         """Whether this is one of its hosts."""
         ...
 
+    async def check_tools(self, agent: AgentSpec) -> None:
+        """Check that its runners can run the tools of *agent*, as far as it reaches them.
+
+        Raises:
+            ToolImportError: some cannot; the message names their nodes and says what to do.
+        """
+        ...
+
     def settled(self, stream: str) -> Coroutine[object, object, None] | None:
         """Return what waits until a host in this process has let go of a session it drives."""
         ...

@@ -17,6 +17,7 @@ from cueline.actors.session_host import HostPort, SessionHost
 from cueline.actors.tool_port import ToolExecutor
 from cueline.deciders.matching import Offer, unmet
 from cueline.errors import CuelineError
+from cueline.events.agent import AgentSpec
 from cueline.events.demands import Demands
 from cueline.events.store import Presence, PresenceBoard
 from cueline.host_wiring import ViewsIndex, collaborators
@@ -142,6 +143,9 @@ class Inline:
     def live_text(self) -> LiveTextHub:
         """See `KnownPlacement.live_text`."""
         return self.host.live_text
+
+    async def check_tools(self, agent: AgentSpec) -> None:
+        """See `host_wiring.KnownPlacement`: they were loaded when the agent was."""
 
     def has(self, incarnation: str | None) -> bool:
         """See `KnownPlacement.has`."""

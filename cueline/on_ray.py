@@ -23,11 +23,13 @@ from cueline.actors.tool_port import ToolExecutor
 from cueline.clock import SystemClock
 from cueline.config.settings import Settings
 from cueline.errors import ClusterError
+from cueline.events.agent import AgentSpec
 from cueline.events.journal import Journal
 from cueline.events.log_url import LogUrl
 from cueline.events.snapshot import NO_SNAPSHOTS
 from cueline.events.store import EventStore, PresenceBoard
 from cueline.host_wiring import KnownPlacement, ViewsIndex, collaborators
+from cueline.secret import secret_names
 from cueline.stores import MemoryPresence
 from cueline.stores.backend import LogBackend, backend_of
 from cueline.tools.executor import ProcessToolExecutor
@@ -108,6 +110,15 @@ class LogActorFactory:
         """See `cluster.cluster_context.ActorFactory`."""
         return ProcessToolExecutor(max(self.slots.workers, self.hosts))
 
+    async def check_tools(self, agent: AgentSpec) -> dict[str, str]:
+        """See `cluster.cluster_context.ActorFactory`."""
+        tools = [tool for tool in agent.tools if tool.runs]
+        executor = ProcessToolExecutor(1)  # a runner's own may be busy
+        try:
+            return await executor.check(tools, secret_names(agent), agent.environment)
+        finally:
+            await executor.close()
+
     def index(self, store: EventStore) -> ViewsIndex:
         """See `cluster.cluster_context.ActorFactory`."""
         return ViewsIndex(backend_of(self.url).open_views(), store)
@@ -173,6 +184,22 @@ class AttachedRuntime:
 
     is_dedicated = False
 
+    def __init__(self, record: UpRecord) -> None:
+        self._record = record
+
+    async def check_tools(self, agent: AgentSpec) -> None:
+        """See `wiring.KnownPlacement`: RAY_ADDRESS says that it is the cluster of this process."""
+        if not agent.tools or os.environ.get("RAY_ADDRESS") != self._record.address:
+            return
+        from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - see `on_ray`
+
+        with connect_ray(self._record.address, self._record.namespace):
+            from cueline.cluster.dispatcher import OWNER  # noqa: PLC0415 - it imports Ray
+            from cueline.cluster.node_check import check_tools, runners_in  # noqa: PLC0415 - as above
+
+            runners = runners_in(self._record.namespace, OWNER)
+            await check_tools(runners, agent)
+
     async def place(self, streams: Collection[str]) -> None:
         """See `wiring.Place`."""
 
@@ -202,7 +229,7 @@ async def attach_to_up(log: OpenLog, record: UpRecord, address: str | None) -> A
     until = log.clock.now() + timedelta(seconds=ANSWER_SECONDS)
     while log.clock.now() < until:
         if await dispatcher_lives(log):
-            return AttachedRuntime()
+            return AttachedRuntime(record)
         await log.clock.sleep(POLL_SECONDS)
     again = "`cueline up` starts it again, " if record.kept_by == "ray" else ""
     reason = f"{record.keeper_text} does not answer: {again}`cueline down` ends it"

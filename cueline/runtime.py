@@ -14,6 +14,7 @@ from cueline.client.client import Client
 from cueline.config.config_file import DEFAULT_LOG
 from cueline.environment import user_name
 from cueline.errors import ConfigError, CuelineError
+from cueline.events.agent import AgentSpec
 from cueline.events.log_url import LogName, LogUrl
 from cueline.events.stream import trouble_message
 from cueline.host_wiring import KnownPlacement
@@ -93,6 +94,10 @@ class LocalContext:
     def settled(self, stream: str) -> Coroutine[object, object, None] | None:
         """See `RuntimeContext`."""
         return self.place.settled(stream)
+
+    async def check_tools(self, agent: AgentSpec) -> None:
+        """See `RuntimeContext`."""
+        await self.place.check_tools(agent)
 
     async def take_up(self, stream: str, parent: str | None = None) -> None:
         """See `RuntimeContext`."""

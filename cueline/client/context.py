@@ -7,6 +7,7 @@ from typing import Protocol
 from cueline.actors.live_text import LiveTextHub
 from cueline.environment import user_name
 from cueline.errors import CuelineError
+from cueline.events.agent import AgentSpec
 from cueline.up_record import recovers
 from cueline.wiring import OpenLog
 
@@ -47,6 +48,14 @@ class RuntimeContext(Protocol):
 
     def settled(self, stream: str) -> Coroutine[object, object, None] | None:
         """Return a coroutine that waits until a local host has stopped driving, if one drives."""
+        ...
+
+    async def check_tools(self, agent: AgentSpec) -> None:
+        """Check that the runners here can run the tools of *agent*.
+
+        Raises:
+            ToolImportError: some cannot; the message names their nodes and says what to do.
+        """
         ...
 
     async def take_up(self, stream: str, parent: str | None = None) -> None:
@@ -95,6 +104,9 @@ class NoRuntimeContext:
     def settled(self, stream: str) -> Coroutine[object, object, None] | None:  # noqa: ARG002 - as above
         """See `RuntimeContext`."""
         return None
+
+    async def check_tools(self, agent: AgentSpec) -> None:
+        """Do nothing: no runner is reached from here."""
 
     async def take_up(self, stream: str, parent: str | None = None) -> None:
         """Do nothing: what was recorded counts when the session is next driven."""

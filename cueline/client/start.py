@@ -53,6 +53,7 @@ class StartRequest:
         Raises:
             ConfigError: its tools would reach the log, or its parent's limits cannot be kept.
             RejectedError: there is a session of that id, or the tree is too deep or too large.
+            ToolImportError: a runner of the cluster cannot run its tools.
             UnknownSessionError: there is no such parent.
             SessionFinishedError: the parent has ended.
         """
@@ -60,6 +61,7 @@ class StartRequest:
         if self.parent is not None:
             asked = await child_of(client.cache, self.parent, asked)
             check_limits(asked.agent, asked.allowances)
+        await client.context.check_tools(asked.agent)
         with_it: list[InboxMessage] = [] if self.waived is None else [self.waived]
         with_it += self.messages
         stream = await client.log.ask_start(self.id, asked, by=f"user:{user}", with_it=with_it)

@@ -19,6 +19,7 @@ from cueline.actors.tool_port import ToolExecutor
 from cueline.clock import SystemClock
 from cueline.cluster.call import Handle, ask_head
 from cueline.errors import ClusterError
+from cueline.events.agent import AgentSpec
 from cueline.events.journal import Journal
 from cueline.events.store import EventStore, PresenceBoard
 
@@ -91,6 +92,10 @@ class ActorFactory(Protocol):
 
     def executor(self) -> ToolExecutor:
         """Return the executor of a runner's tools."""
+        ...
+
+    async def check_tools(self, agent: AgentSpec) -> dict[str, str]:
+        """Return, by name, why tools of *agent* cannot be loaded here; none of them runs."""
         ...
 
     def index(self, store: EventStore) -> WorkIndex:

@@ -12,9 +12,11 @@ from cueline.clock import SystemClock
 from cueline.cluster.cluster_context import ActorFactory, ClusterContext
 from cueline.cluster.connection import RayConnection
 from cueline.cluster.control_loops import ControlLoops
+from cueline.cluster.node_check import check_nodes, check_tools
 from cueline.cluster.runner_directory import living_nodes
 from cueline.cluster.worker import Worker
 from cueline.errors import ClusterError
+from cueline.events.agent import AgentSpec
 from cueline.events.store import EventStore, PresenceBoard
 
 
@@ -40,6 +42,11 @@ class Command:
 
     def settled(self, stream: str) -> None:
         """Return None: its hosts are other processes."""
+
+    async def check_tools(self, agent: AgentSpec) -> None:
+        """See `wiring.KnownPlacement`."""
+        runners = [member.handle for member in self.members() if member.role == "runner"]
+        await check_tools(runners, agent)
 
     def members(self) -> Sequence[Worker]:
         """Return the hosts and runners of the command."""
@@ -73,6 +80,8 @@ async def command(
         detached=False,
         parts=parts,
     )
+    if not connection.ours:
+        await check_nodes(connection.address)
     loops = ControlLoops(site, store, board, scope=scope, on_trouble=on_trouble)
     try:
         # Concurrently: each is a process that has to start.

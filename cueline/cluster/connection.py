@@ -241,6 +241,10 @@ def _explained(address: str | None, error: Exception) -> ClusterError:
         return ClusterError("Ray", f"{reason}; end that first, or take a process for each")
     if address is None:
         return ClusterError("Ray", f"it cannot be started on this machine: {error}")
+    if "ersion mismatch" in str(error):
+        lines = (line.strip() for line in str(error).splitlines())
+        told = " ".join(line for line in lines if line)
+        return ClusterError(address, f"{told}; install the cluster's Ray and Python here")
     token = (
         "it takes the token in RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token"
         if os.environ.get("RAY_AUTH_MODE") == "token"

@@ -11,6 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+import ray
+
 from cueline.actors.presence import BEAT_SECONDS, deaf_seconds, presence_of
 from cueline.actors.runner import CallName, Runner
 from cueline.actors.tool_port import ToolOrder
@@ -19,8 +21,10 @@ from cueline.cluster.call import PAGE_BYTES
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.epoch_fence import EpochFence
 from cueline.cluster.log_writer import WriterReply
+from cueline.cluster.node_check import ToolCheck
 from cueline.cluster.remote_store import log_of
 from cueline.errors import ClusterError, CuelineError
+from cueline.events.agent import AgentSpec
 from cueline.events.store import Presence
 
 LEAVE_SECONDS = 1.0
@@ -110,6 +114,11 @@ class RunnerActor:
                 async with asyncio.timeout(seconds):
                     await mailbox.bell.wait()
         return first_of(list(mailbox.reports.values()))
+
+    async def check(self, agent: AgentSpec) -> ToolCheck:
+        """Find out which tools of *agent* cannot be loaded here."""
+        problems = await self._site.parts.check_tools(agent)
+        return ToolCheck(ray.util.get_node_ip_address(), problems)  # type: ignore[no-untyped-call]
 
     async def close(self, epoch: int) -> None:
         """Kill what runs, and record that this incarnation has ended."""

@@ -22,6 +22,7 @@ from cueline.cluster.dispatcher import (
     Started,
     end_actors,
 )
+from cueline.cluster.node_check import check_nodes
 from cueline.cluster.runner_directory import living_nodes
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence
@@ -38,6 +39,7 @@ class Up:
         self, connection: RayConnection, namespace: str, parts: ActorFactory, keeper: Presence
     ) -> None:
         self._namespace = namespace
+        self._connection = connection
         self._keeper = keeper
         self._site = ClusterContext(
             namespace=namespace,
@@ -58,6 +60,8 @@ class Up:
             ClusterError: it does not start, or another has the log; the message says which.
             LogUnavailableError: the cluster cannot open the log.
         """
+        if not self._connection.ours:
+            await check_nodes(self._connection.address)
         try:
             self._dispatcher = await self._own_dispatcher(wanted)
             started: Started = await call(self._dispatcher.start.remote(), START_SECONDS)

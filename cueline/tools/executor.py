@@ -9,7 +9,7 @@ import asyncio
 import inspect
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -17,6 +17,7 @@ from typing import cast
 from cueline.actors.slot import SLOTS
 from cueline.actors.tool_port import ReconcileFinding, ToolOrder, ToolOutput
 from cueline.errors import ToolChangedError, ToolFailedError, ToolImportError
+from cueline.events.agent import ToolSpec
 from cueline.tools.arguments import check_arguments
 from cueline.tools.frame import Head
 from cueline.tools.pool import WorkerPool
@@ -97,6 +98,30 @@ class ProcessToolExecutor:
         except ToolImportError as error:
             raise ToolFailedError("tool_error", str(error)) from error
         return finding_of((head["outcome"], body))
+
+    async def check(
+        self, tools: Sequence[ToolSpec], secrets: Collection[str], environment: Collection[str]
+    ) -> dict[str, str]:
+        """Return, by name, why *tools* cannot be loaded here; none of them runs.
+
+        They see no *secrets*, except variables of the *environment*.
+        """
+        problems = {}
+        for tool in tools:
+            async with self._pool.worker(secrets, environment) as worker:
+                reply = await worker.exchange(
+                    {"verb": "load", "tool": tool.model_dump(mode="json")}
+                )
+            try:
+                if reply is None:
+                    problems[tool.name] = "it ends its process when it is loaded"
+                else:
+                    refuse(reply[0])
+            except ToolImportError as error:
+                problems[tool.name] = error.reason
+            except ToolFailedError as error:
+                problems[tool.name] = error.message
+        return problems
 
     async def close(self) -> None:
         """See `ToolExecutor.close`."""

@@ -75,8 +75,10 @@ def _failed(failure: ToolFailedError) -> Head:
 
 
 def perform(request: Head) -> tuple[Head, bytes]:
-    """Run the tool, or its `reconcile`, and return the answer."""
+    """Run the tool, or its `reconcile`, or only load it, and return the answer."""
     tool = load_recorded(ToolSpec.model_validate(request["tool"]))
+    if request["verb"] == "load":
+        return {"kind": "loaded"}, b""
     if request["verb"] == "reconcile":
         finding = finding_of(await_if_needed(reconcile(tool, request["key"])))
         return {"kind": "found", "outcome": finding.outcome}, finding.output.encode()

@@ -1,0 +1,78 @@
+"""What is looked at on each node of a cluster before anything is recorded or started there."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from cueline.cluster.cluster_context import VERSION
+from cueline.up_record import find_up
+
+TOOL = """
+from cueline import tool
+
+@tool
+def greet(name: str) -> str:
+    return f"Hello, {name}"
+"""
+AGENT = """
+name = "greeter"
+provider = "scripted"
+model = "script.toml"
+tools = ["tool_of_a_test:greet"]
+"""
+SCRIPT = """
+[[reply]]
+text = "Hello."
+"""
+
+
+@pytest.fixture
+def cueline(tmp_path, cluster):
+    """Run commands that know modules which the nodes of the cluster do not know."""
+    modules = tmp_path / "modules"
+    modules.mkdir()
+    (tmp_path / "agent.toml").write_text(AGENT)
+    (tmp_path / "script.toml").write_text(SCRIPT)
+    environ = {**os.environ, "PYTHONPATH": str(modules), "RAY_ADDRESS": cluster.address}
+
+    def run(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "cueline.cli", *words, "--log", str(tmp_path / "log.db")],
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environ,
+        )
+
+    yield run
+    run("down")
+
+
+def test_an_up_says_which_nodes_have_another_cueline(cueline, cluster, tmp_path):
+    about = tmp_path / "modules/cueline-9.9.9.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: cueline\nVersion: 9.9.9\n")
+
+    done = cueline("up", "--detach")
+
+    reason = f"1 of 1 node cannot run cueline 9.9.9: 127.0.0.1 has cueline {VERSION}"
+    advice = "; install cueline 9.9.9 on each"
+    assert (True, True) == (done.returncode > 0, reason + advice in done.stderr), done.stderr
+    assert find_up(tmp_path / "log.db") is None
+
+
+@pytest.mark.parametrize("is_up", [True, False], ids=["up", "alone"])
+def test_a_run_says_on_which_nodes_a_tool_cannot_be_imported(cueline, tmp_path, is_up):
+    (tmp_path / "modules/tool_of_a_test.py").write_text(TOOL)
+    if is_up:
+        assert 0 == cueline("up", "--detach").returncode
+
+    done = cueline("run", "Greet.", "--agent", "agent.toml")
+    sessions = cueline("list", "--json")
+
+    reason = "1 of 1 node with runners cannot run its tools: 127.0.0.1 has no greet (No module"
+    assert (True, True) == (done.returncode > 0, reason in done.stderr), done.stderr
+    assert "[]" == sessions.stdout.strip()
