@@ -23,6 +23,7 @@ from cueline.cluster.epoch_fence import EpochFence
 from cueline.cluster.log_writer import WriterReply
 from cueline.cluster.node_check import ToolCheck
 from cueline.cluster.remote_store import log_of
+from cueline.deciders.matching import Offer, call_demands, unmet
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.agent import AgentSpec
 from cueline.events.store import Presence
@@ -116,8 +117,11 @@ class RunnerActor:
         return first_of(list(mailbox.reports.values()))
 
     async def check(self, agent: AgentSpec) -> ToolCheck:
-        """Find out which tools of *agent* cannot be loaded here."""
-        problems = await self._site.parts.check_tools(agent)
+        """Find out which tools of *agent*, of those that may run here, cannot be loaded here."""
+        await self._started.wait()
+        offer = Offer(self._incarnation, self.presence.machine)
+        tools = tuple(each for each in agent.tools if not unmet(offer, call_demands(each, agent)))
+        problems = await self._site.parts.check_tools(agent.model_copy(update={"tools": tools}))
         return ToolCheck(ray.util.get_node_ip_address(), problems)  # type: ignore[no-untyped-call]
 
     async def close(self, epoch: int) -> None:
