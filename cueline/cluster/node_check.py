@@ -98,7 +98,7 @@ async def check_tools(runners: Sequence[Handle], agent: AgentSpec) -> None:
     checks = [check for check in await asyncio.gather(*asked) if check is not None]
     wrong = sorted(
         {
-            f"{check.address} has no {name} ({why})"
+            f"{check.address} has no {name} ({why.partition(';')[0]})"
             for check in checks
             for name, why in check.problems.items()
         }
@@ -108,7 +108,7 @@ async def check_tools(runners: Sequence[Handle], agent: AgentSpec) -> None:
         total = len({check.address for check in checks})
         reason = (
             f"{_count(len(bad), total, 'node')} with runners cannot run its tools: "
-            f"{_shown(wrong)}; install them on each, or start `cueline up` again with them"
+            f"{_shown(wrong)}; install them on each, or `cueline down`, and `cueline up` with them"
         )
         raise ToolImportError(agent.name, reason)
 
