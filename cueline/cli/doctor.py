@@ -25,6 +25,7 @@ something has to be mended.
 Examples:
   cueline doctor
   cueline doctor --agent agent.toml
+  cueline doctor --address 10.0.0.5:6379
   cueline doctor --log /data/log.db --json
 """
 _MARKS = {"good": "✓", "warn": "!", "bad": "✗"}
@@ -42,11 +43,19 @@ def doctor(
         Path | None,
         typer.Option("--agent", "-a", help="Look at this agent's models.", metavar="FILE"),
     ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Look at the nodes of this Ray cluster, too."),
+    ] = None,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
     """Check this machine."""
     findings = list(_look(log, agent, settings_context_of(ctx)))
+    if address is not None:
+        from cueline.cli import doctor_checks
+
+        findings.append(doctor_checks.nodes(address))
     if as_json:
         typer.echo(json_of([each._asdict() for each in findings], indent=2))
     else:

@@ -199,6 +199,17 @@ def ports(log: LogUrl) -> DoctorFinding:
     return DoctorFinding("Ray ports", "warn", found, advice)
 
 
+def nodes(address: str) -> DoctorFinding:
+    """Look at each node of a Ray cluster."""
+    from cueline.on_ray import count_nodes
+
+    try:
+        number = open_log.run(count_nodes(address))
+    except CuelineError as error:
+        return DoctorFinding("Ray nodes", "bad", str(error))
+    return DoctorFinding("Ray nodes", "good", f"{count(number, 'node')}, each with this cueline")
+
+
 def keys() -> Iterator[DoctorFinding]:
     """Look for the providers' keys; they are never shown."""
     from cueline.client.providers import provider_rows

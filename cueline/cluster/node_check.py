@@ -29,8 +29,8 @@ class ToolCheck:
     """By tool: why it cannot be run there."""
 
 
-async def check_nodes(address: str) -> None:
-    """Check that each node of the cluster at *address* has this version of cueline.
+async def check_nodes(address: str) -> int:
+    """Check that each node of the cluster at *address* has this version of cueline; count them.
 
     Raises:
         ClusterError: some have not; the message names them and says what to do.
@@ -44,6 +44,7 @@ async def check_nodes(address: str) -> None:
             f"{_shown(wrong)}; install cueline {VERSION} on each, as by one image for all"
         )
         raise ClusterError(address, reason)
+    return len(nodes)
 
 
 async def _cueline_on(node: str) -> str:

@@ -57,11 +57,16 @@ def test_an_up_says_which_nodes_have_another_cueline(cueline, cluster, tmp_path)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: cueline\nVersion: 9.9.9\n")
 
     done = cueline("up", "--detach")
+    found = cueline("doctor", "--address", cluster.address)
 
     reason = f"1 of 1 node cannot run cueline 9.9.9: 127.0.0.1 has cueline {VERSION}"
     advice = "; install cueline 9.9.9 on each"
     assert (True, True) == (done.returncode > 0, reason + advice in done.stderr), done.stderr
     assert find_up(tmp_path / "log.db") is None
+    assert (1, True) == (
+        found.returncode,
+        f"✗ Ray nodes: {cluster.address}: {reason}" in found.stdout,
+    )
 
 
 @pytest.mark.parametrize("is_up", [True, False], ids=["up", "alone"])
