@@ -327,8 +327,9 @@ def append_slowly(server, url, over, ends):
 CUT_OFF = "SELECT pg_terminate_backend(pg_backend_pid())"
 SLOW = """
 SELECT * FROM append(
-    (SELECT log_id FROM meta), NULL, '{k%s}', '{1}', '{inbox-default/slow}', '{inbox}', '{-1}',
-    '{NULL}', '{NULL}', '{NULL}', '{1}', '{1}', '{T}', '{1}', '{%s}', '{1}', '{user}', '{NULL}',
-    '{NULL}', '{NULL}', '{0}', '{h}', '{s}', '{p}', '{}', '{}', '{}', '{}', '{}'
+    (SELECT log_id FROM meta), NULL, '{inbox-default/slow}', '{inbox}', '{k%s}', '{1}', '{1}',
+    '{1}', '{-1}', '{NULL}', '{NULL}', '{NULL}', '{1}', '{1}', '{0}', '{T}', '{1}', '{%s}', '{1}',
+    '{user}', '{NULL}', '{NULL}', '{NULL}', '{0}', '{h}', '{s}', '{p}', '{}', '{}', '{}', '{}',
+    '{}'
 )
 """

@@ -148,22 +148,30 @@ CREATE FUNCTION now_us() RETURNS bigint LANGUAGE sql AS $$
     SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 $$;
 
--- Appends (a_), each with writes to streams (w_), each with events (e_); the blobs that events
--- name (b_), and the events that writes empty (x_). Each array has one element for each of its
--- kind, in order. Each append succeeds or is refused by itself; see `EventStore.append`.
+-- The streams of a batch (s_), each once; its appends (a_), each with writes to streams (w_), each
+-- with events (e_); the blobs that events name (b_), and the events that writes empty (x_). An
+-- array has one element for each of its kind, in order; streams, writes and events are named by
+-- their places, from 1. Each append succeeds or is refused by itself; see `EventStore.append`.
+--
+-- A statement takes as long as a dozen other steps. So streams, keys and blobs are looked up once
+-- for the batch, and what was appended is inserted once, at its end; or before, for what has to
+-- look at events of the same batch.
 CREATE FUNCTION append(
     of_log text,
     clock_us bigint,
+    s_name text[],
+    s_category text[],
     a_key text[],
+    a_stream bigint[],
     a_writes bigint[],
-    w_stream text[],
-    w_category text[],
+    w_stream bigint[],
     w_expected bigint[],
     w_epoch bigint[],
-    w_parent text[],
+    w_parent bigint[],
     w_parent_version bigint[],
     w_events bigint[],
     e_write bigint[],
+    e_seq bigint[],
     e_type text[],
     e_schema bigint[],
     e_payload bytea[],
@@ -191,32 +199,53 @@ RETURNS TABLE (
     last_position bigint,
     recorded_us bigint
 )
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT
+-- The tables grow while plans are kept: those by an index stay right, for any batch.
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off
+AS $$
 #variable_conflict use_column
 DECLARE
     last_us bigint;
+    batch_us bigint;
     head bigint;
     began bigint;
     genesis CONSTANT bytea := decode(repeat('00', 32), 'hex');
-    w_last bigint := 0;
-    w_first bigint;
-    e_last bigint := 0;
-    e_first bigint;
-    same bigint;
-    base bigint;
+    a bigint := 1;
+    w_first bigint := 1;
+    w_last bigint;
+    e_first bigint := 1;
+    e_last bigint;
+    b_first bigint := 1;
+    b_next bigint;
     n bigint;
-    next_event bigint;
-    -- Of the streams of an append, by the write that comes to each first.
-    s_write bigint[];
+    s bigint;
+    base bigint;
+    found_hash bytea;
+    -- Of the streams, as the appends so far leave them; and what the writes of an append reach.
     s_id bigint[];
     s_version bigint[];
     s_epoch bigint[];
     s_hash bytea[];
-    s_reached bigint[];
-    found_id bigint;
-    found_version bigint;
-    found_epoch bigint;
-    found_hash bytea;
+    s_moved boolean[] := array_fill(false, ARRAY[cardinality(s_name)]);
+    s_reached bigint[] := '{}';
+    -- Of the appends whose key is known: where their events are.
+    a_first bigint[] := '{}';
+    a_count bigint[] := '{}';
+    b_missing boolean[];
+    -- Of those that succeed.
+    a_begin bigint[] := '{}';
+    e_position bigint[] := '{}';
+    e_version bigint[] := '{}';
+    e_hash bytea[] := '{}';
+    -- What was inserted; and the last write whose events to be emptied are emptied after that.
+    insert_now boolean := false;
+    inserted bigint;
+    a_inserted bigint := 0;
+    e_inserted bigint := 0;
+    b_inserted bigint := 0;
+    x_next bigint := 1;
+    x_last bigint := 0;
     first_position bigint;
     first_count bigint;
     ends bigint[];
@@ -227,71 +256,111 @@ BEGIN
     ORDER BY e.position DESC LIMIT 1;
     head := coalesce(head, 0);
     began := head;
+    inserted := head;
     last_us := coalesce(last_us, 0);
     IF last_us < 0 OR last_us >= 253402214400000000 THEN
         RAISE EXCEPTION '%', head USING ERRCODE = 'CL002';
     END IF;
-    recorded_us := greatest(coalesce(clock_us, now_us()), last_us);
+    batch_us := greatest(coalesce(clock_us, now_us()), last_us);
 
-    FOR a IN 1 .. cardinality(a_key) LOOP
-        w_first := w_last + 1;
-        w_last := w_last + a_writes[a];
-        e_first := e_last + 1;
+    SELECT array_agg(s.id ORDER BY asked.n), array_agg(coalesce(s.version, 0) ORDER BY asked.n),
+        array_agg(coalesce(s.epoch, 0) ORDER BY asked.n),
+        array_agg(coalesce(s.head_hash, genesis) ORDER BY asked.n)
+    INTO s_id, s_version, s_epoch, s_hash
+    FROM unnest(s_name) WITH ORDINALITY AS asked (name, n)
+    LEFT JOIN streams s ON s.name = asked.name;
+    IF cardinality(array_remove(a_key, NULL)) > 0 THEN
+        SELECT array_agg(p.first ORDER BY asked.n), array_agg(p.count ORDER BY asked.n)
+        INTO a_first, a_count
+        FROM unnest(a_key, a_stream) WITH ORDINALITY AS asked (key, stream, n)
+        LEFT JOIN appends p ON p.stream = s_id[asked.stream] AND p.key = asked.key;
+    END IF;
+
+    <<batch>>
+    LOOP
+        IF insert_now OR a > cardinality(a_key) THEN
+            IF inserted < head THEN
+                INSERT INTO events (
+                    position, stream, version, seq, step, type, schema, occurred_us, recorded_us,
+                    epoch, actor, correlation_id, causation_id, attrs, payload, salt, payload_hash,
+                    hash
+                )
+                SELECT e_position[e], s_id[w_stream[e_write[e]]], e_version[e], e_seq[e],
+                    e_step[e], e_type[e], e_schema[e], e_occurred_us[e], batch_us,
+                    s_epoch[w_stream[e_write[e]]], e_actor[e], e_correlation_id[e],
+                    e_causation_id[e], e_attrs[e], e_payload[e], e_salt[e], e_payload_hash[e],
+                    e_hash[e]
+                FROM generate_series(e_inserted + 1, e_first - 1) AS e
+                WHERE e_position[e] IS NOT NULL;
+                UPDATE streams s SET version = m.version, head_hash = m.hash
+                FROM unnest(s_id, s_version, s_hash, s_moved) AS m (id, version, hash, moved)
+                WHERE s.id = m.id AND m.moved;
+                IF cardinality(a_begin) > 0 THEN
+                    INSERT INTO appends (stream, key, first, count)
+                    SELECT s_id[a_stream[k]], a_key[k], a_begin[k], a_count[k]
+                    FROM generate_series(a_inserted + 1, a - 1) AS k WHERE a_begin[k] IS NOT NULL;
+                END IF;
+                IF b_inserted + 1 < b_first THEN
+                    INSERT INTO blob_refs (hash, position)
+                    SELECT b_hash[b], e_position[b_event[b]]
+                    FROM generate_series(b_inserted + 1, b_first - 1) AS b
+                    WHERE e_position[b_event[b]] IS NOT NULL ON CONFLICT DO NOTHING;
+                END IF;
+                inserted := head;
+            END IF;
+            insert_now := false;
+            a_inserted := a - 1;
+            e_inserted := e_first - 1;
+            b_inserted := b_first - 1;
+            WHILE x_write[x_next] <= x_last LOOP
+                UPDATE events e SET payload = NULL, salt = NULL
+                WHERE e.stream = (SELECT id FROM streams WHERE name = x_stream[x_next])
+                    AND e.version = x_version[x_next]
+                RETURNING e.position INTO emptied;
+                WITH gone AS (DELETE FROM blob_refs WHERE position = emptied RETURNING hash)
+                DELETE FROM blobs WHERE hash IN (SELECT hash FROM gone) AND NOT EXISTS (
+                    SELECT FROM blob_refs r WHERE r.hash = blobs.hash AND r.position <> emptied
+                );
+                b_missing := NULL;
+                x_next := x_next + 1;
+            END LOOP;
+            EXIT WHEN a > cardinality(a_key);
+        END IF;
+
+        w_last := w_first + a_writes[a] - 1;
+        e_last := e_first - 1;
         status := NULL;
-        s_write := '{}';
-        s_id := '{}';
-        s_version := '{}';
-        s_epoch := '{}';
-        s_hash := '{}';
 
         -- First the epochs (I3): of a stream that was acquired, its owner's, which knows the
         -- version; else none.
         FOR w IN w_first .. w_last LOOP
+            s := w_stream[w];
+            s_reached[s] := NULL;
             e_last := e_last + w_events[w];
-            same := NULL;
-            FOR k IN w_first .. w - 1 LOOP
-                IF w_stream[k] = w_stream[w] THEN
-                    same := s_write[k - w_first + 1];
-                    EXIT;
-                END IF;
-            END LOOP;
-            IF same IS NULL THEN
-                SELECT id, version, epoch, head_hash
-                INTO found_id, found_version, found_epoch, found_hash
-                FROM streams WHERE name = w_stream[w];
-                same := w - w_first + 1;
-                s_id[same] := found_id;
-                s_version[same] := coalesce(found_version, 0);
-                s_epoch[same] := coalesce(found_epoch, 0);
-                s_hash[same] := coalesce(found_hash, genesis);
-            END IF;
-            s_write[w - w_first + 1] := same;
             IF status IS NULL AND NOT (
-                CASE s_epoch[same]
+                CASE s_epoch[s]
                     WHEN 0 THEN w_epoch[w] IS NULL
-                    ELSE coalesce(w_epoch[w] = s_epoch[same], false) AND w_expected[w] <> -1
+                    ELSE coalesce(w_epoch[w] = s_epoch[s], false) AND w_expected[w] <> -1
                 END
             ) THEN
                 status := 'fenced';
                 place := w - w_first + 1;
-                there := s_epoch[same];
+                there := s_epoch[s];
             END IF;
         END LOOP;
 
         -- Then the versions.
         IF status IS NULL THEN
-            s_reached := '{}';
             FOR w IN w_first .. w_last LOOP
-                same := s_write[w - w_first + 1];
-                base := s_reached[same];
+                s := w_stream[w];
+                base := s_reached[s];
                 IF base IS NULL THEN
-                    base := s_version[same];
+                    base := s_version[s];
                     IF w_parent[w] IS NOT NULL THEN
                         IF base <> 0 THEN
                             status := 'begun';
                         ELSE
-                            SELECT version INTO base FROM streams WHERE name = w_parent[w];
-                            base := coalesce(base, 0);
+                            base := s_version[w_parent[w]];
                             IF w_parent_version[w] NOT BETWEEN 1 AND base THEN
                                 status := 'parent';
                             END IF;
@@ -302,6 +371,10 @@ BEGIN
                             EXIT;
                         END IF;
                         base := w_parent_version[w];
+                        IF inserted < head THEN
+                            insert_now := true;
+                            CONTINUE batch;
+                        END IF;
                     END IF;
                 END IF;
                 IF w_expected[w] NOT IN (base, -1) THEN
@@ -310,160 +383,135 @@ BEGIN
                     there := base;
                     EXIT;
                 END IF;
-                s_reached[same] := base + w_events[w];
+                s_reached[s] := base + w_events[w];
             END LOOP;
         END IF;
 
         -- Then the blobs.
-        IF status IS NULL AND cardinality(b_event) > 0 THEN
-            SELECT b.place INTO place
-            FROM (
-                SELECT named.hash, row_number() OVER (ORDER BY named.n) AS place
-                FROM unnest(b_event, b_hash) WITH ORDINALITY AS named (event, hash, n)
-                WHERE named.event BETWEEN e_first AND e_last
-            ) AS b
-            WHERE NOT EXISTS (SELECT FROM blobs WHERE blobs.hash = b.hash)
-            ORDER BY b.place LIMIT 1;
-            IF FOUND THEN
+        b_next := b_first;
+        WHILE b_next <= cardinality(b_event) AND b_event[b_next] <= e_last LOOP
+            IF b_missing IS NULL THEN
+                SELECT array_agg(
+                    NOT EXISTS (SELECT FROM blobs WHERE blobs.hash = asked.hash) ORDER BY asked.n
+                )
+                INTO b_missing FROM unnest(b_hash) WITH ORDINALITY AS asked (hash, n);
+            END IF;
+            IF status IS NULL AND b_missing[b_next] THEN
                 status := 'blob';
+                place := b_next - b_first + 1;
             END IF;
-        END IF;
+            b_next := b_next + 1;
+        END LOOP;
 
-        -- The key comes before all of these, but it is looked up only where one failed: claiming
-        -- it says whether it is new.
-        first_position := NULL;
-        IF status IS NULL AND a_key[a] IS NOT NULL THEN
-            IF s_id[1] IS NULL THEN
-                s_id[1] := make_stream(w_stream[w_first], w_category[w_first]);
+        -- The key comes before all of these. An owner's append has none: it is found by its epoch
+        -- and version, if anything else is there.
+        first_position := a_first[a];
+        first_count := a_count[a];
+        IF status IS NOT NULL AND a_key[a] IS NULL THEN
+            IF inserted < head THEN
+                insert_now := true;
+                CONTINUE;
             END IF;
-            INSERT INTO appends (stream, key, first, count)
-            VALUES (s_id[1], a_key[a], head + 1, e_last - e_first + 1) ON CONFLICT DO NOTHING;
-            IF NOT FOUND THEN
-                status := 'reused';
-            END IF;
-        END IF;
-        IF status IS NOT NULL THEN
-            IF a_key[a] IS NOT NULL THEN
-                SELECT first, count INTO first_position, first_count FROM appends
-                WHERE stream = s_id[1] AND key = a_key[a];
-            ELSE
-                SELECT e.position, coalesce(
-                    (
-                        SELECT next.position FROM events next
-                        WHERE next.position > e.position AND next.seq = 0
-                        ORDER BY next.position LIMIT 1
-                    ),
-                    head + 1
-                ) - e.position
-                INTO first_position, first_count
-                FROM events e
-                WHERE e.stream = s_id[1] AND e.version = w_expected[w_first] + 1
-                    AND e.epoch = w_epoch[w_first] AND e.seq = 0;
-            END IF;
+            SELECT e.position, coalesce(
+                (
+                    SELECT next.position FROM events next
+                    WHERE next.position > e.position AND next.seq = 0
+                    ORDER BY next.position LIMIT 1
+                ),
+                head + 1
+            ) - e.position
+            INTO first_position, first_count
+            FROM events e
+            WHERE e.stream = s_id[a_stream[a]] AND e.version = w_expected[w_first] + 1
+                AND e.epoch = w_epoch[w_first] AND e.seq = 0;
         END IF;
 
         IF first_position IS NOT NULL THEN
             -- Redacted content cannot be compared any more, and counts as equal.
-            SELECT count(*) INTO n FROM events e JOIN streams s ON s.id = e.stream
+            SELECT count(*) INTO n FROM events e
             WHERE e.position BETWEEN first_position AND first_position + first_count - 1
-                AND s.name = w_stream[e_write[e_first + e.position - first_position]]
+                AND e.stream = s_id[w_stream[e_write[e_first + e.position - first_position]]]
                 AND e.type = e_type[e_first + e.position - first_position]
                 AND e.schema = e_schema[e_first + e.position - first_position]
                 AND coalesce(e.payload = e_payload[e_first + e.position - first_position], true);
             IF first_count <> e_last - e_first + 1 OR n <> first_count THEN
                 status := 'reused';
-                RETURN NEXT;
-                CONTINUE;
+            ELSE
+                ends := '{}';
+                last_position := first_position - 1;
+                FOR w IN w_first .. w_last LOOP
+                    last_position := last_position + w_events[w];
+                    ends := ends || last_position;
+                END LOOP;
+                SELECT array_agg(e.version ORDER BY e.position) INTO versions FROM events e
+                WHERE e.position = ANY (ends);
+                -- That of the first time.
+                SELECT e.recorded_us INTO recorded_us FROM events e
+                WHERE e.position = last_position;
+                status := 'appended';
             END IF;
-            ends := '{}';
-            last_position := first_position - 1;
+        ELSIF status IS NULL THEN
+            versions := '{}';
+            n := 0;
             FOR w IN w_first .. w_last LOOP
-                last_position := last_position + w_events[w];
-                ends := ends || last_position;
+                s := w_stream[w];
+                IF s_id[s] IS NULL THEN
+                    INSERT INTO streams (name, category, head_hash)
+                    VALUES (s_name[s], s_category[s], genesis) RETURNING id INTO base;
+                    s_id[s] := base;
+                END IF;
+                base := s_version[s];
+                found_hash := s_hash[s];
+                IF w_parent[w] IS NOT NULL AND base = 0 THEN
+                    base := w_parent_version[w];
+                    found_hash := hash_at(s_id[w_parent[w]], base);
+                    UPDATE streams SET parent = s_id[w_parent[w]], parent_version = base
+                    WHERE id = s_id[s];
+                END IF;
+                FOR e IN e_first + n .. e_first + n + w_events[w] - 1 LOOP
+                    base := base + 1;
+                    head := head + 1;
+                    -- See `chain.link`; the header's end is made by the client.
+                    found_hash := sha256(
+                        found_hash
+                        || convert_to(
+                            'cueline 1 ' || base || ' ' || e_schema[e] || ' ' || e_occurred_us[e]
+                            || ' ' || batch_us || ' ' || s_epoch[s] || ' ' || e_step[e] || ' '
+                            || e_seq[e] || ' ',
+                            'UTF8'
+                        )
+                        || e_header[e] || e_payload_hash[e]
+                    );
+                    e_position[e] := head;
+                    e_version[e] := base;
+                    e_hash[e] := found_hash;
+                END LOOP;
+                n := n + w_events[w];
+                s_version[s] := base;
+                s_hash[s] := found_hash;
+                s_moved[s] := true;
+                versions := versions || base;
             END LOOP;
-            SELECT array_agg(e.version ORDER BY e.position) INTO versions FROM events e
-            WHERE e.position = ANY (ends);
-            -- That of the first time; the next append has this time's again.
-            last_us := recorded_us;
-            SELECT e.recorded_us INTO recorded_us FROM events e WHERE e.position = last_position;
+            IF a_key[a] IS NOT NULL THEN
+                a_begin[a] := e_position[e_first];
+                a_count[a] := n;
+            END IF;
+            WHILE x_write[x_next] < w_first LOOP
+                x_next := x_next + 1;
+            END LOOP;
+            IF x_write[x_next] <= w_last THEN
+                x_last := w_last;
+                insert_now := true;
+            END IF;
             status := 'appended';
-            RETURN NEXT;
-            recorded_us := last_us;
-            CONTINUE;
+            last_position := head;
+            recorded_us := batch_us;
         END IF;
-        IF status IS NOT NULL THEN
-            RETURN NEXT;
-            CONTINUE;
-        END IF;
-
-        n := 0;
-        next_event := e_first;
-        versions := '{}';
-        FOR w IN w_first .. w_last LOOP
-            same := s_write[w - w_first + 1];
-            IF s_id[same] IS NULL THEN
-                s_id[same] := make_stream(w_stream[w], w_category[w]);
-            END IF;
-            base := s_version[same];
-            found_hash := s_hash[same];
-            IF w_parent[w] IS NOT NULL AND base = 0 THEN
-                SELECT id INTO found_id FROM streams WHERE name = w_parent[w];
-                base := w_parent_version[w];
-                found_hash := hash_at(found_id, base);
-                UPDATE streams SET parent = found_id, parent_version = base WHERE id = s_id[same];
-            END IF;
-            FOR k IN next_event .. next_event + w_events[w] - 1 LOOP
-                base := base + 1;
-                head := head + 1;
-                -- See `chain.link`; the header's end is made by the client.
-                found_hash := sha256(
-                    found_hash
-                    || convert_to(
-                        'cueline 1 ' || base || ' ' || e_schema[k] || ' ' || e_occurred_us[k] || ' '
-                        || recorded_us || ' ' || s_epoch[same] || ' ' || e_step[k] || ' ' || n
-                        || ' ',
-                        'UTF8'
-                    )
-                    || e_header[k] || e_payload_hash[k]
-                );
-                INSERT INTO events (
-                    position, stream, version, seq, step, type, schema, occurred_us, recorded_us,
-                    epoch, actor, correlation_id, causation_id, attrs, payload, salt, payload_hash,
-                    hash
-                ) VALUES (
-                    head, s_id[same], base, n, e_step[k], e_type[k], e_schema[k], e_occurred_us[k],
-                    recorded_us, s_epoch[same], e_actor[k], e_correlation_id[k], e_causation_id[k],
-                    e_attrs[k], e_payload[k], e_salt[k], e_payload_hash[k], found_hash
-                );
-                n := n + 1;
-            END LOOP;
-            next_event := e_first + n;
-            UPDATE streams SET version = base, head_hash = found_hash WHERE id = s_id[same];
-            s_version[same] := base;
-            s_hash[same] := found_hash;
-            versions := versions || base;
-            IF cardinality(b_event) > 0 THEN
-                INSERT INTO blob_refs (hash, position)
-                SELECT b.hash, head - n - e_first + 1 + b.event
-                FROM unnest(b_event, b_hash) AS b (event, hash)
-                WHERE b.event BETWEEN e_first AND e_last AND e_write[b.event] = w
-                ON CONFLICT DO NOTHING;
-            END IF;
-            FOR x IN 1 .. cardinality(x_write) LOOP
-                CONTINUE WHEN x_write[x] <> w;
-                UPDATE events e SET payload = NULL, salt = NULL
-                WHERE e.stream = (SELECT id FROM streams WHERE name = x_stream[x])
-                    AND e.version = x_version[x]
-                RETURNING e.position INTO emptied;
-                WITH gone AS (DELETE FROM blob_refs WHERE position = emptied RETURNING hash)
-                DELETE FROM blobs WHERE hash IN (SELECT hash FROM gone) AND NOT EXISTS (
-                    SELECT FROM blob_refs r WHERE r.hash = blobs.hash AND r.position <> emptied
-                );
-            END LOOP;
-        END LOOP;
-        status := 'appended';
-        last_position := head;
         RETURN NEXT;
+        a := a + 1;
+        w_first := w_last + 1;
+        e_first := e_last + 1;
+        b_first := b_next;
     END LOOP;
     -- A hint for those who follow; they also look by themselves.
     IF head > began THEN

@@ -57,7 +57,7 @@ SELECT set_config('lock_timeout', '10s', false), set_config('statement_timeout',
     CASE current_setting('synchronous_commit') WHEN 'off'
     THEN set_config('synchronous_commit', 'on', false) END
 """
-_APPEND = f"SELECT * FROM append({', '.join(['%s'] * 29)})".encode()  # noqa: S608 - only marks
+_APPEND = f"SELECT * FROM append({', '.join(['%s'] * 32)})".encode()  # noqa: S608 - only marks
 _ACQUIRE = b"SELECT * FROM acquire(%s, %s, %s, %s, %s)"
 
 
@@ -101,6 +101,12 @@ class Job(Struct, eq=False):
         """The stream that an unknown outcome names."""
         work = self.work
         return work.stream if isinstance(work, Acquire) else work.writes[0].stream
+
+    @property
+    def name(self) -> tuple[str, str | None]:
+        """The first stream and the key: of two appends with the same key, one is a repetition."""
+        work = self.work
+        return self.stream, None if isinstance(work, Acquire) else work.key
 
 
 class PostgresWriter:
@@ -163,12 +169,17 @@ class PostgresWriter:
         """Return the next appends, or the next acquisition: they happen in order."""
         jobs = [self._queue.popleft()]
         size = jobs[0].work.size
+        names = {jobs[0].name}
         while self._queue and len(jobs) < GROUP_JOBS:
             ours, others = jobs[0].work, self._queue[0].work
             size += others.size
             if size > GROUP_BYTES or isinstance(ours, Acquire) or isinstance(others, Acquire):
                 break
+            # A call looks up its keys at its beginning: a repeated one waits for the next call.
+            if others.key is not None and self._queue[0].name in names:
+                break
             jobs.append(self._queue.popleft())
+            names.add(jobs[-1].name)
         return jobs
 
     async def _call(self, jobs: Sequence[Job]) -> None:
@@ -259,25 +270,31 @@ class PostgresWriter:
 
 def _arrays(appends: Sequence[Append]) -> list[object]:
     """Return the arguments of the function `append` after the first two, in order."""
-    keys = Texts(None if append.key is None else escaped(append.key) for append in appends)
-    counts = Numbers(len(append.writes) for append in appends)
     writes = [write for append in appends for write in append.writes]
-    forks = [(None, None) if write.after is None else write.after for write in writes]
+    streams: dict[str, int] = {}
+    place: Callable[[str], int] = lambda name: streams.setdefault(name, len(streams) + 1)  # noqa: E731
+    forks = [(None, None) if w.after is None else (place(w.after[0]), w.after[1]) for w in writes]
     drafts = [(n, write.stream, d) for n, write in enumerate(writes, 1) for d in write.events]
+    sizes = [sum(len(write.events) for write in append.writes) for append in appends]
     salts = [urandom(SALT_BYTES) for _ in drafts]
     blobs = [(n, blob) for n, (_, _, draft) in enumerate(drafts, 1) for blob in draft.blobs]
     empties = [(n, *event) for n, write in enumerate(writes, 1) for event in write.empties]
+    firsts = [place(append.writes[0].stream) for append in appends]
+    places = [place(write.stream) for write in writes]
     return [
-        keys,
-        counts,
-        Texts(write.stream for write in writes),
-        Texts(category_of(write.stream) for write in writes),
+        Texts(streams),
+        Texts(map(category_of, streams)),
+        Texts(None if append.key is None else escaped(append.key) for append in appends),
+        Numbers(firsts),
+        Numbers(len(append.writes) for append in appends),
+        Numbers(places),
         Numbers(write.expected_version for write in writes),
         Numbers(write.epoch for write in writes),
-        Texts(name for name, _ in forks),
+        Numbers(parent for parent, _ in forks),
         Numbers(version for _, version in forks),
         Numbers(len(write.events) for write in writes),
         Numbers(n for n, _, _ in drafts),
+        Numbers(seq for size in sizes for seq in range(size)),
         Texts(escaped(draft.type) for _, _, draft in drafts),
         Numbers(draft.schema for _, _, draft in drafts),
         Contents(draft.payload for _, _, draft in drafts),
