@@ -29,6 +29,7 @@ BENCHES = (
     "runners",
     "host_kill",
     "idle",
+    "postgres",
 )
 PAGE = Path(__file__).parent.parent / "docs/performance.md"
 OPENING = """# What does it cost?

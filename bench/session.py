@@ -25,6 +25,7 @@ from bench.conversation import AGENT, Talker, hosted
 from bench.table import Row, plain
 from cueline.actors.inbox import ask_start
 from cueline.events.inbox import StartAsked
+from cueline.events.log_url import LogName
 from cueline.loop import run
 from cueline.wiring import OpenLog, open_log
 
@@ -35,7 +36,7 @@ WARM_TURNS = 250
 ROUNDS = 5
 
 
-async def play(path: Path, sessions: int, turns: int, warm: int = WARM_TURNS) -> float:
+async def play(path: LogName, sessions: int, turns: int, warm: int = WARM_TURNS) -> float:
     """Hold *sessions* sessions of *turns* turns in a warm log, and return turns a second."""
     names = ["bench"] if sessions == 1 else [f"bench.{number}" for number in range(sessions)]
     async with open_log(path) as log:

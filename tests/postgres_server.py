@@ -37,11 +37,11 @@ def installed():
 
 
 class PostgresServer:
-    """A server of its own, in a folder of its own, that only its socket leads to."""
+    """A server of its own, in a folder of its own below *root*, that only its socket leads to."""
 
-    def __init__(self, programs, **settings):
+    def __init__(self, programs, *, root=None, **settings):
         quick = "/dev/shm" if Path("/dev/shm").is_dir() else None
-        self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir=quick))
+        self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir=root or quick))
         self._settings = {**_SETTINGS, **settings, "unix_socket_directories": str(self.folder)}
         self._programs = programs
         self._user = {"user": _USER, "group": "nogroup"} if os.geteuid() == 0 else {}
