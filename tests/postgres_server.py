@@ -5,8 +5,11 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+
+import psutil
 
 from cueline.events.log_url import LogUrl
 from cueline.stores.postgres.connections import connected
@@ -94,6 +97,21 @@ class PostgresServer:
         """Stop at once; SIGQUIT does so as a crash does."""
         self.process.send_signal(how)
         self.process.wait()
+
+    def kill(self):
+        """SIGKILL all of its processes at once."""
+        below = psutil.Process(self.process.pid).children()
+        for process in (self.process, *below):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        self.process.wait()
+        psutil.wait_procs(below)
+
+    def allow(self, addresses):
+        """Trust whoever connects from these *addresses*, where the server listens."""
+        with Path(self._data, "pg_hba.conf").open("a") as rules:
+            rules.write(f"host all all {addresses} trust\n")
+        self.process.send_signal(signal.SIGHUP)
 
     def close(self):
         self.stop(signal.SIGQUIT)

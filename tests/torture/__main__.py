@@ -1,41 +1,81 @@
 """Kill sessions for as long as you like, and write what came of it into docs/reliability.md."""
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from random import Random
+from statistics import median
 
+from tests.torture import lanes, scenarios
 from tests.torture.ground import Ground, Tally
 from tests.torture.judge import judge
-from tests.torture.lanes import SESSIONS, TURNS, UNDISTURBED, inline, on_ray
+from tests.torture.machines import missing
+from tests.torture.scenarios import MachinesGround
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/reliability.md"
-LANES = {"inline": inline, "ray": on_ray}
-NAMES = [f"s{number}" for number in range(1, SESSIONS + 1)]
 
 
-def torture(lane, folder, seed, seconds, sessions=NAMES):
+@dataclass(frozen=True)
+class Lane:
+    """A way to drive sessions, and to disturb them."""
+
+    drive: Callable
+    turns: tuple[int, int]
+    """Of a session: at least, and at most."""
+    sessions: int = lanes.SESSIONS
+    ground: type[Ground] = Ground
+    table: str = "## What came of it"
+    """The heading in the page, under which its lines go."""
+
+    @property
+    def names(self):
+        return [f"s{number}" for number in range(1, self.sessions + 1)]
+
+
+def machines(disturb):
+    return Lane(
+        drive=partial(scenarios.drive, disturb),
+        turns=scenarios.TURNS,
+        sessions=scenarios.SESSIONS,
+        ground=MachinesGround,
+        table="## What came of machines that died",
+    )
+
+
+PROCESSES = {
+    "inline": Lane(lanes.inline, lanes.TURNS["inline"]),
+    "ray": Lane(lanes.on_ray, lanes.TURNS["ray"]),
+}
+MACHINES = {name: machines(disturb) for name, disturb in scenarios.SCENARIOS.items()}
+LANES = PROCESSES | MACHINES
+
+
+def torture(name, folder, seed, seconds):
     """Kill sessions in one log after the other for so many *seconds*; at least in one."""
-    tally = Tally()
+    tally, lane = Tally(), LANES[name]
     deadline = time.monotonic() + seconds
-    number = 0
-    while not number or time.monotonic() < deadline:
-        number += 1
-        chance = Random(f"{lane} {seed} {number}")
-        ground = Ground(folder / f"{lane}-{number}", chance, tally, TURNS[lane])
+    while not tally.logs or time.monotonic() < deadline:
+        tally.logs += 1
+        chance = Random(f"{name} {seed} {tally.logs}")
+        ground = lane.ground(folder / f"{name}-{tally.logs}", chance, tally, lane.turns)
         try:
-            LANES[lane](ground, sessions)
+            lane.drive(ground, lane.names)
+            judge(ground, lane.names, lanes.UNDISTURBED)
         except AssertionError as error:
             tally.fault("lost", f"{ground.log}: not all sessions ended: {error}")
-            continue
-        judge(ground, sessions, UNDISTURBED)
+        finally:
+            ground.close()
         if tally.held:
             shutil.rmtree(ground.folder)
     return tally
@@ -50,17 +90,24 @@ def described():
 
 def row(what, lane, seed, seconds, tally):
     """Return the line of the page that tells of a lane."""
-    cells = [
-        f"{datetime.now(UTC):%Y-%m-%d}",
-        what,
-        lane,
-        f"{seed}, {seconds:.0f} s",
-        f"{tally.kills.total()}: "
-        + ", ".join(f"{kind} {count}" for kind, count in tally.kills.most_common()),
-        *map(str, (tally.sessions, tally.lost, tally.repeated, tally.disagreements)),
-        *map(str, (tally.in_doubt, tally.cut_short)),
-    ]
-    return f"| {' | '.join(cells)} |"
+    kills = ", ".join(f"{kind} {count}" for kind, count in tally.kills.most_common())
+    counts = [tally.sessions, tally.lost, tally.repeated, tally.disagreements]
+    if lane in MACHINES:
+        done = f"{median(tally.seconds):.0f}, {max(tally.seconds):.0f}" if tally.seconds else "-"
+        cells = [tally.logs, *counts, tally.zombies, tally.untold, tally.left]
+        cells += [tally.in_doubt, done]
+    else:
+        cells = [f"{tally.kills.total()}: {kills}", *counts, tally.in_doubt, tally.cut_short]
+    begin = [f"{datetime.now(UTC):%Y-%m-%d}", what, lane, f"{seed}, {seconds:.0f} s"]
+    return f"| {' | '.join(map(str, begin + cells))} |"
+
+
+def with_row(page, heading, line):
+    """Return the text of the page with another line at the end of the table under *heading*."""
+    before, found, after = page.partition(f"{heading}\n")
+    assert found, f"the page has no {heading!r}"
+    end = re.search(r"\|\n(?!\|)|\|\Z", after).end()
+    return f"{before}{found}{after[:end]}{line}\n{after[end:]}"
 
 
 def main():
@@ -68,17 +115,20 @@ def main():
     parser = argparse.ArgumentParser(prog="make torture", description=__doc__)
     parser.add_argument("--seconds", type=float, default=600, help="of all lanes together")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--lanes", nargs="+", choices=LANES, default=list(LANES))
+    choices = [*LANES, "machines"]
+    parser.add_argument("--lanes", nargs="+", choices=choices, default=list(PROCESSES))
     asked = parser.parse_args()
+    names = [n for each in asked.lanes for n in (MACHINES if each == "machines" else [each])]
+    if (reason := missing()) and not MACHINES.keys().isdisjoint(names):
+        parser.error(reason)
     folder = Path(tempfile.mkdtemp(prefix="cueline-torture-"))
     held, what = True, described()
-    for lane in asked.lanes:
+    for name in names:
         began = time.monotonic()
-        tally = torture(lane, folder, asked.seed, asked.seconds / len(asked.lanes))
-        line = row(what, lane, asked.seed, time.monotonic() - began, tally)
+        tally = torture(name, folder, asked.seed, asked.seconds / len(names))
+        line = row(what, name, asked.seed, time.monotonic() - began, tally)
         print(line, *tally.found, sep="\n")
-        with PAGE.open("a") as page:
-            page.write(f"{line}\n")
+        PAGE.write_text(with_row(PAGE.read_text(), LANES[name].table, line))
         held = held and tally.held
     if held:
         shutil.rmtree(folder)

@@ -1,6 +1,7 @@
 """The tools of the sessions that are killed. They write down what they do, beside the log."""
 
 import os
+import time
 from threading import Event
 
 from cueline.tools.tool import ToolContext, tool
@@ -15,7 +16,8 @@ def act(context: ToolContext, item: str, seconds: float) -> str:
 
 def write_down(context: ToolContext, word: str) -> None:
     with (context.workspace / "journal").open("a") as journal:
-        journal.write(f"{word} {context.key} {context.attempt} {os.getpid()} {os.getppid()}\n")
+        pids = f"{os.getpid()} {os.getppid()}"
+        journal.write(f"{word} {context.key} {context.attempt} {time.time():.6f} {pids}\n")
 
 
 @tool(read_only=True, needs_workspace=True)

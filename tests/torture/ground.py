@@ -43,6 +43,7 @@ in_doubt = "tell"
 class Tally:
     """What became of the sessions of a lane."""
 
+    logs: int = 0
     sessions: int = 0
     kills: Counter = field(default_factory=Counter)
     lost: int = 0
@@ -51,6 +52,14 @@ class Tally:
     cut_short: int = 0
     """Calls of which the model was told that they were killed."""
     disagreements: int = 0
+    zombies: int = 0
+    """Events that a former owner appended after the next one."""
+    untold: int = 0
+    """Children of whose end their parent was not told once."""
+    seconds: list = field(default_factory=list)
+    """Of each fault of a machine: the time until the last session's end."""
+    left: int = 0
+    """Processes that outlived `cueline down`, or their machine."""
     found: list = field(default_factory=list)
     """A sentence for each that is lost, repeated or disagrees."""
 
@@ -65,6 +74,9 @@ class Tally:
 
 class Ground:
     """A folder with a log, and an agent whose script is drawn by *chance*."""
+
+    longest_seconds = 0.3
+    """Of a call."""
 
     def __init__(self, folder, chance, tally, turns):
         self.folder, self.chance, self.tally = folder, chance, tally
@@ -82,13 +94,14 @@ class Ground:
         (folder / "script.toml").write_text("".join([*turns, *end]))
 
     def _turn(self, number):
-        calls = [
-            f'{{ name = "{self.chance.choice(TOOLS)}", arguments = '
-            f'{{ item = "{number}.{call}", seconds = {self.chance.uniform(0, 0.3):.3f} }} }}'
-            for call in range(self.chance.randint(1, 4))
-        ]
+        calls = [self._call(f"{number}.{call}") for call in range(self.chance.randint(1, 4))]
         delay = f"{self.chance.uniform(0, 0.1):.3f}"
         return f"[[reply]]\ndelay_seconds = {delay}\ncalls = [{', '.join(calls)}]\n"
+
+    def _call(self, item):
+        tool, seconds = self.chance.choice(TOOLS), self.chance.uniform(0, self.longest_seconds)
+        arguments = f'{{ item = "{item}", seconds = {seconds:.3f} }}'
+        return f'{{ name = "{tool}", arguments = {arguments} }}'
 
     def start(self, *words):
         """Start a command, and let it run."""
@@ -145,7 +158,7 @@ class Ground:
     def at_work(self, session):
         """Return the process that is in a tool now, and the one that guards it."""
         at_work = {}
-        for word, key, attempt, *pids in self.journal(session):
+        for word, key, attempt, _, *pids in self.journal(session):
             at_work[key, attempt] = pids if word == "start" else None
         return [int(pid) for pids in at_work.values() if pids for pid in pids]
 
@@ -180,8 +193,15 @@ class Ground:
         if sending.wait(PATIENCE_SECONDS) == 0:
             self.sent[session].append(text)
 
-    def pause(self, seconds):
-        Event().wait(self.chance.uniform(0, seconds))
+    def pause(self, seconds, at_least=0.0):
+        Event().wait(self.chance.uniform(at_least, seconds))
+
+    def close(self):
+        """End what is beside the log."""
+
+    def agrees(self, session):
+        """Say whether each step, decided again, gives what was recorded."""
+        return self.ask("replay", session, "--check").returncode == 0
 
     def exported(self, session):
         done = self.ask("export", session)

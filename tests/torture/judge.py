@@ -15,7 +15,7 @@ def judge(ground, sessions, undisturbed):
             tally.fault("lost", f"{where} ended with {document['result']!r}")
         judge_calls(ground, session, document, whole)
         judge_messages(ground, session, document)
-        if ground.ask("replay", session, "--check").returncode != 0:
+        if not ground.agrees(session):
             tally.fault("disagreements", f"{where}: `replay --check`")
     after = ground.streams()
     for stream, hashes in ground.acknowledged.items():

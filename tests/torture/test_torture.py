@@ -36,7 +36,7 @@ def test_a_call_that_ran_twice_and_a_lost_event_would_be_seen(ground):
     ground.acknowledged[stream] = [b"an event that is not there"]
     key = f"{stream}/{next(iter(pays(ground, 's1')))}"
     with (ground.folder / "s1" / "journal").open("a") as journal:
-        journal.write(f"start {key} 9 1 1\nstart {key} 9 1 1\n")
+        journal.write(f"start {key} 9 0 1 1\nstart {key} 9 0 1 1\n")
 
     judge(ground, ["s1"], UNDISTURBED)
 
