@@ -22,6 +22,7 @@ from cueline.actors.stream_notifier import StreamNotifier
 from cueline.actors.tool_port import ToolExecutor
 from cueline.clock import SystemClock
 from cueline.config.settings import Settings
+from cueline.environment import user_name
 from cueline.errors import ClusterError
 from cueline.events.agent import AgentSpec
 from cueline.events.journal import Journal
@@ -39,6 +40,7 @@ from cueline.wiring import OpenLog, open_log
 ANSWER_SECONDS = 15.0
 """How long a dispatcher may take to restart."""
 POLL_SECONDS = 0.05
+_MANY_HOSTS = 64
 ORPHAN_SECONDS = 10.0
 """After this time, what ends with a killed `cueline up` has ended."""
 
@@ -55,9 +57,7 @@ class LogActorFactory:
     grace_seconds: float
     removal_seconds: float
     slots: Slots
-    """Of each runner."""
-    hosts: int = 1
-    """The number of hosts that share them."""
+    """Of each runner; the hosts share them."""
 
     @property
     def writes_anywhere(self) -> bool:
@@ -94,7 +94,7 @@ class LogActorFactory:
         on_trouble: Trouble,
     ) -> SessionHost:
         """See `cluster.cluster_context.ActorFactory`."""
-        log = replace(self._log(store, board), slots=self.slots.share(self.hosts))
+        log = replace(self._log(store, board), slots=self.slots)
         parts = collaborators(log, runners, gate, ledger)
         return SessionHost(incarnation, parts, on_trouble=on_trouble)
 
@@ -108,7 +108,8 @@ class LogActorFactory:
 
     def executor(self) -> ToolExecutor:
         """See `cluster.cluster_context.ActorFactory`."""
-        return ProcessToolExecutor(max(self.slots.workers, self.hosts))
+        # The hosts count, and each has one slot at least. A call that has started must not queue.
+        return ProcessToolExecutor(max(self.slots.workers, _MANY_HOSTS))
 
     async def check_tools(self, agent: AgentSpec) -> dict[str, str]:
         """See `cluster.cluster_context.ActorFactory`."""
@@ -261,8 +262,9 @@ class UpPlan:
     log: LogUrl
     address: str | None
     """Of a Ray cluster; None: a new one on this machine."""
-    hosts: int
-    runners: int
+    hosts: int | None
+    """None: as was asked for last, at first 1; likewise for runners."""
+    runners: int | None
     recover: bool
     """See `UpRecord`."""
     settings: Settings
@@ -316,7 +318,7 @@ async def _starting(
     from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - see above
 
     async with open_log(plan.log) as log:
-        parts = replace(actor_factory_of(log.with_settings(plan.settings)), hosts=plan.hosts)
+        parts = actor_factory_of(log.with_settings(plan.settings))
         namespace = namespace_of(parts.log_id)
         with connect_ray(plan.address, namespace) as connection:
             from cueline.cluster.dispatcher import DispatcherSettings  # noqa: PLC0415 - it imports Ray
@@ -327,6 +329,7 @@ async def _starting(
             wanted = DispatcherSettings(
                 hosts=plan.hosts,
                 runners=plan.runners,
+                by=user_name(),
                 recover=plan.recover,
                 stays=kept_by == "ray",
             )

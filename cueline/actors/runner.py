@@ -37,6 +37,11 @@ class ToolReport(Struct, frozen=True):
     """The wait that a temporarily failing tool asked for, in seconds."""
 
 
+KEPT_SECONDS = 60.0
+"""An owner that has not recorded an outcome by then has none to record any more.
+
+The next owner of a session whose host died asks within seconds.
+"""
 NOT_BEGUN = ToolReport("failed", kind="not_started", message="it was stopped before it began")
 
 
@@ -141,12 +146,21 @@ class Runner:
         self._now = now
         self._served: dict[str, _Served] = {}
         self._running: set[asyncio.Task[None]] = set()
+        self._kept: dict[_Call, float] = {}
+        """The calls whose outcome no owner has recorded yet, with the time of their end."""
         self._closed = False
 
     @property
-    def busy(self) -> int:
-        """The number of running calls."""
-        return len(self._running)
+    def unsettled(self) -> int:
+        """The number of calls that run, or whose outcome may not be recorded yet."""
+        now = self._now()
+        while self._kept and now - next(iter(self._kept.values())) > KEPT_SECONDS:
+            del self._kept[next(iter(self._kept))]
+        return len(self._running) + len(self._kept)
+
+    def refuse(self) -> None:
+        """Start no more calls."""
+        self._closed = True
 
     async def execute(self, order: ToolOrder) -> ToolReport:
         """See `RunnerPort.execute`."""
@@ -182,6 +196,7 @@ class Runner:
         call = calls.get((name.key, name.attempt))
         if call is not None and call.report is not None:
             calls[name.key, name.attempt] = None
+            self._kept.pop(call, None)
 
     async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
         """See `RunnerPort.reconcile`."""
@@ -209,6 +224,8 @@ class Runner:
             raise StaleOrderError(self.incarnation, name.session, name.epoch, served.epoch)
         served.epoch = name.epoch
         if turn > served.turn:
+            for call in filter(None, served.calls.values()):
+                self._kept.pop(call, None)
             served.turn, served.calls = turn, {}
         return served
 
@@ -221,6 +238,7 @@ class Runner:
 
     def _ended(self, call: _Call, task: "asyncio.Task[None]") -> None:
         self._running.discard(task)
+        self._kept[call] = self._now()
         call.task = None
         if call.report is not None:
             return

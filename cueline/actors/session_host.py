@@ -87,6 +87,10 @@ class SessionHost:
         """See `HostPort.drive`."""
         return [stream for stream in streams if not self.activate(stream)]
 
+    def share(self, hosts: int) -> None:
+        """Use the share of one of so many *hosts* of each runner's slots."""
+        self._slots.resize(self._parts.slots.share(hosts))
+
     async def active(self) -> list[str]:
         """See `HostPort.active`."""
         return list(self._tasks)

@@ -53,6 +53,22 @@ class SlotTable:
         self._open: set[Place] = set()
         """Places with a free slot that perhaps nobody has looked for yet."""
 
+    def resize(self, slots: Slots) -> None:
+        """Use so many slots of each runner from now on; calls that have one keep it."""
+        if self._most == {True: slots.loop, False: slots.workers}:
+            return
+        self._most = {True: slots.loop, False: slots.workers}
+        self._full = {True: set(), False: set()}
+        for place, taken in self._taken.items():
+            runner, in_loop = place
+            if taken >= self._most[in_loop]:
+                self._full[in_loop].add(runner)
+                self._open.discard(place)
+            else:
+                self._open.add(place)
+        self._freed += 1
+        self.pass_on()
+
     def full(self, tool: "ToolSpec") -> Collection[str]:
         """Return the runners without a free slot for a call of *tool*."""
         return self._full[tool.in_loop]

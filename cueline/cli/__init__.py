@@ -30,6 +30,7 @@ from cueline.cli import (
     rerun,
     resume,
     run,
+    scale,
     session_list,
     settings,
     show,
@@ -65,7 +66,7 @@ _PANELS = {
     "Decide what agents may do": (pending, approve, policy),
     "Watch costs and failures": (costs, budget, breakers),
     "Verify the log": (audit, replay, rerun),
-    "Keep cueline running": (up, down, status),
+    "Keep cueline running": (up, down, status, scale),
     "Set up": (init, doctor, settings, providers, keys, log),
 }
 """The commands by what one wants to do, in the order in which help lists them."""

@@ -64,11 +64,20 @@ def up(
         ),
     ] = None,
     hosts: Annotated[
-        int, typer.Option(min=1, max=_MOST, metavar="N", help="Processes that drive sessions.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            min=1,
+            max=_MOST,
+            metavar="N",
+            help="Processes that drive sessions; else as asked for last, at first 1.",
+        ),
+    ] = None,
     runners: Annotated[
-        int, typer.Option(min=1, max=_MOST, metavar="N", help="Processes that run tools.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            min=1, max=_MOST, metavar="N", help="Processes that run tools; else as for hosts."
+        ),
+    ] = None,
     recover: Annotated[
         str,
         typer.Option(
@@ -156,7 +165,8 @@ def document_of(record: "UpRecord") -> dict[str, Any]:
 
 def _words(plan: "UpPlan") -> list[str]:
     """Return the options of the command line that does it."""
-    numbers = ["--hosts", str(plan.hosts), "--runners", str(plan.runners)]
+    given = {"--hosts": plan.hosts, "--runners": plan.runners}
+    numbers = [word for name, n in given.items() if n is not None for word in (name, str(n))]
     return ["--log", str(plan.log), *numbers, "--recover", "all" if plan.recover else "none"]
 
 

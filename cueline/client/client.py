@@ -11,6 +11,7 @@ from cueline.agent import Agent
 from cueline.client.attachment import Attachable
 from cueline.client.context import NoRuntimeContext, RuntimeContext
 from cueline.client.decide import Decision, GrantDetails, decide, question_of
+from cueline.client.fleet import Count, ScaleReceipt, scale
 from cueline.client.fork import ForkRequest, ForkWanted, fork_request
 from cueline.client.message import NewLimits, pause, raise_limits, send, switch_model
 from cueline.client.output import Output
@@ -317,6 +318,45 @@ class Client(Reader):
         """
         by = user_name() if by is None else by
         return await reset_breaker(self.log.journal(), name, by, self.log.clock.now())
+
+    async def scale(
+        self,
+        *,
+        hosts: Count | None = None,
+        runners: Count | None = None,
+        per_node: int | None = None,
+        labels: Mapping[str, str] | None = None,
+        resources: Mapping[str, float] | None = None,
+        by: str | None = None,
+    ) -> ScaleReceipt:
+        """Ask for another number of hosts or runners; `cueline up` starts and retires them.
+
+        Workers are counted by group: those of one kind with the same *per_node*, *labels* and
+        *resources*. This sets the number of one group of each named kind, and of no other.
+        It also counts if nothing runs now.
+
+        Args:
+            hosts: how many hosts, or the least and the most. Those above the least start when
+                sessions wait for a place, and retire when they are idle.
+            runners: how many runners, likewise.
+            per_node: at most so many of the group on one node.
+            labels: only on nodes that Ray knows by these labels; tools can demand them.
+            resources: what each takes of its node: `cpus`, `gpus`, `memory` in bytes, or a
+                resource of Ray's by its name; tools can demand them.
+            by: who asks; the login of this process, where nobody is named.
+
+        Raises:
+            ConfigError: there can be no such number, label or resource; nothing was recorded.
+            LogUnavailableError: the log cannot be used; do what the message says.
+        """
+        return await scale(
+            self.log,
+            {"host": hosts, "runner": runners},
+            per_node=per_node,
+            labels=labels or {},
+            resources=resources or {},
+            by=user_name() if by is None else by,
+        )
 
     def session(self, id: str) -> Session:  # noqa: A002 - the word of the log
         """Return the session of that id, or stream, to look at or to send messages to.

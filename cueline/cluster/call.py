@@ -36,7 +36,8 @@ ANSWER_SECONDS = 5.0
 """A living actor answers a ping within this, whatever it does."""
 PAGE_BYTES = 1024 * 1024
 """Long answers come in pages of about this size."""
-_ALIVE = 2
+ALIVE = 2
+"""The local state of an actor that has started."""
 _POLL_SECONDS = (20.0, 40.0)
 _SLACK_SECONDS = 10.0
 
@@ -120,7 +121,7 @@ async def _end_frozen(actor: Handle) -> None:
     while True:
         # A starting actor answers nobody and may take its time. No public call tells this; Ray's
         # own libraries use the same.
-        if actor._get_local_state() == _ALIVE:  # noqa: SLF001 - see above
+        if actor._get_local_state() == ALIVE:  # noqa: SLF001 - see above
             try:
                 with suppress(RayError, CuelineError):
                     await call(actor.__ray_ready__.remote(), ANSWER_SECONDS)

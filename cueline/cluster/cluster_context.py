@@ -1,6 +1,7 @@
 """The actors of one log on a cluster: their names and their parts."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -128,18 +129,20 @@ class ClusterContext:
         actor: type,
         name: str,
         *arguments: object,
-        node: str | None = None,
+        placement: Mapping[str, Any] | None = None,
         restarts: bool = False,
     ) -> Handle:
-        """Start *actor* on *node*, or else beside the log; it is up when it first answers."""
+        """Start *actor* by its *placement*, or else beside the log; it is up when it first answers.
+
+        *placement* are Ray's options for what it takes, and where.
+        """
         # A hard affinity: Ray ignores a soft one for actors that take no CPU.
-        there = NodeAffinitySchedulingStrategy(node or self.node, soft=False)
+        here = NodeAffinitySchedulingStrategy(self.node, soft=False)
         options: dict[str, Any] = {
             "name": name,
             "namespace": self.namespace,
             "get_if_exists": True,
             "lifetime": "detached" if self.detached else None,
-            "num_cpus": 0,
             # Hosts and runners are replaced by a new incarnation, never restarted.
             "max_restarts": -1 if restarts else 0,
             # Ray cannot know whether a lost call took effect; the caller repeats it with its key.
@@ -147,7 +150,7 @@ class ClusterContext:
             "max_concurrency": CONCURRENCY,
             # Ray's own record of each call grows without bound in its head process.
             "enable_task_events": False,
-            "scheduling_strategy": there,
+            **(placement or {"num_cpus": 0, "scheduling_strategy": here}),
         }
         return ray.remote(actor).options(**options).remote(*arguments)
 

@@ -15,6 +15,7 @@ from cueline.cluster.control_loops import ControlLoops
 from cueline.cluster.node_check import check_nodes, check_tools
 from cueline.cluster.runner_directory import living_nodes
 from cueline.cluster.worker import Worker
+from cueline.deciders.fleet import HOSTS, RUNNERS, Range
 from cueline.errors import ClusterError
 from cueline.events.agent import AgentSpec
 from cueline.events.store import EventStore, PresenceBoard
@@ -85,7 +86,9 @@ async def command(
     loops = ControlLoops(site, store, board, scope=scope, on_trouble=on_trouble)
     try:
         # Concurrently: each is a process that has to start.
-        starting = asyncio.create_task(loops.start(hosts, runners))
+        starting = asyncio.create_task(
+            loops.start({HOSTS: Range(hosts, hosts), RUNNERS: Range(runners, runners)})
+        )
         try:
             await loops.fleet.open_log()
             await starting

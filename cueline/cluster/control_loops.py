@@ -1,7 +1,7 @@
 """A dispatcher on a cluster with its loops: look, follow, replace."""
 
 import asyncio
-from collections.abc import Callable, Collection, Container, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from time import monotonic
 
 from cueline.actors.background_task import Trouble, start_loops
@@ -9,7 +9,8 @@ from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher
 from cueline.clock import SystemClock
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.fleet_supervisor import FleetSupervisor
-from cueline.cluster.worker import Worker, WorkerEvent
+from cueline.cluster.worker import FleetNews, Worker, WorkerEvent
+from cueline.deciders.fleet import Group, Range
 from cueline.events.store import EventStore, PresenceBoard
 
 UNREACHED_SECONDS = 15.0
@@ -28,7 +29,7 @@ class ControlLoops:
         epoch: int = 0,
         scope: Container[str] | None,
         on_trouble: Trouble,
-        on_news: Callable[[WorkerEvent], None] | None = None,
+        on_news: Callable[[FleetNews], None] | None = None,
     ) -> None:
         self._clock = SystemClock()
         self._on_trouble = on_trouble
@@ -52,13 +53,13 @@ class ControlLoops:
             scope=scope,
         )
 
-    async def start(self, hosts: int, runners: int, adopted: Sequence[Worker] = ()) -> None:
+    async def start(self, wanted: Mapping[Group, Range], adopted: Sequence[Worker] = ()) -> None:
         """Start the fleet, and look for work.
 
         Raises:
             ClusterError: nothing starts; the message says what.
         """
-        await self.fleet.start(hosts, runners, adopted)
+        await self.fleet.start(wanted, adopted)
         steps = {
             "following the log": self._dispatcher.follow,
             "looking for work": self._look,  # after following: see `inline`
@@ -86,12 +87,13 @@ class ControlLoops:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _hear_of(self, news: WorkerEvent) -> None:
-        # Sessions of a lost host, or waiting for this runner, need not wait for the next look.
-        self._look_now.set()
-        if news.what != "lost" or news.member.role == "host":
-            # Of a lost host, too: it may have been told to retry, without effect.
-            self._may_go_on = True
+    def _hear_of(self, news: FleetNews) -> None:
+        if isinstance(news, WorkerEvent):
+            # Sessions of a lost host, or waiting for this runner, need not wait for the next look.
+            self._look_now.set()
+            if news.what != "lost" or news.member.role == "host":
+                # Of a lost host, too: it may have been told to retry, without effect.
+                self._may_go_on = True
         if self._on_news is not None:
             self._on_news(news)
 
@@ -118,5 +120,6 @@ class ControlLoops:
 
     async def _watch(self) -> None:
         await self.fleet.look()
-        await self.fleet.leave_nodes()
+        await self.fleet.look_at_nodes()
+        self.fleet.act()
         await self._clock.sleep(TICK_SECONDS)

@@ -7,14 +7,16 @@ its hosts and runners by their names, and continues.
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 
 import ray
 
 from cueline.actors.background_task import Step, start_loops
+from cueline.actors.fleet_log import FleetLog
 from cueline.actors.presence import BEAT_SECONDS, evidence_of_end, find, presence_of
 from cueline.actors.recovery_filter import RecoveryFilter, find_orphans
 from cueline.clock import SystemClock
@@ -24,19 +26,31 @@ from cueline.cluster.control_loops import ControlLoops
 from cueline.cluster.dispatcher_lease import DispatcherLease, acquire_lease
 from cueline.cluster.log_writer import open_log, start_writer
 from cueline.cluster.notification_buffer import NotificationBuffer
+from cueline.cluster.placement import has_node, node_of
 from cueline.cluster.remote_store import log_of
-from cueline.cluster.worker import Role, Worker, WorkerEvent
+from cueline.cluster.runner import RunnerActor
+from cueline.cluster.session_host import SessionHostActor
+from cueline.cluster.worker import FleetNews, NodeLeaves, Worker, WorkerEvent
+from cueline.deciders.fleet import HOSTS, RUNNERS, Group, TakeFleet, group_of
+from cueline.deciders.reconcile import Report
 from cueline.errors import ClusterError, CuelineError, FencedError
-from cueline.events.dispatcher import (
-    DispatcherEvent,
-    DispatcherStarted,
-    DispatcherStopped,
+from cueline.events.dispatcher import DispatcherEvent, DispatcherStarted, DispatcherStopped
+from cueline.events.fleet import (
+    FLEET_STREAM,
+    FleetReport,
+    FleetTaken,
+    HostJoined,
     HostLost,
+    NodeDraining,
+    RunnerBack,
     RunnerRegistered,
     RunnerRemoved,
+    RunnerStale,
+    ScaleAsked,
+    WorkersPending,
 )
 from cueline.events.store import Presence
-from cueline.events.stream import trouble_message
+from cueline.events.stream import category_of, trouble_message
 
 OWNER = "up"
 """Of the actors of `cueline up`."""
@@ -46,14 +60,19 @@ ADOPT_SECONDS = 5.0
 """A living actor answers within this; another counts as lost, and may still live."""
 _KEPT = 100
 """The number of error messages that are kept."""
+_ACTOR = "system:dispatcher"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatcherSettings:
     """The settings of a dispatcher."""
 
-    hosts: int = 1
-    runners: int = 1
+    hosts: int | None = None
+    """The number of hosts; None: as was asked for last, at first 1."""
+    runners: int | None = None
+    """Likewise for runners."""
+    by: str = ""
+    """The user who started it."""
     recover: bool = True
     """Whether it resumes sessions that others left running."""
     stays: bool = False
@@ -80,8 +99,8 @@ class DispatcherActor:
         self._store, self._board = log_of(site)
         self._starting: asyncio.Task[Started] | None = None
         self._loops: ControlLoops | None = None
-        self._facts: asyncio.Queue[DispatcherEvent] = asyncio.Queue()
-        self._unwritten: list[DispatcherEvent] = []
+        self._facts: asyncio.Queue[FleetReport] = asyncio.Queue()
+        self._unwritten: list[FleetReport] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._untold: NotificationBuffer[str] = NotificationBuffer(_KEPT)
         if ray.get_runtime_context().was_current_actor_reconstructed:
@@ -135,6 +154,7 @@ class DispatcherActor:
         self.presence = presence_of("dispatcher")
         journal = self._site.parts.journal(self._store)
         self._charge = DispatcherLease(self.presence, journal, self._board, SystemClock())
+        self._fleet = FleetLog(journal)
         await self._take_charge()
         # First: later events are followed, earlier ones are looked up.
         after = await self._store.last_position()
@@ -158,6 +178,19 @@ class DispatcherActor:
             at=SystemClock().now(),
         )
         await self._record([started])
+        await self._fleet.record([self._taken()], _ACTOR)
+
+    def _taken(self) -> TakeFleet:
+        """Return the command that takes over the fleet, and asks for what `up` was started with."""
+        now, wanted = SystemClock().now(), self._wanted
+        asks: list[ScaleAsked] = []
+        defaults: list[ScaleAsked] = []
+        for group, count in ((HOSTS, wanted.hosts), (RUNNERS, wanted.runners)):
+            number = 1 if count is None else count
+            ask = ScaleAsked(group=group_of(group), least=number, most=number, by=wanted.by, at=now)
+            (defaults if count is None else asks).append(ask)
+        taken = FleetTaken(epoch=self._charge.epoch, up=self._keeper.incarnation, at=now)
+        return TakeFleet(taken, tuple(asks), tuple(defaults))
 
     async def _supervise(self, scope: RecoveryFilter | None) -> None:
         """Start a fleet, and supervise *scope* with it; None is all."""
@@ -171,8 +204,11 @@ class DispatcherActor:
             on_news=self._hear_of,
         )
         adopted = await self._adopted()
-        await self._loops.start(self._wanted.hosts, self._wanted.runners, adopted)
-        steps: dict[str, Step] = {"recording the fleet": self._write}
+        await self._loops.start((await self._fleet.read()).wanted, adopted)
+        steps: dict[str, Step] = {
+            "recording the fleet": self._write,
+            "following what is wanted of the fleet": self._follow,
+        }
         if scope is not None:
             place = self._loops.place
             steps["following what was left alone"] = partial(scope.follow, self._store, place)
@@ -202,26 +238,29 @@ class DispatcherActor:
         return [member for member in await asyncio.gather(*adopting) if member is not None]
 
     async def _adopt(self, name: str, incarnation: str, presence: Presence | None) -> Worker | None:
-        role: Role = "host" if incarnation.startswith("host-") else "runner"
-        arguments: list[object] = [[]] if role == "host" else []
+        is_host = incarnation.startswith("host-")
+        arguments: list[object] = [[]] if is_host else []
         try:
             handle = await self._site.find(name, 0)
-            if "@" in incarnation:
-                # It is of another version and has no owner any more.
+            if "@" in incarnation or (presence is None and not await has_node(handle)):
+                # It is of another version and has no owner any more, or it waits for a node.
                 ray.kill(handle)
                 return None
             start = handle.start.remote(self._charge.epoch, *arguments)
             presence = await call(start, ADOPT_SECONDS)
-            node: str = await call(handle.__ray_call__.remote(_node_of), ADOPT_SECONDS)
+            asked = handle.__ray_call__.remote(_group_and_node_of)
+            group, node = await call(asked, ADOPT_SECONDS)
         except (*DEAD, ClusterError):
             return None
         except (*UNCLEAR, CuelineError):
             # It may be frozen: sessions may wait for a runner, and a host has some.
             here = presence is not None and presence.machine == self._site.machine
-            member = Worker(role, incarnation, self._site.node if here else "", handle, presence)
+            node = self._site.node if here else ""
+            group = HOSTS if is_host else RUNNERS
+            member = Worker(group, incarnation, node, handle, presence)
             member.silent.set()
             return member
-        return Worker(role, incarnation, node, handle, presence)
+        return Worker(group, incarnation, node, handle, presence)
 
     def _trouble(self, stream: str, error: CuelineError) -> None:
         message = trouble_message(stream, error)
@@ -230,29 +269,31 @@ class DispatcherActor:
             # Nobody takes them: they go into Ray's log of this process.
             print(message, file=sys.stderr, flush=True)  # noqa: T201 - see above
 
-    def _hear_of(self, news: WorkerEvent) -> None:
-        now = SystemClock().now()
-        member = news.member
-        match (member.role, news.what):
-            case ("runner", "joined") if member.presence is not None:
-                fact: DispatcherEvent = RunnerRegistered(
-                    incarnation=member.incarnation,
-                    machine=member.presence.machine,
-                    pid=member.presence.pid,
-                    at=now,
-                )
-            case ("runner", "gone"):
-                fact = RunnerRemoved(incarnation=member.incarnation, evidence=news.evidence, at=now)
-            case ("host", "lost" | "gone"):
-                fact = HostLost(incarnation=member.incarnation, evidence=news.evidence, at=now)
-            case _:
-                return
-        self._facts.put_nowait(fact)
+    def _hear_of(self, news: FleetNews) -> None:
+        for fact in facts_of(news, self._charge.epoch, SystemClock().now()):
+            self._facts.put_nowait(fact)
+
+    async def _follow(self) -> None:
+        """Have the fleet as is wanted, whoever asks for it, until an error."""
+        after = await self._store.last_position()
+        await self._want()
+        async for _ in self._store.follow(after, {category_of(FLEET_STREAM)}):
+            await self._want()
+
+    async def _want(self) -> None:
+        assert self._loops is not None, "it follows what it has started"
+        self._loops.fleet.want((await self._fleet.read()).wanted)
 
     async def _write(self) -> None:
         if not self._unwritten:
             self._unwritten = [await self._facts.get()]
-        await self._record(self._unwritten)
+            while not self._facts.empty():
+                self._unwritten.append(self._facts.get_nowait())
+        try:
+            await self._fleet.record(self._unwritten, _ACTOR)
+        except FencedError:
+            # The successor has the fleet already: end nothing of it.
+            os._exit(1)
         self._unwritten = []
 
     async def _record(self, facts: Sequence[DispatcherEvent]) -> None:
@@ -260,13 +301,38 @@ class DispatcherActor:
         try:
             await self._charge.record(facts)
         except FencedError:
-            # The successor has the fleet already: end nothing of it.
             os._exit(1)
 
 
-def _node_of(_actor: object) -> str:
-    """Return the Ray node of an actor."""
-    return str(ray.get_runtime_context().get_node_id())
+def facts_of(news: FleetNews, epoch: int, now: datetime) -> Iterator[FleetReport]:
+    """Return what is recorded of *news*."""
+    match news:
+        case NodeLeaves(node=node):
+            yield NodeDraining(node=node, epoch=epoch, at=now)
+        case Report(group=group, pending=count):
+            yield WorkersPending(group=group_of(group), count=count, epoch=epoch, at=now)
+        case WorkerEvent(what="joined", member=Worker(presence=Presence() as presence) as worker):
+            joined = HostJoined if worker.role == "host" else RunnerRegistered
+            yield joined(
+                incarnation=worker.incarnation,
+                group=group_of(worker.group),
+                machine=presence.machine,
+                node=worker.node,
+                pid=presence.pid,
+                epoch=epoch,
+                at=now,
+            )
+        case WorkerEvent(what="back", member=worker):
+            yield RunnerBack(incarnation=worker.incarnation, epoch=epoch, at=now)
+        case WorkerEvent(what=what, member=worker, evidence=reason):
+            gone = RunnerStale if what == "lost" else RunnerRemoved
+            lost = HostLost if worker.role == "host" else gone
+            yield lost(incarnation=worker.incarnation, reason=reason, epoch=epoch, at=now)
+
+
+def _group_and_node_of(actor: SessionHostActor | RunnerActor) -> tuple[Group, str]:
+    """Return the group and the Ray node of a worker."""
+    return actor.group, node_of(actor)
 
 
 async def take_down(namespace: str, grace_seconds: float) -> None:

@@ -1,12 +1,11 @@
-"""The hosts and runners of one dispatcher: started, watched, replaced."""
+"""The hosts and runners of one dispatcher: started, watched, replaced, retired."""
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 import ray
@@ -18,22 +17,29 @@ from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.log_writer import open_log, start_writer
+from cueline.cluster.placement import cluster_nodes, is_pending, node_of, placement
 from cueline.cluster.runner import RunnerActor
-from cueline.cluster.runner_directory import RunnerInfo, leaving_nodes, living_nodes, removal
+from cueline.cluster.runner_directory import RunnerInfo, leaving_nodes, removal
 from cueline.cluster.session_host import RemoteHost, SessionHostActor
-from cueline.cluster.worker import CALL_SECONDS, Role, Worker, WorkerEvent, attempt
+from cueline.cluster.worker import CALL_SECONDS, FleetNews, NodeLeaves, Worker, WorkerEvent, attempt
+from cueline.deciders.fleet import Group, Range
+from cueline.deciders.reconcile import Observed, Report, Retire, Start, decide
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence, PresenceBoard
 
 START_SECONDS = 60.0
-REST_SECONDS = 5.0
-"""Wait before the second replacement of an actor that dies young: its start may kill it."""
+PENDING_SECONDS = 5.0
+"""A worker that has not started by then may wait for a node."""
 _AGAIN_SECONDS = 0.2
+_LONG_SECONDS = 365 * 86400.0
 _REMEMBERED = 1000
 
 
 class FleetSupervisor:
-    """Keeps a number of hosts and runners alive. See also `HostDirectory`."""
+    """Starts and ends hosts and runners until there are as many as wanted.
+
+    See also `HostDirectory`.
+    """
 
     def __init__(
         self,
@@ -42,7 +48,7 @@ class FleetSupervisor:
         *,
         epoch: int,
         on_trouble: Trouble,
-        on_news: Callable[[WorkerEvent], None],
+        on_news: Callable[[FleetNews], None],
     ) -> None:
         self.site = site
         self._board = board
@@ -50,6 +56,11 @@ class FleetSupervisor:
         self._on_trouble = on_trouble
         self._on_news = on_news
         self._clock = SystemClock()
+        self._wanted: Mapping[Group, Range] = {}
+        self._observed = Observed()
+        self._nodes: set[str] = set()
+        """The nodes that take workers."""
+        self._leaving: set[str] = set()
         self._members: dict[str, Worker] = {}
         self._gone: dict[str, str] = {}
         self._unreachable: list[Worker] = []
@@ -63,25 +74,44 @@ class FleetSupervisor:
         self._writer = start_writer(self.site)
         await open_log(self.site, self._writer)
 
-    async def start(self, hosts: int, runners: int, adopted: Sequence[Worker] = ()) -> None:
-        """Start the workers missing from *adopted*, and wait until a host drives.
+    async def start(self, wanted: Mapping[Group, Range], adopted: Sequence[Worker] = ()) -> None:
+        """Start the *wanted* workers missing from *adopted*, and wait until a host drives.
 
         Silent workers count as lost.
 
         Raises:
             ClusterError: none starts.
         """
-        nodes = await self._nodes()
-        self._unreachable += [member for member in adopted if member.silent.is_set()]
-        wanted_of: dict[Role, int] = {"host": hosts, "runner": runners}
-        for role, wanted in wanted_of.items():
-            there = [m for m in adopted if m.role == role and not m.silent.is_set()]
-            for number in range(wanted):
-                known = there[number] if number < len(there) else None
-                self._spawn(self._keep(role, nodes[number % len(nodes)], known))
-            for member in there[wanted:]:
-                self._spawn(self._use_up(member))
+        for member in adopted:
+            if member.silent.is_set():
+                self._unreachable.append(member)
+            else:
+                self._look_after(member)
+        with suppress(Exception):  # while Ray's head is away: the next look does it
+            await self.look_at_nodes()
+        self.want(wanted)
         await self._ready
+
+    def want(self, wanted: Mapping[Group, Range]) -> None:
+        """Have so many workers of each group from now on."""
+        self._wanted = wanted
+        self.act()
+
+    def act(self) -> None:
+        """Do what is to be done for the fleet to become the wanted one."""
+        for action in decide(self._wanted, self._observed, time.monotonic()):
+            match action:
+                case Start():
+                    self._look_after(self._create(action))
+                case Retire(worker=worker):
+                    member = self._members[worker]
+                    drains = member.node in self._leaving
+                    member.leaves = "its node was drained" if drains else "it was retired"
+                    self._observed.leave(worker)
+                    self._spawn(self._retire(member))
+                case Report(group=group, pending=pending):
+                    self._observed.report(group, pending)
+                    self._on_news(action)
 
     async def hosts(self) -> dict[str, HostPort]:
         """See `HostDirectory`."""
@@ -141,26 +171,48 @@ class FleetSupervisor:
             await self._mark_dead(member, over)
         elif back:
             member.silent.clear()
-            await self._notify_hosts()
-            self._on_news(WorkerEvent("back", member))
+            if not member.leaves:
+                # D13: it is as good as before. If it is one too many now, one of them retires.
+                self._unreachable.remove(member)
+                self._look_after(member, "back")
 
-    async def leave_nodes(self) -> None:
-        """Move workers away from draining nodes; the log's own node stays to the last."""
-        leaving = await leaving_nodes() - {self.site.node}
-        for member in self._members.values():
-            if member.node in leaving and member.presence is not None and not member.leaves:
-                member.leaves = True
-                self._spawn(self._leave(member))
+    async def look_at_nodes(self) -> None:
+        """Notice nodes that join or leave; the log's own node stays to the last."""
+        nodes, leaving = await cluster_nodes(), await leaving_nodes() - {self.site.node}
+        joined = nodes.keys() - self._nodes - leaving
+        # The log's own first: the workspaces of many sessions are there.
+        for name in sorted(joined, key=lambda name: (name != self.site.node, name)):
+            self._observed.add_node(name, nodes[name])
+        for name in self._nodes - nodes.keys():
+            self._observed.lose_node(name)
+        for name in leaving - self._leaving:
+            self._observed.lose_node(name, drains=True)
+            self._on_news(NodeLeaves(name))
+        self._nodes, self._leaving = nodes.keys() - leaving, leaving
 
-    async def _leave(self, member: Worker) -> None:
-        """Let *member* finish its running work, and end it; its keeper starts another."""
+    async def _retire(self, member: Worker) -> None:
+        """Let *member* finish its running work, and end it."""
         grace = self.site.parts.grace_seconds
         await self._notify_hosts()
         if member.role == "host":
             await self._drain(member, grace)
-        else:
-            await self._clock.sleep(grace)
+        elif not member.pending:
+            with suppress(TimeoutError):
+                # A drained node may go at any time. Otherwise calls end within their time-outs.
+                async with asyncio.timeout(grace if member.node in self._leaving else None):
+                    await self._run_out(member)
         await self._end(member)
+
+    async def _run_out(self, member: Worker) -> None:
+        """Let a runner start nothing more, and wait until its last outcome is fetched."""
+        running = 1
+        while running:
+            try:
+                running = await poll(member.handle.retire, self._epoch)
+            except DEAD:
+                return
+            except (*UNCLEAR, CuelineError):
+                await self._clock.sleep(_AGAIN_SECONDS)
 
     async def drain(self, seconds: float) -> None:
         """Drain the hosts within *seconds*; replace nothing any more."""
@@ -181,72 +233,55 @@ class FleetSupervisor:
         if self._writer is not None:
             ray.kill(self._writer)
 
-    async def _nodes(self) -> list[str]:
-        try:
-            others = await living_nodes() - await leaving_nodes() - {self.site.node}
-        except Exception:  # noqa: BLE001 - whatever Ray raises while its head is away
-            others = set()  # start somewhere, if only beside the log
-        return [self.site.node, *sorted(others)]
-
-    async def _node_for(self, node: str) -> str:
-        """Return *node*, or if it is gone or draining, the node with the fewest workers."""
-        nodes = await self._nodes()
-        if node in nodes:
-            return node
-        taken = Counter(member.node for member in self._members.values())
-        return min(nodes, key=lambda each: taken[each])
-
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _keep(self, role: Role, node: str, member: Worker | None) -> None:
-        """Keep one worker of *role* alive, always; *member* is the first, if it exists."""
-        member = self._join(member) if member else self._create(role, node)
-        brief = 0
-        while True:
-            began = time.monotonic()
-            evidence = await self._run_until_lost(member)
-            del self._members[member.incarnation]
-            brief = brief + 1 if time.monotonic() - began < REST_SECONDS else 0
-            lost = member
-            if brief > 1:
-                await self._report_lost(lost, evidence)
-                await self._clock.sleep(REST_SECONDS)
-                member = self._create(role, await self._node_for(node))
-            else:
-                # Named before its process is up: hosts that learn of the loss also learn of the
-                # replacement, and need not record a wait.
-                member = self._create(role, await self._node_for(node))
-                await self._report_lost(lost, evidence)
+    def _create(self, start: Start) -> Worker:
+        group, node = start.group, start.node
+        incarnation = f"{group.kind}-{uuid4().hex[:12]}"
+        actor = SessionHostActor if group.kind == "host" else RunnerActor
+        # Where the workspaces of many sessions are, a runner may be named before its process is up.
+        only = group.per_node is not None or node == self.site.node
+        handle = self.site.create(
+            actor,
+            self.site.named(incarnation),
+            self.site,
+            incarnation,
+            group,
+            placement=placement(group, node, start.avoid, only=only),
+        )
+        return Worker(group, incarnation, node, handle)
 
-    async def _use_up(self, member: Worker) -> None:
-        """Keep one worker beyond the wanted number while it lives."""
-        evidence = await self._run_until_lost(self._join(member))
-        del self._members[member.incarnation]
-        await self._report_lost(member, evidence)
-
-    def _create(self, role: Role, node: str) -> Worker:
-        incarnation = f"{role}-{uuid4().hex[:12]}"
-        actor = SessionHostActor if role == "host" else RunnerActor
-        name = self.site.named(incarnation)
-        handle = self.site.create(actor, name, self.site, incarnation, node=node)
-        return self._join(Worker(role, incarnation, node, handle))
-
-    def _join(self, member: Worker) -> Worker:
+    def _look_after(self, member: Worker, came: Literal["joined", "back"] = "joined") -> None:
+        """Take a worker into the fleet until it is lost."""
         self._members[member.incarnation] = member
-        return member
+        self._observed.start(member.incarnation, member.group, time.monotonic(), member.node)
+        self._spawn(self._keep(member, came))
 
-    async def _run_until_lost(self, member: Worker) -> str:
+    async def _keep(self, member: Worker, came: Literal["joined", "back"]) -> None:
+        """Start *member*, and have another take its place once it is lost."""
+        evidence = await self._run_until_lost(member, came)
+        del self._members[member.incarnation]
+        self._observed.lose(member.incarnation, time.monotonic())
+        with suppress(Exception):  # while Ray's head is away: the next look does it
+            # Before the loss is told: hosts that learn of it also learn of the replacement, before
+            # its process is up, and need not record a wait.
+            self.act()
+        await self._report_lost(member, member.leaves or evidence)
+
+    async def _run_until_lost(self, member: Worker, came: Literal["joined", "back"]) -> str:
         """Start *member*, and return the evidence once it is lost."""
         try:
             arguments = [self._runner_infos()] if member.role == "host" else []
             starting = member.handle.start.remote(self._epoch, *arguments)
+            placing = member.handle.__ray_call__.remote(node_of)
             if member.role == "runner":
                 # Hosts may name it in a call before its process is up.
                 await self._notify_hosts()
-            member.presence = await call(starting, START_SECONDS)
+            member.presence = await self._started(member, starting)
+            member.node = await call(placing, CALL_SECONDS)
         except (*DEAD, *UNCLEAR, CuelineError) as error:
             if member.role == "host" and not self._ready.done():
                 reason = f"no session host starts: {error}"
@@ -254,11 +289,49 @@ class FleetSupervisor:
             # It has begun nothing and never may: others rely on that.
             ray.kill(member.handle)
             return f"it did not start: {type(error).__name__}"
+        member.pending = False
+        self._observed.place(member.incarnation, member.node)
+        self._observed.rest(member.incarnation, time.monotonic())
         if member.role == "host" and not self._ready.done():
             self._ready.set_result(None)
         await self._notify_hosts()
-        self._on_news(WorkerEvent("joined", member))
+        self._on_news(WorkerEvent(came, member))
         return await self._watch_until_lost(member)
+
+    async def _started(self, member: Worker, starting: object) -> Presence:
+        """Return the presence of a worker that starts; it may wait for a node for any time."""
+        deadline = time.monotonic() + START_SECONDS
+        with_answer = asyncio.create_task(call(starting, _LONG_SECONDS))
+        try:
+            while True:
+                await asyncio.wait({with_answer}, timeout=PENDING_SECONDS)
+                if with_answer.done():
+                    presence: Presence = with_answer.result()
+                    return presence
+                if not await is_pending(member.handle, member.group):
+                    if time.monotonic() > deadline:
+                        raise TimeoutError
+                    continue
+                deadline = time.monotonic() + START_SECONDS
+                if not member.pending:
+                    await self._wait_for_node(member)
+        finally:
+            with_answer.cancel()
+
+    async def _wait_for_node(self, member: Worker) -> None:
+        """Have *member* wait for a node: no calls go to it, and others know.
+
+        Raises:
+            TimeoutError: there is no room on the log's own node; it starts on another.
+        """
+        if member.node == self.site.node and member.group.per_node is None:
+            self._observed.lose_node(member.node)
+            raise TimeoutError
+        member.pending = True
+        self._observed.wait(member.incarnation)
+        if member.role == "host" and not self._ready.done():
+            self._ready.set_result(None)
+        await self._notify_hosts()
 
     async def _watch_until_lost(self, member: Worker) -> str:
         silence = asyncio.create_task(member.silent.wait())
@@ -282,7 +355,12 @@ class FleetSupervisor:
                     for stream, error in await poll(member.handle.troubles, at_most=often):
                         self._on_trouble(stream, error)
                 else:
-                    await poll(member.handle.ping, self._epoch, at_most=often)
+                    ping = member.handle.ping
+                    member.calls = await poll(ping, self._epoch, member.calls, at_most=often)
+                    if member.calls:
+                        self._observed.work(member.incarnation)
+                    else:
+                        self._observed.rest(member.incarnation, time.monotonic())
             except DEAD:
                 return "Ray reports the exit of its process"
             except (*UNCLEAR, ClusterError):
@@ -314,13 +392,21 @@ class FleetSupervisor:
     def _runner_infos(self) -> list[RunnerInfo]:
         """Return the runners that answer; lost and leaving ones accept nothing more."""
         there = [*self._members.values(), *self._unreachable]
-        runners = [m for m in there if m.role == "runner" and not m.silent.is_set()]
+        # One on the log's own node will have started in a moment; another may wait for a node.
+        runners = [
+            m
+            for m in there
+            if m.role == "runner"
+            and not m.silent.is_set()
+            and (m.presence is not None or m.node == self.site.node)
+        ]
         return [m.runner_info(self.site, lost=m in self._unreachable) for m in runners]
 
     async def _notify_hosts(self) -> None:
         cards, gone = self._runner_infos(), dict(self._gone)
         hosts = [m for m in self._members.values() if m.role == "host" and m.presence]
-        told = (m.handle.know.remote(self._epoch, cards, gone) for m in hosts)
+        share = max(1, len(hosts))
+        told = (m.handle.know.remote(self._epoch, cards, gone, share) for m in hosts)
         await asyncio.gather(*(attempt(ref) for ref in told))
 
     async def _drain(self, member: Worker, seconds: float) -> None:

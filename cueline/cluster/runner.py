@@ -6,7 +6,7 @@ reports with one long poll each.
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -23,6 +23,7 @@ from cueline.cluster.epoch_fence import EpochFence
 from cueline.cluster.log_writer import WriterReply
 from cueline.cluster.node_check import ToolCheck
 from cueline.cluster.remote_store import log_of
+from cueline.deciders.fleet import RUNNERS, Group
 from cueline.deciders.matching import Offer, call_demands, unmet
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.agent import AgentSpec
@@ -62,7 +63,8 @@ class Mailbox:
 class RunnerActor:
     """Holds a `Runner`; what it started dies with it."""
 
-    def __init__(self, site: ClusterContext, incarnation: str) -> None:
+    def __init__(self, site: ClusterContext, incarnation: str, group: Group = RUNNERS) -> None:
+        self.group = group
         self._site = site
         self._incarnation = incarnation
         self._orders = EpochFence(incarnation)
@@ -84,13 +86,31 @@ class RunnerActor:
             self._started.set()
         return self.presence
 
-    async def ping(self, epoch: int, seconds: float) -> int:
-        """Return the number of running calls after *seconds*; the call fails if the actor dies."""
+    async def ping(self, epoch: int, known: int, seconds: float) -> int:
+        """Return the number of unsettled calls after *seconds*; the call fails if the actor dies.
+
+        Returns sooner if there are some and the caller knows of none, or the other way round.
+        """
         self._hear()
         self._orders.check(epoch)
-        clock = SystemClock()
-        await clock.sleep(seconds)
-        return self._runner.busy if self._runner else 0
+        return await self._unsettled(lambda unsettled: bool(unsettled) != bool(known), seconds)
+
+    async def retire(self, epoch: int, seconds: float) -> int:
+        """Start no more calls; return the number of unsettled ones after *seconds*, 0 at once."""
+        self._hear()
+        self._orders.check(epoch)
+        if self._runner is not None:
+            self._runner.refuse()
+        return await self._unsettled(lambda unsettled: not unsettled, seconds)
+
+    async def _unsettled(self, is_news: Callable[[int], bool], seconds: float) -> int:
+        clock, until = SystemClock(), boot_seconds() + seconds
+        while True:
+            unsettled = self._runner.unsettled if self._runner else 0
+            unsettled += sum(len(each.errands) for each in self._desks.values())
+            if is_news(unsettled) or boot_seconds() > until:
+                return unsettled
+            await clock.sleep(_LOOK_SECONDS)
 
     async def take(self, caller: str, requests: Sequence[RunnerRequest]) -> None:
         """Start *requests*; `reports` returns their answers."""

@@ -20,6 +20,7 @@ from cueline.cluster.epoch_fence import EpochFence
 from cueline.cluster.notification_buffer import NotificationBuffer
 from cueline.cluster.remote_store import log_of
 from cueline.cluster.runner_directory import Directory, RunnerInfo
+from cueline.deciders.fleet import HOSTS, Group
 from cueline.errors import CuelineError
 from cueline.events.store import Presence
 
@@ -32,7 +33,8 @@ Told = tuple[str, CuelineError]
 class SessionHostActor:
     """Holds a `SessionHost`; its methods call those of the plain class."""
 
-    def __init__(self, site: ClusterContext, incarnation: str) -> None:
+    def __init__(self, site: ClusterContext, incarnation: str, group: Group = HOSTS) -> None:
+        self.group = group
         self._site = site
         self._incarnation = incarnation
         self._orders = EpochFence(incarnation)
@@ -82,10 +84,13 @@ class SessionHostActor:
         self._hear(epoch)
         await self._living().look_at_breakers()
 
-    async def know(self, epoch: int, runners: Sequence[RunnerInfo], gone: dict[str, str]) -> None:
-        """Learn which runners there are, and which are dead, with the evidence."""
+    async def know(
+        self, epoch: int, runners: Sequence[RunnerInfo], gone: dict[str, str], hosts: int
+    ) -> None:
+        """Learn which runners there are, which are dead, and how many *hosts* share the runners."""
         self._hear(epoch)
         self._directory.know(runners, gone)
+        self._living().share(hosts)
 
     async def troubles(self, seconds: float) -> list[Told]:
         """Return the errors since the last call, once there are any; waits up to *seconds*."""

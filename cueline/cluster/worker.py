@@ -8,30 +8,41 @@ from typing import Literal
 from cueline.actors.presence import evidence_of_end
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call
 from cueline.cluster.cluster_context import ClusterContext
+from cueline.cluster.placement import node_of_actor
 from cueline.cluster.runner_directory import RunnerInfo, living_nodes
+from cueline.deciders.fleet import Group
+from cueline.deciders.reconcile import Report
 from cueline.errors import CuelineError
+from cueline.events.fleet import WorkerKind
 from cueline.events.store import Presence
 
 CALL_SECONDS = 5.0
 _LOOK_SECONDS = 0.2
 _ANSWER_SECONDS = 1.0
 
-Role = Literal["host", "runner"]
-
 
 @dataclass(slots=True, eq=False)
 class Worker:
     """A host or runner of the fleet."""
 
-    role: Role
+    group: Group
     incarnation: str
     node: str
     handle: Handle
     presence: Presence | None = None
     """None until it has started."""
     silent: asyncio.Event = field(default_factory=asyncio.Event)
-    leaves: bool = False
-    """Its node is being drained: it accepts nothing more."""
+    calls: int = 0
+    """The number of calls that a runner has not settled, when it was last asked."""
+    pending: bool = False
+    """Whether it waits for a node that can hold it."""
+    leaves: str = ""
+    """Why it accepts nothing more: it is being retired, or its node drained."""
+
+    @property
+    def role(self) -> WorkerKind:
+        """Whether it is a host or a runner."""
+        return self.group.kind
 
     def runner_info(self, site: ClusterContext, *, lost: bool) -> RunnerInfo:
         """Return the description of a runner for hosts."""
@@ -39,7 +50,15 @@ class Worker:
         machine = here if self.presence is None else self.presence.machine
         name = site.named(self.incarnation)
         takes = not (lost or self.leaves)
-        return RunnerInfo(self.incarnation, name, self.node, machine, takes)
+        return RunnerInfo(
+            self.incarnation,
+            name,
+            self.node,
+            machine,
+            takes,
+            dict(self.group.labels),
+            dict(self.group.resources),
+        )
 
     async def ask(self) -> None:
         """Ping a silent worker: perhaps only its heartbeats do not arrive."""
@@ -58,7 +77,10 @@ class Worker:
             await call(self.handle.__ray_ready__.remote(), _LOOK_SECONDS)
         except DEAD:
             with suppress(Exception):  # unknown while Ray's head is away
-                if self.node in await living_nodes():
+                node = self.node or await node_of_actor(self.handle)
+                if not node:
+                    return "it never ran"
+                if node in await living_nodes():
                     return "Ray reports the exit of its process"
         except UNCLEAR:
             pass
@@ -70,9 +92,19 @@ class WorkerEvent:
     """A change of a worker that others have to know."""
 
     what: Literal["joined", "lost", "back", "gone"]
-    """Lost: accepts nothing more. Back: reports what it had begun. Gone: it has ended."""
+    """Lost: accepts nothing more. Back: accepts work again. Gone: it has ended."""
     member: Worker
     evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLeaves:
+    """A node is being drained."""
+
+    node: str
+
+
+FleetNews = WorkerEvent | NodeLeaves | Report
 
 
 async def attempt(ref: object, seconds: float = CALL_SECONDS) -> None:

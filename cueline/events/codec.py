@@ -36,6 +36,7 @@ from cueline.events.breaker import BreakerEvent
 from cueline.events.budget import BudgetEvent
 from cueline.events.dispatcher import DispatcherEvent
 from cueline.events.fact import Fact
+from cueline.events.fleet import FleetEvent
 from cueline.events.inbox import InboxMessage
 from cueline.events.sanitize import Redactor, needs_sanitizing, sanitize
 from cueline.events.session import SessionEvent
@@ -52,6 +53,7 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         get_args(BudgetEvent),
         get_args(BreakerEvent),
         get_args(DispatcherEvent),
+        get_args(FleetEvent),
         (DescendantAsked,),
     )
 }

@@ -1,4 +1,4 @@
-"""The facts of a dispatcher and of its runners and hosts.
+"""The facts of the dispatchers of a log: who had the lease, and when.
 
 `at` is the dispatcher's own clock, for people: with `recorded_at`, the log's clock,
 it shows the difference of the two. No rule reads it.
@@ -26,34 +26,6 @@ class DispatcherStarted(Fact):
     at: AwareDatetime
 
 
-class HostLost(Fact):
-    """A host died; its sessions go to others."""
-
-    type: Literal["HostLost"] = "HostLost"
-    incarnation: str
-    evidence: str
-    at: AwareDatetime
-
-
-class RunnerRegistered(Fact):
-    """A runner accepts calls."""
-
-    type: Literal["RunnerRegistered"] = "RunnerRegistered"
-    incarnation: str
-    machine: str
-    pid: int
-    at: AwareDatetime
-
-
-class RunnerRemoved(Fact):
-    """A runner is gone: its unfinished calls are lost or in doubt."""
-
-    type: Literal["RunnerRemoved"] = "RunnerRemoved"
-    incarnation: str
-    evidence: str
-    at: AwareDatetime
-
-
 class DispatcherStopped(Fact):
     """A dispatcher ended on purpose."""
 
@@ -62,6 +34,4 @@ class DispatcherStopped(Fact):
     at: AwareDatetime
 
 
-DispatcherEvent = (
-    DispatcherStarted | HostLost | RunnerRegistered | RunnerRemoved | DispatcherStopped
-)
+DispatcherEvent = DispatcherStarted | DispatcherStopped

@@ -115,13 +115,14 @@ async def test_a_runner_that_ends_is_busy_before_it_has_begun_anything():
 async def test_a_call_that_is_stopped_before_its_first_step_was_not_started():
     served = runner()
     asking = asyncio.create_task(served.execute(order()))
-    while not served.busy:
+    while not served.unsettled:
         await take_turns()
 
     await served.cancel(name())
 
     assert (await asking).kind in {"not_started", "cancelled"}
-    assert 0 == served.busy
+    served.forget(name())
+    assert 0 == served.unsettled
 
 
 async def test_what_is_not_what_was_granted_is_not_run():

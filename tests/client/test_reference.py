@@ -9,6 +9,7 @@ from cueline.client.audit import AuditRow
 from cueline.client.breakers import BreakerRow
 from cueline.client.costs import Costs
 from cueline.client.export import CallRow, Ending, Export, Metrics
+from cueline.client.fleet import GroupRow, ScaleReceipt
 from cueline.client.keys import KeyReceipt, KeyRow
 from cueline.client.limits import Budget, LimitRow
 from cueline.client.pending import PendingRow
@@ -27,6 +28,7 @@ BASES |= {"DecisionReceipt": Receipt}
 ROWS = [SessionRow, SessionDetails, PendingRow, Export, CallRow, Metrics, Ending, Budget, LimitRow]
 ROWS += [Costs, AuditRow, Verified, BadRow, BreakerRow, LogStatus, ProcessRow, JudgedCall]
 ROWS += [RerunResult, RerunDifference, UnansweredCall]
+ROWS += [ScaleReceipt, GroupRow]
 ROWS += [ProviderRow, KeyRow, KeyReceipt]
 ROWS += [Receipt, PauseReceipt, StopReceipt, DecisionReceipt]
 

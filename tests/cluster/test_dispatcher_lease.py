@@ -9,7 +9,7 @@ from cueline.cluster.dispatcher_lease import DispatcherLease
 from cueline.cluster.epoch_fence import DISPATCHER
 from cueline.errors import ClusterError, FencedError, LogLostError, LogUnavailableError
 from cueline.events.codec import Codec
-from cueline.events.dispatcher import DispatcherStarted, HostLost, RunnerRemoved
+from cueline.events.dispatcher import DispatcherStarted, DispatcherStopped
 from cueline.events.journal import Journal
 from cueline.stores import MemoryPresence, MemoryStore
 from cueline.testing.clock import NOON, FakeClock
@@ -60,8 +60,8 @@ class Scene:
         return [each.role for each in await living(self.board, self.clock.now())]
 
 
-FIRST = HostLost(incarnation="host-1", evidence="it is silent", at=NOON)
-NEXT = RunnerRemoved(incarnation="runner-1", evidence="it has left", at=NOON)
+FIRST = DispatcherStopped(incarnation="dispatcher-1", at=NOON)
+NEXT = DispatcherStopped(incarnation="dispatcher-2", at=NOON)
 
 
 def started(up, epoch):

@@ -27,14 +27,21 @@ from cueline.events.budget import (
     CostReserved,
     CostSettled,
 )
-from cueline.events.dispatcher import (
-    DispatcherStarted,
-    DispatcherStopped,
+from cueline.events.dispatcher import DispatcherStarted, DispatcherStopped
+from cueline.events.fact import Fact
+from cueline.events.fleet import (
+    FleetTaken,
+    HostJoined,
     HostLost,
+    NodeDraining,
+    RunnerBack,
     RunnerRegistered,
     RunnerRemoved,
+    RunnerStale,
+    ScaleAsked,
+    WorkerGroup,
+    WorkersPending,
 )
-from cueline.events.fact import Fact
 from tests.histories.session_facts import (
     AT,
     CHILD,
@@ -106,11 +113,34 @@ BREAKER = [
 ]
 DISPATCHER = [
     DispatcherStarted(incarnation="d1", machine="m1", pid=42, epoch=1, recover=True, at=AT),
-    HostLost(incarnation="h1", evidence="exit 137", at=AT),
-    RunnerRegistered(incarnation="r1", machine="m1", pid=43, at=AT),
-    RunnerRemoved(incarnation="r1", evidence="exit 137", at=AT),
     DispatcherStopped(incarnation="d1", at=AT),
+]
+PLAIN = WorkerGroup(kind="runner")
+GPUS = WorkerGroup(kind="runner", labels={"zone": "b"}, resources={"gpus": 1.0}, per_node=2)
+HERE = {"machine": "m1", "node": "n1", "at": AT}
+FLEET = [
+    ScaleAsked(group=PLAIN, least=8, most=8, by="ada", at=AT),
+    ScaleAsked(group=GPUS, least=0, most=4, by="ada", at=AT),
+    FleetTaken(epoch=1, up="up-1", at=AT),
+    HostJoined(incarnation="h1", group=WorkerGroup(kind="host"), pid=42, epoch=1, **HERE),
+    HostLost(incarnation="h1", reason="exit 137", epoch=1, at=AT),
+    RunnerRegistered(incarnation="r1", group=GPUS, pid=43, epoch=1, **HERE),
+    RunnerStale(incarnation="r1", reason="it is silent", epoch=1, at=AT),
+    RunnerBack(incarnation="r1", epoch=1, at=AT),
+    RunnerRemoved(incarnation="r1", reason="exit 137", epoch=1, at=AT),
+    NodeDraining(node="n1", epoch=1, at=AT),
+    WorkersPending(group=GPUS, count=2, epoch=1, at=AT),
 ]
 
 
-FACTS: list[Fact] = [*INBOX, *FAMILY, *LIFE, *TURN, *APPROVALS, *BUDGET, *BREAKER, *DISPATCHER]
+FACTS: list[Fact] = [
+    *INBOX,
+    *FAMILY,
+    *LIFE,
+    *TURN,
+    *APPROVALS,
+    *BUDGET,
+    *BREAKER,
+    *DISPATCHER,
+    *FLEET,
+]

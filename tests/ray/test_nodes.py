@@ -44,7 +44,7 @@ main()
 @pytest.fixture
 def second_node(cluster):
     before = living()
-    node = ["--address", cluster.address, "--node-ip-address", "127.0.0.1", "--num-cpus", "0"]
+    node = ["--address", cluster.address, "--node-ip-address", "127.0.0.1", "--num-cpus", "4"]
     raylet = subprocess.Popen(
         [sys.executable, "-c", RAY, "start", *node, "--block"],
         stdout=subprocess.DEVNULL,

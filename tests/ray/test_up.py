@@ -16,6 +16,7 @@ from cueline.cluster.dispatcher import DispatcherActor, DispatcherSettings
 from cueline.cluster.epoch_fence import DISPATCHER
 from cueline.cluster.up import Up
 from cueline.errors import ClusterError
+from cueline.events.fleet import FLEET_STREAM
 from cueline.inline import inline
 from cueline.on_ray import actor_factory_of, namespace_of
 from cueline.testing.wait import PATIENCE_SECONDS
@@ -56,8 +57,8 @@ async def here(world, scope):
         yield place
 
 
-async def facts_of_the_dispatcher(world):
-    return [fact.type async for _, fact in world.log.journal().read(DISPATCHER)]
+async def types_in(world, stream):
+    return [fact.type async for _, fact in world.log.journal().read(stream)]
 
 
 async def test_what_a_killed_process_left_goes_on_by_itself(world):
@@ -69,9 +70,11 @@ async def test_what_a_killed_process_left_goes_on_by_itself(world):
     async with up(world) as (_, started):
         assert 1 == started.found
         assert "Done." == await world.result()
-    assert ["DispatcherStarted", "RunnerRegistered", "DispatcherStopped"] == (
-        await facts_of_the_dispatcher(world)
-    )
+    assert ["DispatcherStarted", "DispatcherStopped"] == await types_in(world, DISPATCHER)
+    begun = ["FleetTaken", "ScaleAsked", "ScaleAsked"]
+    joined = {"HostJoined", "RunnerRegistered"}
+    types = await types_in(world, FLEET_STREAM)
+    assert (begun, joined) == (types[:3], {*types[3:]})
 
 
 async def test_what_is_left_alone_is_taken_up_when_somebody_has_a_word_for_it(world):

@@ -1,0 +1,66 @@
+"""The stream of a log's fleet, folded; every append to it is a compare-and-set."""
+
+import asyncio
+from collections.abc import Sequence
+from uuid import uuid4
+
+from cueline.actors.fold import fold
+from cueline.deciders.fleet import FLEET, FleetCommand, FleetState
+from cueline.errors import KeyReusedError, UnknownOutcomeError, WrongExpectedVersionError
+from cueline.events.fleet import FLEET_STREAM, FleetEvent
+from cueline.events.journal import FactWrite, Journal
+from cueline.events.store import NO_STREAM
+
+
+class FleetLog:
+    """What is wanted of a fleet, as far as it was read."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._state, self._version = FLEET.initial_state, NO_STREAM
+        self._lock = asyncio.Lock()
+
+    async def read(self) -> FleetState:
+        """Return the state, with what is new in it."""
+        async with self._lock:
+            await self._read()
+            return self._state
+
+    async def record(self, commands: Sequence[FleetCommand], actor: str) -> Sequence[FleetEvent]:
+        """Append what *commands* make happen, and return it.
+
+        Raises:
+            FencedError: another dispatcher has the fleet; stop.
+            StoreError: see `EventStore.append`.
+        """
+        key = uuid4().hex
+        async with self._lock:
+            while True:
+                await self._read()
+                steps = self._decide(commands)
+                if not steps:
+                    return []
+                write = FactWrite(
+                    stream=FLEET_STREAM, steps=steps, expected_version=self._version, actor=actor
+                )
+                try:
+                    await self._journal.append([write], key=key)
+                except (WrongExpectedVersionError, UnknownOutcomeError):
+                    continue
+                except KeyReusedError:
+                    # The append of unknown outcome had one: now less is left to say.
+                    pass
+                return [fact for facts in steps for fact in facts]
+
+    def _decide(self, commands: Sequence[FleetCommand]) -> list[Sequence[FleetEvent]]:
+        state, steps = self._state, []
+        for command in commands:
+            if facts := FLEET.decide(command, state):
+                state = FLEET.replay(facts, state)
+                steps.append(facts)
+        return steps
+
+    async def _read(self) -> None:
+        self._state, self._version = await fold(
+            self._journal, FLEET_STREAM, FLEET, self._state, self._version
+        )

@@ -1,0 +1,150 @@
+"""`cueline scale`: another number of hosts or runners."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cueline.cli import open_log
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, labels_of
+from cueline.console.text import json_of, visible
+from cueline.errors import ConfigError
+from cueline.events.log_url import LogUrl
+
+if TYPE_CHECKING:
+    from cueline.client.fleet import Count, GroupRow, ScaleReceipt
+
+_HELP = """Ask for another number of hosts or runners; `cueline up` starts and retires them.
+
+A number is exact, as 8, or a range, as 0..8: those above the least start when
+work waits for them, and retire when they are idle. It counts for the workers
+with the same labels, resources and --per-node; 0 ends those.
+It is recorded, so it also counts for the next `cueline up`.
+
+\b
+Examples:
+  cueline scale --runners 8 --hosts 2
+  cueline scale --runners 0..4 --gpus 1 --label zone=b
+"""
+_SIZES = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("scale", help=_HELP, short_help="Have more or fewer hosts and runners.")(scale)
+
+
+def scale(
+    *,
+    hosts: Annotated[
+        str | None, typer.Option(metavar="N", help="Processes that drive sessions, as 2 or 1..4.")
+    ] = None,
+    runners: Annotated[
+        str | None, typer.Option(metavar="N", help="Processes that run tools, as 8 or 0..8.")
+    ] = None,
+    per_node: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="At most so many of them on one node.")
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label", metavar="KEY=VALUE", help="Only on nodes with this label in Ray; repeatable."
+        ),
+    ] = None,
+    cpus: Annotated[
+        float | None, typer.Option(metavar="N", help="CPUs that each takes of its node.")
+    ] = None,
+    gpus: Annotated[float | None, typer.Option(metavar="N", help="GPUs that each takes.")] = None,
+    memory: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Memory that each takes, as 500M or 4G.")
+    ] = None,
+    resource: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--resource",
+            metavar="NAME=N",
+            help="Another resource of Ray's that each takes; repeatable.",
+        ),
+    ] = None,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Have more or fewer hosts and runners."""
+    from cueline.client.document import document
+
+    if hosts is None and runners is None:
+        raise typer.BadParameter("name a number: --hosts N, --runners N, or a range as 0..8")
+    amounts = {"cpus": cpus, "gpus": gpus, "memory": None if memory is None else _bytes(memory)}
+    resources = {name: amount for name, amount in amounts.items() if amount is not None}
+    receipt = open_log.wish(
+        log,
+        lambda client: client.scale(
+            hosts=None if hosts is None else count_of("--hosts", hosts),
+            runners=None if runners is None else count_of("--runners", runners),
+            per_node=per_node,
+            labels=labels_of(label or ()),
+            resources=resources | _amounts(resource or ()),
+        ),
+    )
+    if as_json:
+        typer.echo(json_of(document(receipt), indent=2))
+    else:
+        _print(receipt, log)
+
+
+def count_of(option: str, text: str) -> "Count":
+    """Return the number or range of *text*.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    least, dots, most = text.partition("..")
+    if not (least.isdecimal() and (most.isdecimal() if dots else not most)):
+        raise ConfigError(option, f"{text!r} is neither a number, as 8, nor a range, as 0..8")
+    return (int(least), int(most)) if dots else int(least)
+
+
+def group_text(group: "GroupRow") -> str:
+    """Return which workers a group has, as its options."""
+    words = [f"--label {key}={value}" for key, value in group.labels.items()]
+    for name, amount in group.resources.items():
+        known = name in {"cpus", "gpus", "memory"}
+        words.append(f"--{name} {amount:g}" if known else f"--resource {name}={amount:g}")
+    if group.per_node is not None:
+        words.append(f"--per-node {group.per_node}")
+    return visible(" ".join(words))
+
+
+def number_text(group: "GroupRow") -> str:
+    """Return how many workers of a group are wanted."""
+    least, most = group.least, group.most
+    return str(most) if least == most else f"{least}..{most}"
+
+
+def _print(receipt: "ScaleReceipt", log: LogUrl) -> None:
+    for group in receipt.groups:
+        typer.echo(f"{group.kind}s: {number_text(group)} {group_text(group)}".rstrip())
+    if not receipt.groups:
+        typer.echo("no hosts and no runners")
+    if not receipt.up:
+        typer.echo(f"no `cueline up` is running for {visible(str(log))}: the next one starts them")
+    elif not receipt.recorded:
+        typer.echo("so many were wanted before")
+
+
+def _bytes(text: str) -> float:
+    number, unit = (text[:-1], text[-1:].upper()) if text[-1:].upper() in _SIZES else (text, "")
+    try:
+        return float(number) * _SIZES.get(unit, 1)
+    except ValueError:
+        raise ConfigError("--memory", f"{text!r} is no size, as 500M or 4G") from None
+
+
+def _amounts(given: "list[str] | tuple[str, ...]") -> dict[str, float]:
+    amounts = {}
+    for each in given:
+        name, _, number = each.partition("=")
+        try:
+            amounts[name] = float(number)
+        except ValueError:
+            raise ConfigError("--resource", f"{each!r} is not NAME=NUMBER") from None
+    return amounts

@@ -1,0 +1,129 @@
+"""How many hosts and runners a log is to have: asked for here, carried out by `cueline up`."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import get_args
+
+from cueline.actors.fleet_log import FleetLog
+from cueline.actors.presence import living
+from cueline.deciders.fleet import Group, Range
+from cueline.errors import ConfigError
+from cueline.events.fleet import ScaleAsked, WorkerGroup, WorkerKind
+from cueline.wiring import OpenLog
+
+Count = int | tuple[int, int]
+"""A number of workers, or the least and the most."""
+MOST = 1000
+"""Of each group; more is a typing mistake, which would take the machines down."""
+LEAST_AMOUNT = 0.0001
+"""Of a resource, for one worker: Ray counts no less."""
+_WORD = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?")
+_RESERVED = {"CPU": "cpus", "GPU": "gpus"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRow:
+    """Workers that are alike, and how many of them are wanted."""
+
+    kind: WorkerKind
+    """`host` or `runner`."""
+    labels: Mapping[str, str]
+    """Ray's labels of the nodes that they run on."""
+    resources: Mapping[str, float]
+    """What each takes of its node."""
+    per_node: int | None
+    """The most on one node."""
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleReceipt:
+    """What became of the wish for another number of workers."""
+
+    recorded: bool
+    """False: so many were wanted before."""
+    groups: tuple[GroupRow, ...]
+    """All groups that are wanted now."""
+    up: bool
+    """Whether a running `cueline up` carries it out now; else the next one does."""
+
+
+async def scale(
+    log: OpenLog,
+    wanted: Mapping[WorkerKind, Count | None],
+    *,
+    per_node: int | None,
+    labels: Mapping[str, str],
+    resources: Mapping[str, float],
+    by: str,
+) -> ScaleReceipt:
+    """Ask for so many workers of each kind; see `Client.scale`."""
+    _check(per_node, labels, resources)
+    asks = []
+    for kind, count in wanted.items():
+        if count is not None:
+            least, most = range_of(f"{kind}s", count)
+            group = WorkerGroup(
+                kind=kind, labels=dict(labels), resources=dict(resources), per_node=per_node
+            )
+            now = log.clock.now()
+            asks.append(ScaleAsked(group=group, least=least, most=most, by=by, at=now))
+    if not asks:
+        raise ConfigError("scale", "name a number of `hosts` or of `runners`")
+    fleet = FleetLog(log.journal())
+    recorded = await fleet.record(asks, f"user:{by}")
+    state = await fleet.read()
+    present = await living(log.board, log.clock.now())
+    return ScaleReceipt(
+        recorded=bool(recorded),
+        groups=rows_of(state.wanted),
+        up=any(each.role == "dispatcher" for each in present),
+    )
+
+
+def rows_of(wanted: Mapping[Group, Range]) -> tuple[GroupRow, ...]:
+    """Return the groups of which some are wanted."""
+    order = get_args(WorkerKind)
+    return tuple(
+        GroupRow(
+            kind=group.kind,
+            labels=dict(group.labels),
+            resources=dict(group.resources),
+            per_node=group.per_node,
+            least=count.least,
+            most=count.most,
+        )
+        for group, count in sorted(wanted.items(), key=lambda each: order.index(each[0].kind))
+        if count.most
+    )
+
+
+def range_of(name: str, count: Count) -> Range:
+    """Return the range of a number of workers.
+
+    Raises:
+        ConfigError: there cannot be so many.
+    """
+    least, most = (count, count) if isinstance(count, int) else count
+    if not 0 <= least <= most:
+        raise ConfigError(name, f"{least}..{most} is no range: it is 0 or more, the least first")
+    if most > MOST:
+        raise ConfigError(name, f"{most} is more than {MOST}")
+    return Range(least, most)
+
+
+def _check(per_node: int | None, labels: Mapping[str, str], resources: Mapping[str, float]) -> None:
+    if per_node is not None and per_node < 1:
+        raise ConfigError("per_node", f"{per_node} is less than 1: no node could hold one")
+    for word in (*labels, *labels.values(), *resources):
+        if not _WORD.fullmatch(word):
+            reason = "letters, digits and . _ - / inside are what Ray takes"
+            raise ConfigError("labels and resources", f"{word!r} is not a name: {reason}")
+    for name, amount in resources.items():
+        if name in _RESERVED:
+            raise ConfigError("resources", f"{name} is called {_RESERVED[name]} here")
+        if not LEAST_AMOUNT <= amount < float("inf"):
+            reason = f"Ray counts from {LEAST_AMOUNT} on; leave it out, or name more"
+            raise ConfigError("resources", f"{name} is {amount:g}, and {reason}")

@@ -1,0 +1,300 @@
+"""Compares the workers that are wanted with those that there are.
+
+`Observed` is told of each change of a worker or node, and counts. So `decide` costs a look
+at each group, and what there is to do; it does not look at each worker or node.
+
+Times are seconds of any one clock.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping
+from itertools import cycle, islice, repeat, takewhile
+from typing import NamedTuple
+
+from cueline.deciders.fleet import NONE, Group, Range
+
+CPUS = 0.01
+"""What a worker takes if its group does not say: Ray reports no demand for one that takes none."""
+BRIEF_SECONDS = 5.0
+"""A worker that ends earlier died young: its start may kill it."""
+REST_SECONDS = 5.0
+"""The wait before the next start in a group whose workers die young one after the other."""
+
+
+class Start(NamedTuple):
+    """Start a worker of *group*."""
+
+    group: Group
+    node: str = ""
+    """On this node, whose turn it is; empty: where Ray places it."""
+    avoid: tuple[str, ...] = ()
+    """But on none of these nodes, which have as many as they may."""
+
+
+class Retire(NamedTuple):
+    """Let *worker* finish its work, and end it."""
+
+    worker: str
+
+
+class Report(NamedTuple):
+    """So many workers of *group* wait for a node now."""
+
+    group: Group
+    pending: int
+
+
+Action = Start | Retire | Report
+
+
+class Node(NamedTuple):
+    """What a node offers in all, used or not."""
+
+    labels: Mapping[str, str]
+    resources: Mapping[str, float]
+    """By the names of `WorkerGroup.resources`."""
+
+
+class _Worker:
+    __slots__ = ("began", "group", "node")
+
+    def __init__(self, group: Group, began: float) -> None:
+        self.group = group
+        self.began = began
+        self.node = ""
+
+
+class _Members:
+    """The workers of one group by what they do, in the order in which they began it."""
+
+    __slots__ = (
+        "brief",
+        "busy",
+        "idle",
+        "on_node",
+        "pending",
+        "reported",
+        "rests_until",
+        "room",
+        "starting",
+    )
+
+    def __init__(self) -> None:
+        self.starting: dict[str, None] = {}
+        self.busy: dict[str, None] = {}
+        self.idle: dict[str, float] = {}
+        """With the time since when."""
+        self.pending: dict[str, None] = {}
+        """Those of `starting` that wait for a node."""
+        self.reported = 0
+        self.on_node: Counter[str] = Counter()
+        self.room: OrderedDict[str, None] = OrderedDict()
+        """The nodes that can hold one more, in the order of their turns."""
+        self.brief = 0
+        """So many died young, one after the other."""
+        self.rests_until = 0.0
+
+    def __len__(self) -> int:
+        return len(self.starting) + len(self.busy) + len(self.idle)
+
+    def to_retire(self) -> Iterator[str]:
+        """Return the workers in the order in which they are given up."""
+        yield from reversed(self.starting)
+        yield from reversed(self.idle)
+        yield from reversed(self.busy)
+
+
+class Observed:
+    """The workers and nodes as they are."""
+
+    def __init__(self) -> None:
+        self.groups: dict[Group, _Members] = {}
+        self.leaving: dict[str, Group] = {}
+        """The workers that count and are on a node that is about to leave."""
+        self._workers: dict[str, _Worker] = {}
+        self._nodes: dict[str, Node] = {}
+        self._on_node: dict[str, dict[str, None]] = {}
+
+    def members(self, group: Group) -> _Members:
+        """Return the workers of *group*."""
+        if (members := self.groups.get(group)) is None:
+            members = self.groups[group] = _Members()
+            fitting = (name for name, node in self._nodes.items() if fits(group, node))
+            members.room.update(dict.fromkeys(fitting))
+        return members
+
+    def start(self, worker: str, group: Group, now: float, node: str = "") -> None:
+        """Note a worker that was started; its node may not be known yet."""
+        self._workers[worker] = _Worker(group, now)
+        self.members(group).starting[worker] = None
+        if node:
+            self.place(worker, node)
+
+    def place(self, worker: str, node: str) -> None:
+        """Note that a worker is on *node*."""
+        seen = self._workers.get(worker)
+        if seen is None or seen.node == node:
+            return
+        self._unplace(worker, seen)
+        seen.node = node
+        self._on_node.setdefault(node, {})[worker] = None
+        members = self.members(seen.group)
+        members.on_node[node] += 1
+        self._find_room(seen.group, node)
+
+    def wait(self, worker: str) -> None:
+        """Note that a worker waits for a node that can hold it."""
+        if (seen := self._workers.get(worker)) is not None:
+            self.members(seen.group).pending[worker] = None
+
+    def work(self, worker: str) -> None:
+        """Note that a worker has work."""
+        if (members := self._take_out(worker)) is not None:
+            members.busy[worker] = None
+
+    def rest(self, worker: str, now: float) -> None:
+        """Note that a worker accepts work, and has none since *now*."""
+        if (members := self._take_out(worker)) is not None:
+            members.idle[worker] = now
+
+    def leave(self, worker: str) -> None:
+        """Note that a worker accepts no more work, so it does not count any more."""
+        if self._take_out(worker) is not None:
+            self._unplace(worker, self._workers.pop(worker))
+            self.leaving.pop(worker, None)
+
+    def lose(self, worker: str, now: float) -> None:
+        """Note that a worker ended, or is silent."""
+        if (seen := self._workers.get(worker)) is None:
+            return
+        self.leave(worker)
+        members = self.members(seen.group)
+        members.brief = members.brief + 1 if now - seen.began < BRIEF_SECONDS else 0
+        if members.brief > max(1, len(members)):
+            members.rests_until = now + REST_SECONDS
+
+    def add_node(self, name: str, node: Node) -> None:
+        """Note a node that joined."""
+        self._nodes[name] = node
+        for group in self.groups:
+            self._find_room(group, name)
+
+    def lose_node(self, name: str, *, drains: bool = False) -> None:
+        """Note a node that takes no more workers; if it *drains*, those on it leave."""
+        self._nodes.pop(name, None)
+        for group in self.groups:
+            self._find_room(group, name)
+        if drains:
+            there = self._on_node.get(name, ())
+            self.leaving.update({worker: self._workers[worker].group for worker in there})
+
+    def report(self, group: Group, pending: int) -> None:
+        """Note that so many pending workers of *group* were reported."""
+        self.members(group).reported = pending
+
+    def _take_out(self, worker: str) -> _Members | None:
+        if (seen := self._workers.get(worker)) is None:
+            return None
+        members = self.groups[seen.group]
+        for place in (members.starting, members.busy, members.idle, members.pending):
+            place.pop(worker, None)
+        return members
+
+    def _unplace(self, worker: str, seen: _Worker) -> None:
+        if not seen.node:
+            return
+        self._on_node[seen.node].pop(worker)
+        if not self._on_node[seen.node]:
+            del self._on_node[seen.node]
+        on_node = self.groups[seen.group].on_node
+        on_node[seen.node] -= 1
+        if not on_node[seen.node]:
+            del on_node[seen.node]
+        self._find_room(seen.group, seen.node)
+        if seen.node in (room := self.groups[seen.group].room):
+            room.move_to_end(seen.node, last=False)
+
+    def _find_room(self, group: Group, name: str) -> None:
+        """Give a node the last turn for one more of *group*, if it can hold that."""
+        members, node = self.groups[group], self._nodes.get(name)
+        members.room.pop(name, None)
+        is_full = group.per_node is not None and members.on_node[name] >= group.per_node
+        if node is not None and not is_full and fits(group, node):
+            members.room[name] = None
+
+
+def takes(group: Group) -> dict[str, float]:
+    """Return what a worker of *group* takes of its node."""
+    return {"cpus": CPUS, **dict(group.resources)}
+
+
+def fits(group: Group, node: Node) -> bool:
+    """Whether an empty *node* could hold a worker of *group*."""
+    return all(node.labels.get(name) == value for name, value in group.labels) and all(
+        node.resources.get(name, 0.0) >= amount for name, amount in takes(group).items()
+    )
+
+
+def decide(
+    wanted: Mapping[Group, Range],
+    observed: Observed,
+    now: float,
+    *,
+    unmet: Mapping[Group, int] = {},
+    idle_seconds: float = 0.0,
+) -> list[Action]:
+    """Return what is to do for the workers to become those that are *wanted*.
+
+    Args:
+        wanted: how many of each group.
+        observed: the workers as they are.
+        now: in seconds.
+        unmet: so many more workers of a group the waiting work could use.
+        idle_seconds: workers beyond the least that are idle for longer retire.
+    """
+    actions: list[Action] = [Retire(worker) for worker in observed.leaving]
+    leaving = Counter(observed.leaving.values())
+    for group in {**wanted, **observed.groups}:
+        members = observed.members(group)
+        least, most = wanted.get(group, NONE)
+        have = len(members) - leaving[group]
+        more = max(0, unmet.get(group, 0) - len(members.starting))
+        target = min(most, max(least, have + more))
+        pending = len(members.pending)
+        if have < target and now >= members.rests_until:
+            starts = list(_starts(group, members, target - have))
+            actions += starts
+            pending += target - have - len(starts)
+        elif have > most:
+            stay = (each for each in members.to_retire() if each not in observed.leaving)
+            actions += [Retire(worker) for worker in islice(stay, have - most)]
+        elif have > least and not more:
+            idle = _idle_too_long(members, have - least, now - idle_seconds)
+            actions += [Retire(worker) for worker in idle if worker not in observed.leaving]
+        if pending != members.reported:
+            actions.append(Report(group, pending))
+    return actions
+
+
+def _starts(group: Group, members: _Members, count: int) -> Iterator[Start]:
+    if group.per_node is None:
+        turns = cycle(members.room) if members.room else repeat("")
+        yield from (Start(group, node) for node in islice(turns, count))
+        return
+    given: Counter[str] = Counter()
+    for node in islice(cycle(members.room), min(count, len(members.room)) * group.per_node):
+        if not count:
+            return
+        if members.on_node[node] + given[node] < group.per_node:
+            given[node] += 1
+            count -= 1
+            yield Start(group, node)
+    # Each may get a new node, and no node more than its limit.
+    unplaced = len(members) - members.on_node.total()
+    avoid = tuple(members.on_node)
+    yield from (Start(group, avoid=avoid) for _ in range(min(count, group.per_node - unplaced)))
+
+
+def _idle_too_long(members: _Members, count: int, since: float) -> Iterator[str]:
+    idle = takewhile(lambda each: each[1] <= since, members.idle.items())
+    yield from (worker for worker, _ in islice(idle, count))

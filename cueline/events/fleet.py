@@ -1,0 +1,157 @@
+"""The facts of a log's fleet: stream `fleet-<tenant>/main`.
+
+Nobody owns it: every append is a compare-and-set on its version. Anybody may ask for
+another number of workers. The facts of a dispatcher carry its epoch, and those of a
+former dispatcher are refused.
+
+`at` is the writer's own clock, for people. No rule reads it.
+"""
+
+from operator import not_
+from typing import Literal
+
+from pydantic import AwareDatetime, Field
+
+from cueline.events.fact import Fact
+from cueline.events.part import Part
+from cueline.events.stream import stream_name
+
+FLEET_STREAM = stream_name("fleet", "main")
+
+WorkerKind = Literal["host", "runner"]
+
+
+class WorkerGroup(Part):
+    """Workers that are alike, and so are counted together."""
+
+    kind: WorkerKind
+    labels: dict[str, str] = Field(default_factory=dict, exclude_if=not_)
+    """Ray's labels of the nodes that they run on; calls can demand them of a runner."""
+    resources: dict[str, float] = Field(default_factory=dict, exclude_if=not_)
+    """What each takes of its node: `cpus`, `gpus`, `memory` in bytes, or a resource of Ray's."""
+    per_node: int | None = Field(default=None, exclude_if=not_)
+    """The most on one node; None: as many as it holds."""
+
+
+class ScaleAsked(Fact):
+    """Somebody asked for another number of workers of a group."""
+
+    type: Literal["ScaleAsked"] = "ScaleAsked"
+    group: WorkerGroup
+    least: int
+    """So many always run."""
+    most: int
+    """The most; those above *least* start when work waits for them, and retire when idle."""
+    by: str
+    at: AwareDatetime
+
+
+class FleetTaken(Fact):
+    """A dispatcher took over the fleet: it records which workers it found, and starts the rest."""
+
+    type: Literal["FleetTaken"] = "FleetTaken"
+    epoch: int
+    up: str
+    """The id of its `up`; the same after each restart of the dispatcher."""
+    at: AwareDatetime
+
+
+class HostJoined(Fact):
+    """A host accepts sessions."""
+
+    type: Literal["HostJoined"] = "HostJoined"
+    incarnation: str
+    group: WorkerGroup
+    machine: str
+    node: str
+    """Its Ray node."""
+    pid: int
+    epoch: int
+    at: AwareDatetime
+
+
+class HostLost(Fact):
+    """A host ended or is silent; its sessions go to others."""
+
+    type: Literal["HostLost"] = "HostLost"
+    incarnation: str
+    reason: str
+    epoch: int
+    at: AwareDatetime
+
+
+class RunnerRegistered(Fact):
+    """A runner accepts calls."""
+
+    type: Literal["RunnerRegistered"] = "RunnerRegistered"
+    incarnation: str
+    group: WorkerGroup
+    machine: str
+    node: str
+    """Its Ray node."""
+    pid: int
+    epoch: int
+    at: AwareDatetime
+
+
+class RunnerStale(Fact):
+    """A runner is silent: it gets no calls, and may still finish those that it has."""
+
+    type: Literal["RunnerStale"] = "RunnerStale"
+    incarnation: str
+    reason: str
+    epoch: int
+    at: AwareDatetime
+
+
+class RunnerBack(Fact):
+    """A stale runner answers again, and accepts calls."""
+
+    type: Literal["RunnerBack"] = "RunnerBack"
+    incarnation: str
+    epoch: int
+    at: AwareDatetime
+
+
+class RunnerRemoved(Fact):
+    """A runner is gone: its unfinished calls are lost or in doubt."""
+
+    type: Literal["RunnerRemoved"] = "RunnerRemoved"
+    incarnation: str
+    reason: str
+    epoch: int
+    at: AwareDatetime
+
+
+class NodeDraining(Fact):
+    """A node is about to leave the cluster; the workers on it move to others."""
+
+    type: Literal["NodeDraining"] = "NodeDraining"
+    node: str
+    epoch: int
+    at: AwareDatetime
+
+
+class WorkersPending(Fact):
+    """So many workers of a group wait for a node that can hold them; 0: none any more."""
+
+    type: Literal["WorkersPending"] = "WorkersPending"
+    group: WorkerGroup
+    count: int
+    epoch: int
+    at: AwareDatetime
+
+
+FleetReport = (
+    FleetTaken
+    | HostJoined
+    | HostLost
+    | RunnerRegistered
+    | RunnerStale
+    | RunnerBack
+    | RunnerRemoved
+    | NodeDraining
+    | WorkersPending
+)
+"""What a dispatcher records."""
+FleetEvent = ScaleAsked | FleetReport
