@@ -15,6 +15,7 @@ BENCHES = (
     "session",
     "api",
     "live_text",
+    "many_streams",
     "peers",
     "bytes",
     "long_context",
