@@ -5,6 +5,7 @@ import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
@@ -106,6 +107,7 @@ def find(all_present: Sequence[Presence], incarnation: str | None) -> Presence |
     return next((p for p in all_present if p.incarnation == incarnation), None)
 
 
+@cache
 def _boot_id() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -113,6 +115,7 @@ def _boot_id() -> str:
         return ""
 
 
+@cache
 def _pid_namespace() -> str:
     try:
         return str(Path("/proc/self/ns/pid").readlink())

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from zlib import crc32
 
 import ray
 from ray._private.state import state
@@ -57,11 +58,14 @@ class Directory:
         self._able: Sequence[RunnerInfo] = ()
         self._gone: dict[str, str] = {}
         self._ports: dict[str, RemoteRunner] = {}
+        self._kept: dict[str, list[RemoteRunner]] = {}
+        """The runners that meet demands, by these, as long as no others are known."""
         self._told = asyncio.Event()
 
     def know(self, cards: Sequence[RunnerInfo], gone: Mapping[str, str]) -> None:
         """Take *cards* as all runners that answer, and *gone* as dead, with the evidence."""
         self._told.set()
+        self._kept.clear()
         self._gone.update(gone)
         # An older message may arrive later: a dead runner stays dead.
         cards = [card for card in cards if card.incarnation not in self._gone]
@@ -79,13 +83,27 @@ class Directory:
 
     def choose(self, demands: Demands, full: Collection[str] = ()) -> str | None:
         """See `RunnerDirectory.choose`."""
-        able = [
-            port
-            for card in self._takes()
-            if not unmet(card.offer, demands)
-            and (port := self._ports[card.incarnation]).incarnation not in full
-        ]
-        return min(able, key=lambda port: port.load).incarnation if able else None
+        chosen: RemoteRunner | None = None
+        for port in self._meeting(demands):
+            if port.died or port.incarnation in full:
+                continue
+            if not port.load:
+                return port.incarnation
+            if chosen is None or port.load < chosen.load:
+                chosen = port
+        return chosen.incarnation if chosen else None
+
+    def _meeting(self, demands: Demands) -> list[RemoteRunner]:
+        """Return the runners that meet *demands*; there may be thousands, so they are kept.
+
+        Each host has an order of its own: else all would begin with the same runner.
+        """
+        key = demands.model_dump_json()
+        if key not in self._kept:
+            meeting = [c.incarnation for c in self._takes() if not unmet(c.offer, demands)]
+            meeting.sort(key=lambda incarnation: crc32(f"{self._caller} {incarnation}".encode()))
+            self._kept[key] = [self._ports[incarnation] for incarnation in meeting]
+        return self._kept[key]
 
     def unmet(self, demands: Demands) -> Demands:
         """See `RunnerDirectory.unmet`."""

@@ -92,3 +92,15 @@ def test_of_a_call_that_no_runner_matches_it_is_said_what_is_missing(directory):
 
     assert None is directory.choose(wanted)
     assert Demands(resources={"gpus": 2}) == directory.unmet(wanted)
+
+
+def test_hosts_begin_with_different_runners():
+    runners = [replace(RUNNER, incarnation=f"runner-{number}") for number in range(20)]
+    hosts = [Directory(SITE, f"host-{n}", MemoryPresence(SystemClock())) for n in range(20)]
+    for host in hosts:
+        host.know(runners, {})
+
+    chosen = [host.choose(NO_DEMANDS) for host in hosts]
+
+    assert len(set(chosen)) > 5
+    assert chosen == [host.choose(NO_DEMANDS) for host in hosts]
