@@ -13,6 +13,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
+from cueline.actors.presence import presence_of
 from cueline.clock import SystemClock
 from cueline.errors import (
     FencedError,
@@ -93,6 +94,19 @@ async def test_appends_and_followers_outlive_a_restart_of_the_server(own_server,
     assert list(range(1, 41)) == seen == positions(await whole_log(store))
     for each in (store, other):
         await each.close()
+
+
+async def test_a_process_stays_on_the_board_when_the_server_crashes(own_server):
+    # I5: of a runner that is not there any more, the calls count as ended.
+    board = backend_of(own_server.empty_log()).open_presence(SystemClock())
+    frozen = presence_of("runner")
+    await board.beat(frozen)
+
+    await asyncio.to_thread(own_server.kill)
+    await asyncio.to_thread(own_server.start)
+
+    assert [frozen.incarnation] == [each.incarnation for each in await board.all()]
+    await board.close()
 
 
 async def test_appends_outlive_that_all_connections_are_ended_again_and_again(server):

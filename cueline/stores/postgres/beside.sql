@@ -1,7 +1,8 @@
--- What is stored beside a log. None of it is evidence: after a crash of the server, and on a
--- standby, the tables are empty, and are filled again.
+-- What is stored beside a log. After a crash of the server, and on a standby, the unlogged tables
+-- are empty, and are filled again.
 
-CREATE UNLOGGED TABLE presence (
+-- It is logged: a runner that was there and is not there any more has left, and its calls ended.
+CREATE TABLE presence (
     incarnation text PRIMARY KEY,
     role text NOT NULL,
     machine text NOT NULL,
