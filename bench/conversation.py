@@ -31,6 +31,7 @@ from cueline.events.session import (
 )
 from cueline.host_wiring import collaborators
 from cueline.inline import LocalRunnerDirectory
+from cueline.tools.arguments import read_value
 from cueline.tools.executor import ProcessToolExecutor
 from cueline.tools.tool import tool
 from cueline.wiring import OpenLog, open_log
@@ -109,7 +110,7 @@ async def hosted(
 
 async def loaded(log: OpenLog, owner: str) -> Entity:
     """Return the session, as it is when it is ready to decide."""
-    entity = Entity(STREAM, owner, log.journal(), log.clock, refuse)
+    entity = Entity(STREAM, owner, log.journal(), log.clock, report=refuse, read_output=read_value)
     await entity.load()
     return entity
 

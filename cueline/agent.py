@@ -40,13 +40,15 @@ from cueline.events.agent import (
     ToolSpec,
     Workspace,
 )
+from cueline.events.child import AGENT_SCHEME, DELEGATE
 from cueline.events.demands import NO_DEMANDS, Demands
-from cueline.events.number import Number, Parameters
+from cueline.events.number import Number, Parameters, Time
 from cueline.providers.allowed_address import check_allowed
 from cueline.providers.defaults import completed
 from cueline.providers.model_file import find_model_file
 from cueline.providers.registry import DEFAULT
 from cueline.suggestion import known_instead
+from cueline.tools.agent_tool import AgentCard, agent_tool, delegate_tool
 from cueline.tools.arguments import check_value
 from cueline.tools.catalogue import shipped_tool
 from cueline.tools.source import name_in_source
@@ -58,8 +60,8 @@ _NAMES = TypeAdapter(tuple[str, ...])
 
 
 def _made_tool(given: object) -> object:
-    """Refuse a value that is neither a tool nor the name of one."""
-    if isinstance(given, Tool | str):
+    """Refuse a value that is neither a tool, nor an agent, nor the name of one."""
+    if isinstance(given, Tool | Agent | str):
         return given
     why = "it is neither a tool nor the name of one"
     if callable(given):
@@ -96,13 +98,16 @@ class ToolSettings(BaseModel):
     retry: RetryPolicy | None = None
     breaker: BreakerPolicy | None = None
     demands: Demands | None = None
+    timeout_seconds: Time | None = Field(default=None, gt=0)
 
 
 class Agent(BaseModel):
     """An agent: a model, instructions, tools, and limits.
 
     Without `provider` and `model` it has the first provider that has a key, and its usual model.
-    `tools` are `Tool`s made by `@tool`, names of built-in tools, or `module:name`.
+    `tools` are `Tool`s made by `@tool`, names of built-in tools, or `module:name`; an agent
+    or `agent:PATH` is a tool that starts a child session of it. Of `agents`, or their
+    files, the model starts one with the tool `delegate`; `description` tells it what for.
     `workspace` is the folder of its files. `secrets` names environment variables whose
     values are never recorded (I11), `environment` those that tools see although they look
     like credentials. Each field is a key of the agent file with the same meaning. An
@@ -116,7 +121,9 @@ class Agent(BaseModel):
     model: str | None = None
     parameters: Parameters = {}
     instructions: str = ""
-    tools: Sequence[Annotated[Tool | str, BeforeValidator(_made_tool)]] = ()
+    description: str = ""
+    tools: "Sequence[Annotated[Tool | Agent | str, BeforeValidator(_made_tool)]]" = ()
+    agents: "Sequence[Agent | str]" = ()
     limits: Limits = Limits()
     retry: RetryPolicy = RetryPolicy()
     breaker: BreakerPolicy = BreakerPolicy()
@@ -158,6 +165,13 @@ class Agent(BaseModel):
                 contradicts itself.
             ToolImportError: a tool cannot be imported where it will run.
         """
+        family = _family_of(self, {})
+        return self.own_spec().model_copy(
+            update={"agents": {name: each.own_spec() for name, each in family.items()}}
+        )
+
+    def own_spec(self) -> AgentSpec:
+        """Return the recorded form without the agents of its children."""
         specs = self.tool_specs()
         for key, reason in faults(self.policy, [tool.name for tool in specs]):
             raise ConfigError(self.name, f"key 'policy.{key}': {reason}")
@@ -189,6 +203,7 @@ class Agent(BaseModel):
             compact_at=self.compact_at,
             demands=self.demands,
             output=self.output,
+            description=self.description,
         )
 
     def usual_model(self) -> tuple[str, str]:
@@ -229,12 +244,14 @@ class Agent(BaseModel):
             ConfigError: a tool is unknown, or cannot be recorded; or two have one name.
             ToolImportError: a tool cannot be imported where it will run.
         """
-        tools = [self._tool(tool) for tool in self.tools]
-        self._check_settings({tool.name for tool in tools})
+        tools = [self._as_recorded(tool) for tool in self.tools]
+        if self.agents:
+            tools.append(delegate_tool([_card_of(_loaded(each)) for each in self.agents]))
         names = [tool.name for tool in tools]
+        self._check_settings(set(names))
         if twice := {name for name in names if names.count(name) > 1}:
             raise ConfigError(self.name, f"key 'tools': two are called {min(twice)!r}")
-        return tuple(self._as_set(_recorded(tool)) for tool in tools)
+        return tuple(map(self._as_set, tools))
 
     def tool_names(self) -> dict[str, str | None]:
         """Return the name of each tool without running its code; None if it is unknown.
@@ -242,11 +259,15 @@ class Agent(BaseModel):
         Raises:
             ConfigError: a tool is unknown.
         """
-        return {
+        names = {
             tool: name_in_source(tool) if ":" in tool else shipped_tool(tool, self.name).name
             for tool in self.tools
-            if isinstance(tool, str)
+            if isinstance(tool, str) and not tool.startswith(AGENT_SCHEME)
         }
+        children = [
+            agent_tool(_card_of(child)).name for child in filter(None, map(_agent_of, self.tools))
+        ]
+        return names | {name: name for name in (*children, *[DELEGATE] * bool(self.agents))}
 
     @property
     def whole_policy(self) -> Policy:
@@ -255,10 +276,13 @@ class Agent(BaseModel):
             return self.policy
         return self.policy.model_copy(update={"approval": (*self.policy.approval, "cost")})
 
-    def _tool(self, tool: Tool | str) -> Tool:
-        if isinstance(tool, Tool):
-            return tool
-        return load(tool) if ":" in tool else shipped_tool(tool, self.name)
+    def _as_recorded(self, tool: "Tool | Agent | str") -> ToolSpec:
+        if (agent := _agent_of(tool)) is not None:
+            return agent_tool(_card_of(agent))
+        if isinstance(tool, str):
+            tool = load(tool) if ":" in tool else shipped_tool(tool, self.name)
+        assert isinstance(tool, Tool), "a tool is a tool, an agent or a name"
+        return _recorded(tool)
 
     def _check_settings(self, names: set[str]) -> None:
         for name in self.tool_settings.keys() - names:
@@ -277,6 +301,37 @@ class Agent(BaseModel):
                 if (value := getattr(settings, name)) is not None
             }
         )
+
+
+def _agent_of(tool: Tool | Agent | str) -> Agent | None:
+    """Return the agent that *tool* starts; None if it starts none."""
+    if isinstance(tool, str):
+        path = tool.removeprefix(AGENT_SCHEME)
+        return None if path == tool else _loaded(path)
+    return tool if isinstance(tool, Agent) else None
+
+
+def _loaded(agent: Agent | str) -> Agent:
+    return Agent.from_file(agent) if isinstance(agent, str) else agent
+
+
+def _card_of(agent: Agent) -> AgentCard:
+    return AgentCard(agent.name, agent.description, agent.instructions)
+
+
+def _family_of(agent: Agent, found: dict[str, Agent]) -> dict[str, Agent]:
+    """Return *found* with the agents of the children of *agent*, and of theirs, by name.
+
+    Raises:
+        ConfigError: a file is wrong, or two agents have one name.
+    """
+    for child in (*filter(None, map(_agent_of, agent.tools)), *map(_loaded, agent.agents)):
+        known = found.setdefault(child.name, child)
+        if known is child:
+            _family_of(child, found)
+        elif known != child:
+            raise ConfigError(agent.name, f"two agents are called {child.name!r}: rename one")
+    return found
 
 
 SHARED = Agent.model_fields.keys() & Settings.model_fields.keys()
@@ -334,8 +389,10 @@ def agent_in(
     if isinstance(table.get("workspace"), str):
         table["workspace"] = folder / table["workspace"]
     if "tools" in table:
-        named = _named(table["tools"], path)
-        table["tools"] = [str(folder / each) if ".py:" in each else each for each in named]
+        table["tools"] = [_in_folder(each, folder) for each in _named(table["tools"], path)]
+    if "agents" in table:
+        files = _named(table["agents"], path, "agents")
+        table["agents"] = [str(folder / each) for each in files]
     others = table.get("fallback")
     for asks in (table, *(others if isinstance(others, list) else ())):
         find_model_file(asks, folder)
@@ -365,8 +422,15 @@ def _recorded(tool: Tool) -> ToolSpec:
         raise ConfigError(f"tool {tool.name}", f"{wrong.key}: {wrong.reason}") from error
 
 
-def _named(tools: object, path: Path) -> tuple[str, ...]:
-    """Return the tools of a file, which can only name them.
+def _in_folder(tool: str, folder: Path) -> str:
+    """Return the name of a *tool* in an agent file with its path from that *folder*."""
+    if tool.startswith(AGENT_SCHEME):
+        return f"{AGENT_SCHEME}{folder / tool.removeprefix(AGENT_SCHEME)}"
+    return str(folder / tool) if ".py:" in tool else tool
+
+
+def _named(tools: object, path: Path, key: str = "tools") -> tuple[str, ...]:
+    """Return the tools or agents of a file, which can only name them.
 
     Raises:
         ConfigError: they are no list of names.
@@ -374,4 +438,4 @@ def _named(tools: object, path: Path) -> tuple[str, ...]:
     try:
         return _NAMES.validate_python(tools)
     except ValidationError as error:
-        raise ConfigError(str(path), str(problems_of(error, tuple, "tools")[0])) from error
+        raise ConfigError(str(path), str(problems_of(error, tuple, key)[0])) from error

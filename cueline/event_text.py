@@ -80,6 +80,9 @@ def cause_text(cause: Cause) -> str:  # noqa: C901, PLR0911, PLR0912 - one case 
             return f"{cause.dependency} is tried by one call"
         case "retry_pending":
             return "a failed attempt is tried again"
+        case "child_running":
+            more = f" and {cause.times - 1} more" if cause.times > 1 else ""
+            return f"{shown(cause.whose)}{more}"
 
 
 _INSTEAD: Mapping[str, str] = {

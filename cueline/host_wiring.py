@@ -36,7 +36,7 @@ def collaborators(
     """Return whom a session host works with."""
     from cueline.providers.factory import account_names, model_factory
     from cueline.providers.prices import bound, cost_of
-    from cueline.tools.arguments import check_call
+    from cueline.tools.arguments import check_call, read_value
     from cueline.tools.estimate import estimate
     from cueline.tools.preview import preview
 
@@ -52,6 +52,7 @@ def collaborators(
         runners=runners,
         gate=gate,
         check_call=check_call,
+        read_output=read_value,
         estimate=estimate,
         preview=partial(preview, str(log.url), log.backend.files()),
         tell=tell,

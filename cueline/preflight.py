@@ -8,6 +8,7 @@ from cueline.actors.presence import machine_name
 from cueline.agent import Agent
 from cueline.deciders.policy import NOT_ESTIMATED, judge, tools_that_may_ask
 from cueline.deciders.session.changed_agent import with_tools
+from cueline.deciders.session.delegation import allowances_below, child_agent
 from cueline.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.agent import (
@@ -57,13 +58,29 @@ def agent_to_record(
         ConfigError: correct the setting, file or variable that it names.
         ToolImportError: make the tool importable where it will run.
     """
+    spec = agent.spec()
+    above = allowances_below("", spec.limits, ())
+    children = {}
+    for name, each in spec.agents.items():
+        placed = each.model_copy(update={"workspace": each.workspace or spec.workspace})
+        checked = _checked(placed, environ, waived, above)
+        children[name] = checked.model_copy(update={"workspace": each.workspace})
+    return _checked(spec, environ, waived, ()).model_copy(update={"agents": children})
+
+
+def _checked(
+    spec: AgentSpec,
+    environ: Mapping[str, str],
+    waived: Collection[str],
+    allowances: Sequence[Allowance],
+) -> AgentSpec:
     from cueline.providers.factory import check_agent
     from cueline.providers.model_file import with_model_file
 
-    spec = with_model_file(agent.spec())
+    spec = with_model_file(spec)
     spec = spec.model_copy(update={"fallback": tuple(map(with_model_file, spec.fallback))})
     check_agent(spec, environ)
-    check_limits(spec, ())
+    check_limits(spec, allowances)
     spec = _with_windows(spec)
     _check_workspace(spec)
     check_secrets(spec, waived, environ)
@@ -141,6 +158,8 @@ def check_log_is_out_of_reach(agent: AgentSpec, log: LogName) -> None:
     from cueline.stores.backend import backend_of
     from cueline.tools.log_reach import LOG_FOLDER, names_log_folder, within
 
+    for each in agent.agents.values():
+        check_log_is_out_of_reach(each, log)
     place = agent.workspace
     if place is None or place.machine != machine_name():
         return
@@ -163,7 +182,8 @@ def check_answerable(agent: AgentSpec, log: LogName, *, attended: bool) -> None:
     told = any(hook.on != "notify" for hook in agent.policy.hooks)
     if attended or told or LogUrl.of(log).scheme != MEMORY:
         return
-    if tools := tools_that_may_ask(agent):
+    children = [child_agent(agent, each) for each in agent.agents.values()]
+    if tools := [name for each in (agent, *children) for name in tools_that_may_ask(each)]:
         raise ConfigError(
             agent.name,
             f"it asks before it calls {', '.join(tools)}, and nobody can answer: no other "

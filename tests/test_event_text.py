@@ -78,6 +78,11 @@ CAUSES = [
     ),
     (Cause(code="breaker_probing", dependency="fake m"), "fake m is tried by one call"),
     (Cause(code="retry_pending"), "a failed attempt is tried again"),
+    (Cause(code="child_running", times=1, whose="session-default/7f3a.2.0"), "7f3a.2.0"),
+    (
+        Cause(code="child_running", times=3, whose="session-default/7f3a.2.0"),
+        "7f3a.2.0 and 2 more",
+    ),
 ]
 
 

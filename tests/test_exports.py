@@ -29,18 +29,19 @@ def test_there_are_few_public_names():
     assert len(cueline.__all__) <= 40
 
 
-def shapes_in(kind: object) -> Iterator[str]:
-    """Name the models that a value of *kind* is made of."""
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
+def shapes_in(kind: object, seen: set[object]) -> Iterator[str]:
+    """Name the models that a value of *kind* is made of; an agent may have agents."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel) and kind not in seen:
+        seen.add(kind)
         yield kind.__name__
         for field in kind.model_fields.values():
-            yield from shapes_in(field.annotation)
+            yield from shapes_in(field.annotation, seen)
     for part in get_args(kind):
-        yield from shapes_in(part)
+        yield from shapes_in(part, seen)
 
 
 def test_all_that_an_agent_is_made_of_is_public():
-    assert set(shapes_in(cueline.Agent)) <= set(cueline.__all__)
+    assert set(shapes_in(cueline.Agent, set())) <= set(cueline.__all__)
 
 
 def test_what_a_session_tells_and_is_asked_can_be_named():

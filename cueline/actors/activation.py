@@ -37,6 +37,7 @@ async def first_event(
             root=asked.root,
             depth=asked.depth,
             allowances=asked.allowances,
+            call=asked.call,
         )
     await entity.inherit(asked.fork_of.stream, asked.fork_of.version)
     return SessionForked(

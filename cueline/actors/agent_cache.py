@@ -7,6 +7,7 @@ from typing import TypeVar
 from cueline.actors.cancellation import isolate_cancellation
 from cueline.actors.model_port import Model, ModelFactory
 from cueline.events.agent import AgentSpec, answering
+from cueline.events.child import starts_child
 from cueline.events.journal import Journal
 from cueline.events.sanitize import Redactor, sanitize_record
 from cueline.events.session import SessionEvent
@@ -33,6 +34,8 @@ class LoadedAgent:
         self.tools = {tool.name: tool for tool in agent.tools}
         self.estimates = any(tool.estimates for tool in agent.tools)
         """Whether some tool estimates the cost of its calls."""
+        self.delegates = any(map(starts_child, agent.tools))
+        """Whether some tool starts child sessions."""
         self.journal = journal(agent)
         """The log; it removes this agent's secrets from what is written."""
         self.redactor = redactor(agent)

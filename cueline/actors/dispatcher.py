@@ -11,6 +11,7 @@ from cueline.actors.session_host import HostPort
 from cueline.clock import Clock
 from cueline.deciders.matching import Unmet
 from cueline.errors import HostsFullError
+from cueline.events.child import parent_of
 from cueline.events.codec import Codec
 from cueline.events.journal import Journal
 from cueline.events.session import WaitKind
@@ -67,7 +68,8 @@ class HostDirectory(Protocol):
 class Dispatcher:
     """Assigns sessions to hosts; it holds no state that is not in the log.
 
-    With a *scope* it handles those sessions only, as for a dispatcher of one command.
+    With a *scope* it handles those sessions only, as for a dispatcher of one command. The
+    children that they start join a scope that is a set.
     """
 
     def __init__(
@@ -189,7 +191,15 @@ class Dispatcher:
             await host.look_at_breakers()
 
     def _cares(self, stream: str) -> bool:
-        return self._scope is None or stream in self._scope
+        """Whether *stream* is in the scope; a child of a session in it joins it."""
+        scope = self._scope
+        if scope is None or stream in scope:
+            return True
+        above = parent_of(stream)
+        if not isinstance(scope, set) or above is None or not self._cares(above):
+            return False
+        scope.add(stream)
+        return True
 
 
 def _by_host(wanted: Mapping[str, str | None], hosts: Collection[str]) -> dict[str, list[str]]:

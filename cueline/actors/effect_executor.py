@@ -34,6 +34,7 @@ from cueline.deciders.session.due import (
     RecoverTool,
     ReserveBudget,
     RunTool,
+    StartChild,
 )
 from cueline.deciders.session.permission import need_ended_by
 from cueline.deciders.session.turn import Call, CallApproval
@@ -154,6 +155,8 @@ class EffectExecutor:
                 return []
             case AcquireProbe():
                 return await self._guard.probe(effect)
+            case StartChild():
+                raise AssertionError("its fact starts the child")
 
     async def _ask_model(self, effect: CallModel) -> SessionEvent:
         state, messages = self._entity.state, self._entity.prompt.messages

@@ -10,22 +10,29 @@ from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.in_flight import InFlightEffects
 from cueline.actors.slot import SlotHolder
 from cueline.deciders.matching import call_demands
+from cueline.deciders.prompt import calls_after
 from cueline.deciders.session import SessionState, due
-from cueline.deciders.session.due import CallModel, Effect, ReserveBudget, RunTool
+from cueline.deciders.session.due import CallModel, Effect, ReserveBudget, RunTool, StartChild
 from cueline.deciders.session.permission import allowing_rule
+from cueline.deciders.session.recovery import degrades
 from cueline.deciders.session.turn import CallApproval
 from cueline.events.cause import Cause
+from cueline.events.child import agent_named, child_stream, mode_of
 from cueline.events.sanitize import sanitize
 from cueline.events.session import (
     ApprovalResolved,
+    CallDelegated,
     ModelStarted,
     SessionEvent,
     SessionWaiting,
+    ToolSkipped,
     ToolStarted,
 )
+from cueline.events.stream import shown
 
 _ASKED_FIRST = ReserveBudget | AcquireProbe
-_STARTABLE = CallModel | ReserveBudget | RunTool
+_STARTABLE = CallModel | ReserveBudget | RunTool | StartChild
+_Startable = CallModel | ReserveBudget | RunTool | StartChild | AcquireProbe
 _STARTS = ("ModelStarted", "ToolStarted")
 
 
@@ -59,6 +66,9 @@ class EffectScheduler:
             if isinstance(effect, _ASKED_FIRST):
                 started.append(effect)  # its result starts the call
                 continue
+            if isinstance(effect, StartChild):
+                self._start_child(effect, steps)
+                continue
             fact = self._start_fact(effect, steps.state)
             if fact is None:
                 lacks = True
@@ -77,9 +87,7 @@ class EffectScheduler:
         call = CallModel(granted.effect, granted.attempt, model.fallback)
         return self._guard.blocked_effects(call, state) is None
 
-    def _unblocked_effects(
-        self, steps: PendingAppend
-    ) -> list[CallModel | ReserveBudget | RunTool | AcquireProbe]:
+    def _unblocked_effects(self, steps: PendingAppend) -> list[_Startable]:
         """Return the due effects that no breaker blocks; record which are blocked.
 
         The agent may then use a fallback or go on without; so more may become due.
@@ -87,9 +95,12 @@ class EffectScheduler:
         kept = True
         while kept:
             kept = False
-            out: list[CallModel | ReserveBudget | RunTool | AcquireProbe] = []
+            out: list[_Startable] = []
             for effect in due(steps.state):
                 if not isinstance(effect, _STARTABLE) or self._in_flight.has(effect):
+                    continue
+                if isinstance(effect, StartChild):  # no breaker counts its failures
+                    out.append(effect)
                     continue
                 match self._guard.blocked_effects(effect, steps.state):
                     case None:
@@ -137,6 +148,42 @@ class EffectScheduler:
             rule=allowing_rule(call),
             usd=call.judged.usd,
             notify=call.judged.answer == "notify",
+        )
+
+    def _start_child(self, effect: StartChild, steps: PendingAppend) -> None:
+        """Add the start of a child, or why the call does not run, to *steps*."""
+        state, room = steps.state, steps.room
+        call = state.call(effect.effect)
+        assert call is not None, "what is due is in the state"
+        assert room is not None, "the tree was counted for this append"
+        if effect.valid_until is not None and self._parts.clock.now() > effect.valid_until:
+            assert call.approval is not None, "only a grant has an end"
+            void = ApprovalResolved(approval=call.approval.id, verdict="superseded", by="deadline")
+            steps.take(void)
+            return
+        child = child_stream(state.stream, effect.effect)
+        begun = sum(fact.type == "CallDelegated" for fact in steps.facts)
+        reason = ""
+        if child in room.taken:
+            reason = f"a session with the id {shown(child)} exists"
+        elif room.used + begun >= room.most:
+            reason = room.refusal
+        if reason:
+            degraded = degrades(state, call)
+            steps.take(ToolSkipped(effect=effect.effect, reason=reason, degraded=degraded))
+            return
+        tool = self._loaded_agent.tools[call.tool]
+        parameters = calls_after(self._entity.prompt, steps.facts)[effect.effect].arguments
+        steps.take(
+            CallDelegated(
+                effect=effect.effect,
+                tool=call.tool,
+                agent=agent_named(tool, parameters),
+                child=child,
+                mode=mode_of(parameters),
+                deadline_at=self._parts.clock.now() + timedelta(seconds=tool.timeout_seconds),
+                rule=allowing_rule(call),
+            )
         )
 
     def _void_reason(self, effect: RunTool, grant: CallApproval) -> str:

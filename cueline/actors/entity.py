@@ -27,9 +27,15 @@ from cueline.actors.agent_cache import LoadedAgent
 from cueline.actors.background_task import Trouble, shielded
 from cueline.actors.event_actor import actor_of
 from cueline.actors.inbox import check_asked_for
-from cueline.actors.session_tree import notify_parent
+from cueline.actors.session_tree import (
+    OutputReader,
+    TreeRoom,
+    child_writes,
+    notify_parent,
+    stop_writes,
+)
 from cueline.clock import Clock
-from cueline.deciders.prompt import Prompt
+from cueline.deciders.prompt import Prompt, calls_after
 from cueline.deciders.session import SessionState, evolve, session_of, step
 from cueline.errors import LogUnavailableError, UnknownOutcomeError
 from cueline.events.codec import not_redacted
@@ -50,6 +56,13 @@ class PendingAppend:
     def __init__(self, state: SessionState) -> None:
         self.state = state
         self.steps: list[Sequence[SessionEvent]] = []
+        self.room: TreeRoom | None = None
+        """Of the session's tree, if a call may start a child."""
+
+    @property
+    def facts(self) -> list[SessionEvent]:
+        """All facts, in order."""
+        return [fact for step in self.steps for fact in step]
 
     def take(self, command: SessionEvent) -> bool:
         """Decide on *command*; return whether it has events."""
@@ -66,6 +79,7 @@ class Entity:
         "_after",
         "_clock",
         "_owner",
+        "_read_output",
         "_report",
         "_snapshot",
         "epoch",
@@ -82,7 +96,9 @@ class Entity:
         owner: str,
         journal: Journal,
         clock: Clock,
+        *,
         report: Trouble,
+        read_output: OutputReader,
     ) -> None:
         self.stream = stream
         self.state = session_of(stream)
@@ -94,6 +110,7 @@ class Entity:
         self._after: tuple[str, int] | None = None
         self._owner = owner
         self._clock = clock
+        self._read_output = read_output
         self._report = report
         self._snapshot = NO_STREAM
         """The version of the newest snapshot."""
@@ -135,7 +152,7 @@ class Entity:
 
         Raises:
             FencedError: another process owns the session; drop it.
-            WrongExpectedVersionError: as for `FencedError`.
+            WrongExpectedVersionError: as for `FencedError`; of the tree: decide again.
         """
         if not steps.steps:
             return
@@ -152,9 +169,7 @@ class Entity:
                 if self.state.inbox_seen < version <= steps.state.inbox_seen
             ],
         )
-        writes = [write]
-        if steps.state.finished and not self.state.finished:
-            writes += notify_parent(steps.state)
+        writes = [write, *self._writes_to_tree(steps)]
         appended = await self.patiently(partial(self.journal.append, writes, None))
         self.version = appended.versions[0]
         self._after = None
@@ -162,6 +177,17 @@ class Entity:
         for facts in steps.steps:
             for fact in facts:
                 self.prompt.add(fact)
+
+    def _writes_to_tree(self, steps: PendingAppend) -> list[FactWrite]:
+        """Return what the append of *steps* tells the session's parent and children."""
+        before, after = self.state, steps.state
+        writes = stop_writes(before, after)
+        if steps.room is not None:
+            calls = calls_after(self.prompt, steps.facts)
+            writes += child_writes(after, steps.facts, calls, steps.room, self._clock.now())
+        if after.finished and not before.finished:
+            writes += notify_parent(after, steps.steps[-1][-1], self._read_output)
+        return writes
 
     async def rest(self) -> None:
         """Write a snapshot if enough was appended since the last."""

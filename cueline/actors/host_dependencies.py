@@ -12,6 +12,7 @@ from cueline.actors.cost_ledger import LedgerPort
 from cueline.actors.live_text import LiveTextHub
 from cueline.actors.model_port import ModelFactory
 from cueline.actors.runner import RunnerPort
+from cueline.actors.session_tree import OutputReader
 from cueline.actors.slot import Slots
 from cueline.clock import Clock
 from cueline.events.agent import AgentSpec, Hook, ToolSpec, Workspace
@@ -63,6 +64,8 @@ class HostDependencies:
     gate: GatePort
     check_call: Callable[[ToolSpec, Mapping[str, JsonValue]], str | None]
     """Checks arguments: returns the error for the model; None if they are valid."""
+    read_output: OutputReader
+    """Reads what an agent said last as its declared output."""
     estimate: Callable[[ToolSpec, Mapping[str, JsonValue]], Awaitable[Estimate]]
     """Estimates the cost of a call, for tools with an estimate."""
     preview: Callable[[ToolSpec, Mapping[str, JsonValue], Workspace | None], str]

@@ -19,6 +19,7 @@ from cueline.deciders.session.due import (
     RecoverTool,
     ReserveBudget,
     RunTool,
+    StartChild,
 )
 from cueline.events.session import SessionEvent
 
@@ -28,6 +29,7 @@ _NAMES: dict[type[Effect | AcquireProbe], tuple[str, Callable[[object], object]]
     ReserveBudget: ("b", _EFFECT),
     CloseReservation: ("b", attrgetter("bill.effect")),
     RunTool: ("t", _EFFECT),
+    StartChild: ("t", _EFFECT),
     RecoverTool: ("t", _EFFECT),
     ReconcileTool: ("t", _EFFECT),
     AskApproval: ("a", _EFFECT),

@@ -206,7 +206,12 @@ class SessionHost:
 
     def _drive(self, stream: str) -> SessionLoop:
         entity = Entity(
-            stream, self.incarnation, self._journal, self._parts.clock, self._on_trouble
+            stream,
+            self.incarnation,
+            self._journal,
+            self._parts.clock,
+            report=self._on_trouble,
+            read_output=self._parts.read_output,
         )
         return SessionLoop(
             entity,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 from cueline.actors.activation import first_event, recover
@@ -16,10 +17,11 @@ from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.in_flight import InFlightEffects
 from cueline.actors.inbox import unread_of
 from cueline.actors.inbox_reader import InboxReader
-from cueline.actors.session_tree import read_start_request
+from cueline.actors.runner import CallName
+from cueline.actors.session_tree import TreeRoom, read_start_request, room_to_delegate
 from cueline.actors.slot import SlotHolder, SlotTable
 from cueline.actors.timers import Timers
-from cueline.deciders.session import DRIVEN, due, wake_at
+from cueline.deciders.session import DRIVEN, SessionState, due, wake_at
 from cueline.deciders.session.due import (
     CallModel,
     Cancel,
@@ -29,17 +31,21 @@ from cueline.deciders.session.due import (
     NotifyPeople,
     ReserveBudget,
     RunTool,
+    StartChild,
 )
 from cueline.deciders.session.limit_state import Bill
 from cueline.deciders.session.permission import need_ended_by
 from cueline.deciders.session.unread import waived_secrets, will_stop
+from cueline.errors import WrongExpectedVersionError
 from cueline.events.agent import AgentSpec, own_model
 from cueline.events.session import ModelStarted, SessionContinued, SessionEvent
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import is_model_call
 
-_WITH_A_FACT = Cancel | CallModel | ReserveBudget | RunTool
+_WITH_A_FACT = Cancel | CallModel | ReserveBudget | RunTool | StartChild
 """Effects that begin with a fact of their own, or that end something."""
+_WITHOUT_WAIT = frozenset({"CallDelegated", "ToolSkipped"})
+"""Facts that a call begins with, and that may end it at once."""
 
 
 class _Executors(NamedTuple):
@@ -49,6 +55,18 @@ class _Executors(NamedTuple):
     guard: BreakerGuard
     effect_executor: EffectExecutor
     effect_scheduler: EffectScheduler
+
+
+class _Taken(NamedTuple):
+    """What follows from an append."""
+
+    started: list[Effect | AcquireProbe]
+    vain: list[SessionEvent]
+    """Facts that changed nothing."""
+    over: list[CallName]
+    """Calls that their runners can forget."""
+    again: bool
+    """Whether effects are due that could not start in this append."""
 
 
 class SessionLoop:
@@ -229,6 +247,23 @@ class SessionLoop:
 
     async def _advance(self, facts: Sequence[SessionEvent]) -> None:
         """Record *facts*, derived events and the starts of due effects; then execute these."""
+        while (taken := await self._record(facts)) is None:
+            pass  # the tree has changed
+        await self._take_agent()
+        for name in taken.over:
+            runner = self._parts.runners.find(name.runner)
+            if runner is not None:
+                runner.forget(name)
+        for effect in taken.started:
+            self._start_effect(effect)
+        self._withdraw_rejected(taken.vain)
+        self._start_due_effects()
+        self._cancel_overdue_effects()
+        if taken.again:
+            await self._advance(())
+
+    async def _record(self, facts: Sequence[SessionEvent]) -> _Taken | None:
+        """Decide on *facts* and record them; None if nothing was recorded: decide again."""
         gear = self._known()
         steps = PendingAppend(self._entity.state)
         started: list[Effect | AcquireProbe] = []
@@ -240,21 +275,23 @@ class SessionLoop:
                 vain.append(fact)
         changed = self._has_other_agent(steps.state.agent)
         if not self._draining and not changed:  # breakers and prices are the agent's
+            if gear.loaded_agent.delegates:
+                steps.room = await self._room(steps.state)
             started += gear.effect_scheduler.start(steps)
         over = gear.effect_executor.to_forget(facts, steps.state)
-        await self._entity.record(steps, self._mailbox.secret_versions)
-        await self._take_agent()
-        for name in over:
-            runner = self._parts.runners.find(name.runner)
-            if runner is not None:
-                runner.forget(name)
-        for effect in started:
-            self._start_effect(effect)
-        self._withdraw_rejected(vain)
-        self._start_due_effects()
-        self._cancel_overdue_effects()
-        if changed:
-            await self._advance(())
+        try:
+            await self._entity.record(steps, self._mailbox.secret_versions)
+        except WrongExpectedVersionError as error:
+            if error.stream == self._entity.stream:
+                raise
+            return None
+        again = changed or any(fact.type in _WITHOUT_WAIT for fact in steps.facts)
+        return _Taken(started, vain, over, again)
+
+    async def _room(self, state: SessionState) -> TreeRoom | None:
+        """Return the room for the children that calls may start now."""
+        entity = self._entity
+        return await entity.patiently(partial(room_to_delegate, entity.journal, state))
 
     async def _take_agent(self) -> None:
         """Switch to the model that a person chose, or the tools that one accepted."""

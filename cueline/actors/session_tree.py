@@ -1,23 +1,48 @@
-"""Links a session to its parent: registers a child, and tells the parent how it ended.
+"""Links sessions of a tree: starts, counts and stops children, and tells parents of their end.
 
-Each is one append together with the message to the parent's inbox, so a crash
-cannot separate them (I7).
+Each is one append together with the fact that it belongs to, so a crash cannot separate
+them (I7).
 """
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, Literal, NamedTuple
 
 from cueline.actors.fold import SessionCache
 from cueline.deciders.session import SessionState, Status
+from cueline.deciders.session.children import newly_stopped
+from cueline.deciders.session.delegation import allowances_below, child_request, too_deep
+from cueline.deciders.session.permission import may_start
 from cueline.errors import (
     RejectedError,
     SessionFinishedError,
     UnknownSessionError,
 )
-from cueline.events.budget import Allowance
+from cueline.event_text import end_text
+from cueline.events.agent import AgentSpec
+from cueline.events.child import child_stream
 from cueline.events.codec import not_redacted
-from cueline.events.inbox import ChildAsked, ChildEnded, StartAsked
+from cueline.events.inbox import ChildAsked, ChildEnded, StartAsked, StopAsked
 from cueline.events.journal import FactWrite, Journal
-from cueline.events.store import ANY
+from cueline.events.message import ToolCall
+from cueline.events.session import (
+    CallDelegated,
+    SessionCompleted,
+    SessionEvent,
+    SessionFailed,
+    SessionStopped,
+)
+from cueline.events.store import ANY, NO_STREAM
 from cueline.events.stream import shown, sibling
 from cueline.events.tree import DescendantAsked
+
+OutputReader = Callable[[str, Mapping[str, Any]], tuple[Any, str]]
+"""Reads a text as JSON of a schema: returns the value, and why the text is none."""
+_STATUS: Final[Mapping[Status, Literal["completed", "failed", "stopped"]]] = {
+    Status.COMPLETED: "completed",
+    Status.FAILED: "failed",
+    Status.STOPPED: "stopped",
+}
 
 
 async def child_of(cache: SessionCache, parent: str, asked: StartAsked) -> StartAsked:
@@ -40,20 +65,14 @@ def _child_of(state: SessionState, begun: StartAsked, asked: StartAsked) -> Star
     # If it has not started yet, use its start request.
     limits = begun.agent.limits if state.setup is None else state.limit_state.limits
     if begun.depth >= limits.max_depth:
-        deeper = f"its children would be {begun.depth + 1} deep"
-        raise RejectedError(shown(parent), f"{deeper}, and limits.max_depth is {limits.max_depth}")
-    own = Allowance(session=parent, max_tokens=limits.max_tokens, max_cost=limits.max_cost)
+        raise RejectedError(shown(parent), too_deep(limits))
     place = {
         "parent": parent,
         "root": begun.root or parent,
         "depth": begun.depth + 1,
-        "allowances": tuple(filter(_limits, (own, *begun.allowances))),
+        "allowances": allowances_below(parent, limits, begun.allowances),
     }
     return asked.model_copy(update=place)
-
-
-def _limits(allowance: Allowance) -> bool:
-    return allowance.max_tokens is not None or allowance.max_cost is not None
 
 
 async def read_start_request(journal: Journal, stream: str) -> StartAsked:
@@ -76,8 +95,48 @@ def unknown_session_error(stream: str) -> UnknownSessionError:
     return UnknownSessionError(shown(stream), "there is no such session in this log")
 
 
+class TreeRoom(NamedTuple):
+    """How many more sessions a tree may have."""
+
+    root: str
+    used: int
+    """The version of the tree's stream."""
+    most: int
+    taken: frozenset[str] = frozenset()
+    """Sessions that exist already."""
+
+    @property
+    def stream(self) -> str:
+        """The stream whose version counts the sessions below the root."""
+        return sibling(self.root, "tree")
+
+    @property
+    def refusal(self) -> str:
+        """Why it has no room."""
+        why = f"{self.used} sessions were started below {shown(self.root)}, and its"
+        return f"{why} limits.max_descendants is {self.most}"
+
+    def write(self, children: Sequence[DescendantAsked]) -> FactWrite:
+        """Return the count of *children*; it fails if the tree has changed: count again."""
+        return FactWrite(
+            stream=self.stream,
+            steps=[[child] for child in children],
+            expected_version=self.used,
+            actor="system",
+        )
+
+
+async def tree_room(journal: Journal, root: str, children: Collection[str] = ()) -> TreeRoom:
+    """Return the room of the tree of *root*, and which of *children* exist."""
+    most = (await read_start_request(journal, root)).agent.limits.max_descendants
+    tree, inboxes = sibling(root, "tree"), {sibling(each, "inbox"): each for each in children}
+    heads = await journal.store.heads([tree, *inboxes])
+    taken = frozenset(child for inbox, child in inboxes.items() if heads[inbox].version)
+    return TreeRoom(root, heads[tree].version, most, taken)
+
+
 async def register_child(journal: Journal, child: str, asked: StartAsked) -> list[FactWrite]:
-    """Return the message to the parent, and the tree's count, for a new child.
+    """Return the message to the parent, and the tree's count, for a new child of a program.
 
     The count is the version of the tree's stream, changed by compare-and-set: after
     a conflict, try again.
@@ -87,38 +146,102 @@ async def register_child(journal: Journal, child: str, asked: StartAsked) -> lis
     """
     if asked.parent is None:
         return []
-    root = asked.root or asked.parent
-    tree = sibling(root, "tree")
-    count = (await journal.store.head(tree)).version
-    most = (await read_start_request(journal, root)).agent.limits.max_descendants
-    if count >= most:
-        why = f"{count} sessions were started below {shown(root)}, and its"
-        raise RejectedError(shown(asked.parent), f"{why} limits.max_descendants is {most}")
+    room = await tree_room(journal, asked.root or asked.parent)
+    if room.used >= room.most:
+        raise RejectedError(shown(asked.parent), room.refusal)
     counted = DescendantAsked(session=child, parent=asked.parent)
-    return [
-        _parent_message(asked.parent, ChildAsked(child=child)),
-        FactWrite(stream=tree, steps=[[counted]], expected_version=count, actor="system"),
-    ]
+    return [_message(asked.parent, ChildAsked(child=child)), room.write([counted])]
 
 
-def notify_parent(state: SessionState) -> list[FactWrite]:
-    """Return the message to the parent of a session that has ended in *state*."""
+async def room_to_delegate(journal: Journal, state: SessionState) -> TreeRoom | None:
+    """Return the room of the session's tree if a call may start a child now; None otherwise."""
+    asking = [call.effect for call in state.turn.calls if call.delegates and may_start(state, call)]
+    if not asking:
+        return None
+    assert state.setup is not None, "a session with calls was started"
+    children = [child_stream(state.stream, effect) for effect in asking]
+    return await tree_room(journal, state.setup.family.root or state.stream, children)
+
+
+def child_writes(
+    state: SessionState,
+    facts: Sequence[SessionEvent],
+    calls: Mapping[str, ToolCall],
+    room: TreeRoom | None,
+    now: datetime,
+) -> list[FactWrite]:
+    """Return the start requests of the children that *facts* start, and their count.
+
+    Args:
+        state: the session's, after the facts.
+        facts: of one append.
+        calls: the calls of the turn, by effect.
+        room: of the tree, as it was counted before the facts.
+        now: when they are started.
+    """
+    started = [fact for fact in facts if isinstance(fact, CallDelegated)]
+    if room is None or not started:
+        return []
+    writes = []
+    for each in started:
+        asked = child_request(state, each, calls[each.effect].arguments, now)
+        inbox = sibling(each.child, "inbox")
+        writes.append(FactWrite(inbox, [[asked]], NO_STREAM, actor=f"agent:{shown(state.stream)}"))
+    counted = [DescendantAsked(session=each.child, parent=state.stream) for each in started]
+    return [*writes, room.write(counted)]
+
+
+def stop_writes(before: SessionState, after: SessionState) -> list[FactWrite]:
+    """Return the messages to the children that the facts between the two states stop."""
+    reason = f"its parent {shown(after.stream)} "
+    reason += "has to end" if after.stop is not None else "waits no longer for it"
+    return [_message(child, StopAsked(reason=reason)) for child in newly_stopped(before, after)]
+
+
+def notify_parent(
+    state: SessionState, end: SessionEvent, read_output: OutputReader
+) -> list[FactWrite]:
+    """Return the message to the parent of a session that has ended in *state* with *end*."""
     if state.setup is None or state.setup.family.parent is None:
         return []
-    status, used = state.status, state.used
-    assert status in (Status.COMPLETED, Status.FAILED, Status.STOPPED), "it has ended"
-    ended = ChildEnded.model_validate(
-        {
-            "child": state.stream,
-            "status": str(status),
-            "tokens": used.tokens,
-            "usd": used.usd,
-        }
+    call = state.setup.family.call
+    ended = ChildEnded(
+        child=state.stream,
+        status=_STATUS[state.status],
+        tokens=state.used.tokens,
+        usd=state.used.usd,
+        side_effects_possible=state.side_effects,
     )
-    return [_parent_message(state.setup.family.parent, ended)]
+    if call is not None:
+        said = {
+            "effect": call.effect,
+            "attempt": call.attempt,
+            "mode": call.mode,
+            "original_parameters": call.parameters,
+        }
+        ended = ended.model_copy(update=said | _result(state.agent, end, read_output))
+    return [_message(state.setup.family.parent, ended)]
 
 
-def _parent_message(parent: str, message: ChildAsked | ChildEnded) -> FactWrite:
+def _result(agent: AgentSpec, end: SessionEvent, read_output: OutputReader) -> dict[str, object]:
+    """Return what a child's end says of its result."""
+    match end:
+        case SessionFailed():
+            return {"error_code": end.kind, "error": end_text(end)}
+        case SessionStopped():
+            return {"error_code": "child_stopped", "error": end_text(end)}
+        case SessionCompleted(result=text, partial=partial):
+            said: dict[str, object] = {"text": text, "partial": partial}
+            if agent.output is None:
+                return said
+            value, problem = read_output(text, agent.output)
+            if problem:
+                return said | {"error_code": "invalid_output", "error": f"{problem}\n{text}"}
+            return said | {"value": value}
+    return {}
+
+
+def _message(to: str, message: ChildAsked | ChildEnded | StopAsked) -> FactWrite:
     return FactWrite(
-        stream=sibling(parent, "inbox"), steps=[[message]], expected_version=ANY, actor="system"
+        stream=sibling(to, "inbox"), steps=[[message]], expected_version=ANY, actor="system"
     )

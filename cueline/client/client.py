@@ -1,6 +1,7 @@
 """A client: the wishes and questions that a person or a program may have about one log."""
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from os import PathLike
 from typing import Unpack
@@ -19,7 +20,7 @@ from cueline.client.reader import Reader
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
 from cueline.client.rerun import RerunResult, RerunWanted, rerun_request
 from cueline.client.resume import ResumeRequest, resume_request
-from cueline.client.session import Session
+from cueline.client.session import Result, Session
 from cueline.client.start import StartRequest, start_request
 from cueline.client.stop import stop
 from cueline.config.config_file import DEFAULT_LOG
@@ -102,6 +103,20 @@ class Client(Reader):
             attachments=attachments,
         )
         return await request.submit(self)
+
+    async def gather(self, *sessions: Session | Awaitable[Session]) -> list[Result]:
+        """Start sessions and wait for all; return how each stands, in their order.
+
+        One that fails or waits for a person is a `Result` like the others.
+
+        Args:
+            sessions: sessions, or what `start` returns before it is awaited.
+
+        Raises:
+            CuelineError: as `start` and `Session.result` raise it.
+        """
+        begun = [each if isinstance(each, Session) else await each for each in sessions]
+        return list(await asyncio.gather(*[each.result() for each in begun]))
 
     async def resume(
         self,

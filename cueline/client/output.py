@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from cueline.agent import Agent, output_schema
 from cueline.config.problem import problems_of
 from cueline.errors import ConfigError
-from cueline.tools.arguments import check_value
+from cueline.tools.arguments import read_value, unfenced
 
 Output = type[BaseModel] | Mapping[str, Any]
 """A pydantic model, or a JSON schema."""
@@ -34,20 +34,11 @@ def read_output(text: str, output: Output) -> tuple[Any, str]:
 
     A Markdown fence around it is left out.
     """
-    try:
-        value = json.loads(_unfenced(text))
-    except ValueError as error:
-        return None, f"it is no JSON: {error}"
     if isinstance(output, Mapping):
-        problem = check_value(output, value)
-        return (None, problem) if problem else (value, "")
+        return read_value(text, output)
     try:
-        return output.model_validate(value), ""
+        return output.model_validate(json.loads(unfenced(text))), ""
     except ValidationError as error:
         return None, str(problems_of(error, output)[0])
-
-
-def _unfenced(text: str) -> str:
-    lines = text.strip().splitlines()
-    fenced = len(lines) > 1 and lines[0].startswith("```") and lines[-1] == "```"
-    return "\n".join(lines[1:-1]) if fenced else text
+    except ValueError as error:
+        return None, f"it is no JSON: {error}"

@@ -5,9 +5,10 @@ from datetime import datetime
 from decimal import Decimal
 
 from cueline.events.fact import Fact
+from cueline.events.inbox import ChildEnded
 from cueline.events.message import CacheMiss, Cost, Usage, cache_miss
 from cueline.events.session import (
-    ChildSettled,
+    MessageReceived,
     ModelFailed,
     ModelReplied,
     PromptPrefixChanged,
@@ -102,7 +103,7 @@ class Tally:
             case ReservationClosed(outcome="estimated", usd=usd):
                 self.cost += usd
                 self.estimated += usd
-            case ChildSettled(usd=usd):
+            case MessageReceived(message=ChildEnded(usd=usd)):
                 self.children += 1
                 self.children_cost += usd
             case SessionTakenOver():

@@ -9,7 +9,6 @@ from cueline.console.budget import NAMES, Budget, amount, price
 from cueline.console.line import WIDTH, Line, Tone
 from cueline.console.question import ANSWERED
 from cueline.console.session_lines import (
-    child_line,
     course_lines,
     message_lines,
     paragraph,
@@ -36,9 +35,8 @@ from cueline.events.message import TextBlock, ThinkingBlock, ToolCall
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
+    CallDelegated,
     CapabilityDegraded,
-    ChildSettled,
-    ChildSpawned,
     LimitRaised,
     LimitWarned,
     MessageReceived,
@@ -116,7 +114,7 @@ class EventRenderer:
                 yield from message_lines(fact)
             case ModelReplied() | ModelFailed():
                 yield from self._model(fact)
-            case ToolStarted() | ToolReturned() | ToolFailed() | ToolSkipped():
+            case ToolStarted() | CallDelegated() | ToolReturned() | ToolFailed() | ToolSkipped():
                 yield from self._tool(fact)
             case ToolInDoubt() | ToolReconciled():
                 yield from self._doubt(fact)
@@ -124,8 +122,6 @@ class EventRenderer:
                 yield from self._approval(fact)
             case LimitWarned() | LimitRaised() | ReservationClosed():
                 yield from self._limits(fact)
-            case ChildSpawned() | ChildSettled():
-                yield child_line(fact)
             case CapabilityDegraded():
                 yield Line("note", one_line(degraded_text(fact), WIDTH))
             case _:
@@ -177,7 +173,9 @@ class EventRenderer:
             parts.append(f"budget {share:.0%}")
         return "  " + " · ".join(parts)
 
-    def _tool(self, fact: ToolStarted | ToolReturned | ToolFailed | ToolSkipped) -> Iterator[Line]:
+    def _tool(
+        self, fact: ToolStarted | CallDelegated | ToolReturned | ToolFailed | ToolSkipped
+    ) -> Iterator[Line]:
         call = self.calls.get(fact.effect)
         name = self._name(fact.effect)
         match fact:
@@ -189,8 +187,13 @@ class EventRenderer:
                     why = one_line(fact.rule, WIDTH)
                     cost = f", about ${fact.usd}" if fact.usd is not None else ""
                     yield Line("note", f"{fact.effect} {name}: allowed ({why}){cost}")
+            case CallDelegated(child=child, agent=agent):
+                given = arguments(call.arguments, WIDTH) if call else ""
+                yield Line("doing", f"▸ {fact.effect} {name} {given}".rstrip())
+                yield Line("note", f"child {shown(child)} · {agent}")
             case ToolReturned(seconds=seconds, output=output):
-                yield Line("good", f"✓ {fact.effect} {name} · {duration(seconds)}{_size(fact)}")
+                took = "" if fact.child else f" · {duration(seconds)}"
+                yield Line("good", f"✓ {fact.effect} {name}{took}{_size(fact)}")
                 if output:
                     of = " of what the model was told" if fact.size else ""
                     yield from self._output(output, of)

@@ -21,6 +21,8 @@ from cueline.event_text import (
 )
 from cueline.events.fact import Fact
 from cueline.events.inbox import (
+    ChildAsked,
+    ChildEnded,
     DecisionGiven,
     MessageSent,
     ModelChangeAsked,
@@ -33,8 +35,6 @@ from cueline.events.inbox import (
 from cueline.events.message import message_text
 from cueline.events.session import (
     AgentChanged,
-    ChildSettled,
-    ChildSpawned,
     MessageReceived,
     MessageRefused,
     OutcomeCameLate,
@@ -89,16 +89,18 @@ def message_lines(fact: MessageReceived | MessageRefused) -> Iterator[Line]:
             yield Line("note", f"{who} goes on without the value of {', '.join(names)}")
         case StopAsked(reason=reason):
             yield Line("note", f"stop asked: {one_line(stop_text(reason), WIDTH)}")
+        case ChildAsked() | ChildEnded():
+            yield child_line(fact.message)
         case DecisionGiven() | _:
             pass
 
 
-def child_line(fact: ChildSpawned | ChildSettled) -> Line:
+def child_line(message: ChildAsked | ChildEnded) -> Line:
     """Say that a child began, or how it ended."""
-    if isinstance(fact, ChildSpawned):
-        return Line("doing", f"▸ child {shown(fact.child)}")
-    tone: Tone = "good" if fact.status == "completed" else "bad"
-    return Line(tone, f"child {shown(fact.child)} {fact.status} · {money(fact.usd)}")
+    if isinstance(message, ChildAsked):
+        return Line("doing", f"▸ child {shown(message.child)}")
+    tone: Tone = "good" if message.status == "completed" else "bad"
+    return Line(tone, f"child {shown(message.child)} {message.status} · {money(message.usd)}")
 
 
 def course_lines(fact: Fact) -> Iterator[Line]:

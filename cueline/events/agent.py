@@ -158,7 +158,9 @@ class ToolSpec(Part):
 
     @property
     def runs(self) -> bool:
-        """Whether some of its calls run, so that the tool is needed."""
+        """Whether some of its calls run on a runner, so that the tool is needed there."""
+        if self.target.startswith("agent:"):
+            return False
         return self.recording is None or self.recording.run_others
 
     def for_call(self, effect: str, arguments: dict[str, JsonValue]) -> Self:
@@ -188,7 +190,7 @@ class Limits(Part):
     """For work: the sum of the durations of model and tool calls, also of concurrent ones."""
     max_wall_seconds: Annotated[float | None, LASTING, TIME] = Field(default=None, gt=0)
     """Since the start, including all waits."""
-    max_depth: Whole = Field(default=4, ge=0)
+    max_depth: Whole = Field(default=2, ge=0)
     """The greatest depth of a child session."""
     max_descendants: Whole = Field(default=100, ge=0)
     """For a session without a parent: the most sessions below it, at any depth, ever."""
@@ -369,6 +371,10 @@ class AgentSpec(Part):
     """What its calls need of their runner; a demand of the tool comes first."""
     output: dict[str, JsonValue] | None = Field(default=None, exclude_if=partial(is_, None))
     """The JSON schema of its last reply; None: the reply is text."""
+    description: str = Field(default="", exclude_if=not_)
+    """What it is for: the models that may delegate to it read this."""
+    agents: "dict[str, AgentSpec]" = Field(default={}, exclude_if=not_)
+    """The agents of its children and of theirs, by name; these name none themselves."""
 
 
 def answering(agent: AgentSpec, fallback: int) -> AgentSpec:

@@ -31,6 +31,7 @@ CauseCode = Literal[
     "breaker_held",
     "breaker_probing",
     "retry_pending",
+    "child_running",
 ]
 
 

@@ -12,6 +12,7 @@ from pydantic import AwareDatetime, Field, JsonValue
 
 from cueline.events.agent import AgentSpec, ModelChoice, ToolSpec
 from cueline.events.budget import Allowance
+from cueline.events.child import ChildCall, Mode
 from cueline.events.fact import Fact
 from cueline.events.message import Attachment
 from cueline.events.number import LONGEST_SECONDS, PAYABLE
@@ -56,6 +57,8 @@ class StartAsked(Fact):
     """The number of its ancestors."""
     allowances: tuple[Allowance, ...] = ()
     """The limits of its ancestors, nearest first."""
+    call: ChildCall | None = Field(default=None, exclude_if=not_)
+    """The call of its parent that started it; None: a person or program did."""
     asked_by: str = ""
     """The person who starts it, if known."""
     asked_at: AwareDatetime
@@ -160,7 +163,7 @@ class BudgetFreed(Fact):
 
 
 class ChildAsked(Fact):
-    """A child of this session was started, in the same append."""
+    """A program started a child of this session, in the same append."""
 
     type: Literal["ChildAsked"] = "ChildAsked"
     child: str
@@ -177,6 +180,24 @@ class ChildEnded(Fact):
     tokens: int = 0
     """What it spent itself; its own children report to it."""
     usd: Decimal = Decimal(0)
+    effect: str = ""
+    """The call that started it; empty: a program did."""
+    attempt: int = 1
+    """Of that call."""
+    mode: Mode = "sync"
+    text: str = ""
+    """What its agent said last."""
+    value: JsonValue = None
+    """The text, read as the agent's declared output."""
+    partial: bool = False
+    """A tool that is not critical failed on the way."""
+    error_code: str = ""
+    """Why it did not complete, or why the text is no such output."""
+    error: str = ""
+    side_effects_possible: bool = False
+    """A tool that is not read-only was started in it or below it."""
+    original_parameters: dict[str, JsonValue] = {}
+    """The arguments of the call."""
 
 
 InboxMessage = Annotated[

@@ -50,6 +50,7 @@ from cueline.stores import MemorySnapshots, MemoryStore
 from cueline.testing.clock import FakeClock
 from cueline.testing.crash_point import CrashingExecutor, CrashingModel, CrashingStore, CrashPoint
 from cueline.testing.fakes import FoldedIndex, JournalingExecutor, Runners
+from cueline.tools.arguments import read_value
 
 __all__ = ["CrashPoint", "Outside", "World"]
 
@@ -209,6 +210,7 @@ class World:
                 runners=outside.runners,
                 gate=gate or ApprovalGate(journal),
                 check_call=outside.check_call,
+                read_output=read_value,
                 estimate=outside.estimate,
                 price=outside.price,
                 ledger=outside.ledger or CostLedger(journal),

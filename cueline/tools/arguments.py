@@ -58,6 +58,26 @@ def check_value(schema: Mapping[str, Any], value: Any) -> str:
     return "" if fault is None else _fault_text(fault)
 
 
+def read_value(text: str, schema: Mapping[str, Any]) -> tuple[Any, str]:
+    """Return *text* as JSON that matches the *schema*, and why it does not, if so.
+
+    A Markdown fence around it is left out.
+    """
+    try:
+        value = json.loads(unfenced(text))
+    except ValueError as error:
+        return None, f"it is no JSON: {error}"
+    problem = check_value(schema, value)
+    return (None, problem) if problem else (value, "")
+
+
+def unfenced(text: str) -> str:
+    """Return *text* without a Markdown fence around it."""
+    lines = text.strip().splitlines()
+    fenced = len(lines) > 1 and lines[0].startswith("```") and lines[-1] == "```"
+    return "\n".join(lines[1:-1]) if fenced else text
+
+
 def _fault_text(fault: ValidationError) -> str:
     place = "".join([f"[{p}]" if isinstance(p, int) else f".{p}" for p in fault.instance_path])
     return f"${place}: {cut(' or '.join(_reasons(fault)), _LONGEST_FAULT)}"

@@ -21,11 +21,13 @@ from cueline.events.stream import category_of
 from cueline.stores import MemorySnapshots, SqliteSnapshots
 from cueline.testing.event_store_example import fact
 from cueline.testing.fakes import says
+from cueline.tools.arguments import read_value
 from tests.crash import story
 from tests.crash.undisturbed import Undisturbed
 
 WHOLE = Undisturbed()
 VERSIONS = len(asyncio.run(WHOLE.place.facts(story.SESSION)))
+TOLD = {"report": print, "read_output": read_value}
 every_version = pytest.mark.parametrize("version", range(1, VERSIONS + 1))
 
 
@@ -61,7 +63,7 @@ async def whole_after(version, kept, place=WHOLE.place):
 async def loaded(place, kept, stream=story.SESSION, store=None):
     """Return the session, as whoever takes it up next has it."""
     store = store or place.store
-    entity = Entity(stream, "next", journal_of(place, kept, store), place.clock, print)
+    entity = Entity(stream, "next", journal_of(place, kept, store), place.clock, **TOLD)
     await entity._fold(stream, None)
     return entity
 
@@ -205,7 +207,7 @@ async def test_a_fork_reads_only_what_its_parent_did_since(version):
         await whole_after(each, kept)
     counting = Reads(WHOLE.place.store)
     journal = journal_of(WHOLE.place, kept, counting)
-    entity = Entity("session-default/fork", "next", journal, WHOLE.place.clock, print)
+    entity = Entity("session-default/fork", "next", journal, WHOLE.place.clock, **TOLD)
 
     await entity.inherit(story.SESSION, version)
 

@@ -9,13 +9,11 @@ import pytest
 from cueline.console.summary import summary
 from cueline.events.agent import AgentSpec, RetryPolicy
 from cueline.events.cause import Cause
-from cueline.events.inbox import MessageSent, PauseAsked
+from cueline.events.inbox import ChildAsked, ChildEnded, MessageSent, PauseAsked
 from cueline.events.message import ToolCall
 from cueline.events.session import (
     ApprovalResolved,
     CapabilityDegraded,
-    ChildSettled,
-    ChildSpawned,
     LimitRaised,
     LimitWarned,
     LostAttempt,
@@ -36,7 +34,9 @@ from cueline.events.session import (
     ToolStarted,
 )
 from tests.console.told import NOW, REPLIED, told
-from tests.session_example import forked
+from tests.session_example import forked, received
+
+CHILD = "session-default/c"
 
 
 def test_a_turn_is_told_with_its_cost(telling):
@@ -157,9 +157,11 @@ def test_a_call_is_told_by_what_became_of_it(telling, fact, line):
             ),
             "! nobody knows what 2.m used: counted as all it may have cost, $0.2500, 9,000 tokens",
         ),
-        (ChildSpawned(child="session-default/c"), "▸ child c"),
+        (received(2, ChildAsked(child=CHILD)), "▸ child c"),
         (
-            ChildSettled(child="session-default/c", status="completed", usd=Decimal("0.5")),
+            received(
+                2, ChildEnded(child="session-default/c", status="completed", usd=Decimal("0.5"))
+            ),
             "child c completed · $0.5000",
         ),
         (SessionFailed(kind="auth", message="bad key"), "failed (auth): bad key"),

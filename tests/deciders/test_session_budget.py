@@ -9,17 +9,8 @@ from cueline.deciders.session.budget import budget_of, path_of
 from cueline.deciders.session.due import CallModel, CloseReservation, ReserveBudget
 from cueline.deciders.session.limit_state import Bill
 from cueline.events.budget import Allowance
-from cueline.events.inbox import (
-    ChildAsked,
-    ChildEnded,
-    PauseAsked,
-    StopAsked,
-)
 from cueline.events.message import Cost, Usage
 from cueline.events.session import (
-    ChildSettled,
-    ChildSpawned,
-    MessageReceived,
     ModelReplied,
     ModelRequested,
     ModelStarted,
@@ -43,7 +34,6 @@ from tests.session_example import (
     NOW,
     asking,
     failing,
-    received,
     returned,
     running,
     saying,
@@ -78,27 +68,6 @@ def test_a_child_asks_because_of_the_limits_above_it():
     assert [ReserveBudget("1.m", 1)] == owed(past)
     assert "budget-default/root" == budget_of(past.state)
     assert (above.session,) == tuple(each.session for each in path_of(past.state))[1:]
-
-
-# I13: a log that was cut between a message and what follows from it.
-def test_messages_of_children_after_a_crash_are_recorded_one_by_one():
-    start = given().when(started()).facts
-    asks = [received(n, ChildAsked(child=f"session-default/c{n}")) for n in (2, 3)]
-
-    past = given(*start, *asks).when(received(4, PauseAsked()))
-
-    spawned = [fact.child for fact in past.facts if isinstance(fact, ChildSpawned)]
-    assert ["session-default/c2", "session-default/c3"] == spawned
-
-
-# I13
-def test_an_open_bill_is_closed_before_a_childs_message_is_recorded():
-    paid = [*asked().facts, granted(), reply("shout")]
-    asks = received(2, ChildAsked(child="session-default/c2"))
-
-    past = given(*paid, asks).when(closed())
-
-    assert (ReservationClosed, ChildSpawned) == tuple(map(type, past.facts[:2]))
 
 
 def test_a_call_that_was_used_is_settled_at_what_it_cost():
@@ -185,26 +154,6 @@ def test_a_spent_limit_blocks_only_sessions_that_ask_for_more():
 
     past.when(closed().model_copy(update={"shares": {"max_cost": 1.0}}))
     assert [ReserveBudget("2.m", 1)] == owed(past)
-
-
-def test_a_child_and_what_it_spent_are_facts_of_its_parent():
-    name = "session-default/child"
-    past = given().when(started(), received(2, ChildAsked(child=name)))
-
-    past.then(MessageReceived, ChildSpawned(child=name))
-    ended = ChildEnded(child=name, status="completed", tokens=9, usd=Decimal("0.1"))
-    past.when(received(3, ended)).then(
-        MessageReceived,
-        ChildSettled(child=name, status="completed", tokens=9, usd=Decimal("0.1")),
-    )
-
-
-# I8: what a child has spent counts, however its parent ends.
-def test_a_session_that_is_being_stopped_still_hears_that_a_child_has_ended():
-    past = given().when(started(), asking(), received(2, StopAsked()))
-
-    ended = ChildEnded(child="session-default/child", status="stopped", tokens=9)
-    past.when(received(3, ended)).then(MessageReceived, ChildSettled)
 
 
 def test_tools_run_while_the_call_is_being_paid():

@@ -75,7 +75,7 @@ def examples(model: type[BaseModel]) -> st.SearchStrategy:
     fields = {
         name: BOUNDED[name] if name in BOUNDED else values(field.annotation)
         for name, field in model.model_fields.items()
-        if name != "type"
+        if name not in ("type", "agents")  # an agent's agents are agents
     }
     optional = {n: s for n, s in fields.items() if not model.model_fields[n].is_required()}
     required = {n: s for n, s in fields.items() if n not in optional}

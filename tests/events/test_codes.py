@@ -11,10 +11,21 @@ from pydantic import BaseModel
 from cueline.events.codec import FACTS
 from tests.histories.record import RECORDED
 
-CODES = {"capability", "failure", "kind", "lacking", "status", "stop_reason"}
+CODES = {"capability", "error_code", "failure", "kind", "lacking", "status", "stop_reason"}
 """Codes of an open set: kinds of failure, verdicts, a vendor's own."""
 NAMES = {
-    *("after", "approval", "approvals", "asked_by", "auto_by", "before", "budget", "by"),
+    *(
+        "after",
+        "agent",
+        "agents",
+        "approval",
+        "approvals",
+        "asked_by",
+        "auto_by",
+        "before",
+        "budget",
+        "by",
+    ),
     *("channel", "child", "dependency", "digest", "effect", "effects", "excluded", "grant"),
     *(
         "hash",
@@ -52,7 +63,7 @@ CONTENT = {
         "note",
         "output",
     ),
-    *("preview", "reason", "result", "summary", "text", "told"),
+    *("error", "original_parameters", "preview", "reason", "result", "summary", "text", "told"),
 }
 """The words of people, models, tools and vendors, and what a model is told."""
 WORDS_OF_OTHERS = {"evidence", "problem", "rule", "unpriced"}

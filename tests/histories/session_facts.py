@@ -48,9 +48,8 @@ from cueline.events.session import (
     AgentChanged,
     ApprovalRequested,
     ApprovalResolved,
+    CallDelegated,
     CapabilityDegraded,
-    ChildSettled,
-    ChildSpawned,
     ContextCompacted,
     Cut,
     GateAnswer,
@@ -159,7 +158,17 @@ FAMILY = [
     SecretsWaived(names=("API_TOKEN",), by="ann"),
     BudgetFreed(budget="budget-default/7f3a"),
     ChildAsked(child=CHILD),
-    ChildEnded(child=CHILD, status="completed", tokens=900, usd=Decimal("0.001")),
+    ChildEnded(
+        child=CHILD,
+        status="completed",
+        tokens=900,
+        usd=Decimal("0.001"),
+        effect="2.0",
+        text="It is mended.",
+        value={"mended": True},
+        side_effects_possible=True,
+        original_parameters={"goal": "mend it"},
+    ),
 ]
 TURN = [
     ModelRequested(effect="2.m", attempt=1, messages=(2,), digest="aa" * 32, prefix_digest=""),
@@ -198,6 +207,14 @@ TURN = [
     ),
     ToolStarted(
         effect="2.0", attempt=1, tool="write_file", runner="r1", epoch=2, rule=f"grant {APPROVAL}"
+    ),
+    CallDelegated(
+        effect="2.0",
+        tool="fixer",
+        agent="fixer",
+        child=CHILD,
+        deadline_at=AT,
+        rule="not sensitive",
     ),
     ToolReturned(
         effect="2.0", attempt=1, output="ok", whole="be" * 32, size=50_000, cleaned=True, seconds=2
@@ -283,8 +300,6 @@ LIFE = [
         shares={"max_cost": 0.85},
     ),
     LimitRaised(max_cost=Decimal("5.00"), max_turns=40),
-    ChildSpawned(child=CHILD),
-    ChildSettled(child=CHILD, status="completed", tokens=900, usd=Decimal("0.001")),
     LimitWarned(limit="max_active_seconds", share=0.9, used=90.5, of=100, note="Wrap up."),
     AgentChanged(model=ModelChoice(provider="scripted", model="b", parameters={"script": "x"})),
     ContextCompacted(

@@ -1,4 +1,4 @@
-"""The session's part of the budget rules, and messages of its children (I8).
+"""The session's part of the budget rules (I8).
 
 A model call is reserved before it starts and closed afterwards: settled at its
 cost, or at the whole reservation if the cost is unknown, or released if it never
@@ -12,11 +12,8 @@ from cueline.deciders.session.state import SessionState
 from cueline.deciders.session.turn import BudgetWait, ModelCall
 from cueline.events.budget import Allowance
 from cueline.events.failure import NO_OLD_MESSAGES
-from cueline.events.inbox import ChildAsked, ChildEnded
 from cueline.events.message import Usage
 from cueline.events.session import (
-    ChildSettled,
-    ChildSpawned,
     ModelFailed,
     ModelReplied,
     ReservationClosed,
@@ -87,7 +84,7 @@ def account_to_release(state: SessionState) -> BudgetAccount:
 
     Otherwise a release could follow a new grant and take that away.
     """
-    return BudgetAccount(due_closings(state), state.account.news)
+    return BudgetAccount(due_closings(state))
 
 
 def account_of_unstarted(state: SessionState) -> BudgetAccount:
@@ -100,13 +97,13 @@ def account_of_unstarted(state: SessionState) -> BudgetAccount:
 
 def with_bill(account: BudgetAccount, bill: Bill) -> BudgetAccount:
     """Return *account* with *bill*."""
-    return BudgetAccount((*account.bills, bill), account.news)
+    return BudgetAccount((*account.bills, bill))
 
 
 def reservation_closed(state: SessionState, event: ReservationClosed) -> SessionState:
     """Remove the bill; a call that never started may be requested again as another attempt."""
     bills = tuple([b for b in state.account.bills if not _is_of(event, b)])
-    state = replace(state, account=BudgetAccount(bills, state.account.news))
+    state = replace(state, account=BudgetAccount(bills))
     if event.outcome == "estimated":
         state = replace(state, used=replace(state.used, usd=state.used.usd + event.usd))
     if event.shares:
@@ -144,28 +141,3 @@ def end_budget_wait(state: SessionState) -> SessionState:
     if model is None or model.room is None:
         return state
     return replace(state, turn=replace(state.turn, model=replace(model, room=None)))
-
-
-# Children's messages that lead to facts of their own.
-
-
-def with_child_message(state: SessionState, message: ChildAsked | ChildEnded) -> SessionState:
-    """Keep *message* until its fact is recorded."""
-    account = BudgetAccount(state.account.bills, (*state.account.news, message))
-    return replace(state, account=account)
-
-
-def child_fact(state: SessionState) -> ChildSpawned | ChildSettled | None:
-    """Return the fact of the oldest child message."""
-    if not state.account.news:
-        return None
-    match state.account.news[0]:
-        case ChildAsked(child=child):
-            return ChildSpawned(child=child)
-        case ChildEnded() as ended:
-            return ChildSettled(**ended.model_dump(exclude={"type"}))
-
-
-def forget_child_message(state: SessionState) -> SessionState:
-    """Drop the oldest child message."""
-    return replace(state, account=BudgetAccount(state.account.bills, state.account.news[1:]))

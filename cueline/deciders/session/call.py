@@ -9,6 +9,7 @@ from cueline.deciders.retry import rests
 from cueline.deciders.session.state import LimitHold, PromptDigests, SessionState
 from cueline.deciders.session.turn import Call, CallProblem
 from cueline.events.cause import Cause
+from cueline.events.child import starts_child
 from cueline.events.message import ImageBlock, ToolCall
 from cueline.events.session import (
     Judgement,
@@ -36,7 +37,9 @@ def requested_call(state: SessionState, effect: str, call: ToolCall, judged: Jud
     assert state.setup is not None, "only a session that was started asks a model"
     tool = state.setup.tools.get(call.name)
     declared = tool.declared if tool else "nothing"
-    asked = Call(effect, call.id, call.name, declared, gated=False, digest="")
+    asked = Call(
+        effect, call.id, call.name, declared, gated=False, digest="", delegates=starts_child(tool)
+    )
     return as_judged(asked, judged)
 
 
@@ -56,6 +59,8 @@ def call_started(state: SessionState, event: ToolStarted) -> SessionState:
     call = state.call(event.effect)
     if call is None:
         return state
+    if call.declared != "read_only" and not state.side_effects:
+        state = replace(state, side_effects=True)
     return with_call(
         state,
         replace(
@@ -97,6 +102,8 @@ def call_closed(
     closed = replace(call, phase="closed", approval=None, retry_at=None, reach=None)
     calls = tuple([closed if c is call else c for c in state.turn.calls])
     active = state.turn.active_seconds + getattr(event, "seconds", 0.0)
+    if call.phase == "delegated":
+        state = _without_child(state, call)
     return replace(
         state,
         turn=replace(state.turn, calls=calls, active_seconds=active),
@@ -106,6 +113,13 @@ def call_closed(
         partial=state.partial or (event.type != "ToolReturned" and event.degraded),
         takeovers=0 if event.type in _ATTEMPTED else state.takeovers,
     )
+
+
+def _without_child(state: SessionState, call: Call) -> SessionState:
+    """Forget what the end of a delegated call records: a message, or a child that is gone."""
+    ended = tuple([each for each in state.ended if each.effect != call.effect])
+    children = tuple([c for c in state.children if not (c.gone and c.effect == call.effect)])
+    return replace(state, ended=ended, children=children)
 
 
 def call_failed(state: SessionState, event: ToolFailed) -> SessionState:

@@ -19,11 +19,12 @@ from cueline.deciders.session.turn import Call
 from cueline.events.agent import answering
 from cueline.events.cause import Cause
 from cueline.events.failure import TRANSIENT
-from cueline.events.inbox import ChildEnded, DecisionGiven, RaiseAsked, StartAsked
+from cueline.events.inbox import ChildAsked, ChildEnded, DecisionGiven, RaiseAsked, StartAsked
 from cueline.events.refusal import Refusal
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
+    CallDelegated,
     MessageReceived,
     MessageRefused,
     ModelFailed,
@@ -36,6 +37,7 @@ from cueline.events.session import (
     ToolInDoubt,
     ToolReconciled,
     ToolReturned,
+    ToolSkipped,
     ToolStarted,
 )
 
@@ -93,7 +95,14 @@ def _opening(command: SessionEvent, state: SessionState) -> SessionEvent | None:
             return _message(command, state)
         case "OutcomeCameLate" | "SessionForked":
             return command
-        case "ToolStarted" | "ModelStarted" | "ApprovalRequested" | "ApprovalResolved":
+        case (
+            "ToolStarted"
+            | "CallDelegated"
+            | "ToolSkipped"
+            | "ModelStarted"
+            | "ApprovalRequested"
+            | "ApprovalResolved"
+        ):
             lives = state.status in LIVE and not state.poisoned
             if not lives or not _may(command, state):
                 return None
@@ -133,7 +142,13 @@ def _waiting(command: SessionWaiting, state: SessionState) -> SessionEvent | Non
 
 
 def _may(
-    command: ToolStarted | ModelStarted | ApprovalRequested | ApprovalResolved, state: SessionState
+    command: ToolStarted
+    | CallDelegated
+    | ToolSkipped
+    | ModelStarted
+    | ApprovalRequested
+    | ApprovalResolved,
+    state: SessionState,
 ) -> bool:
     """Whether a start, question or answer fits the effect that it names."""
     match command.type:
@@ -142,6 +157,9 @@ def _may(
             return (
                 call is not None and command.attempt == call.attempt + 1 and may_start(state, call)
             )
+        case "CallDelegated" | "ToolSkipped":
+            call = state.call(command.effect)
+            return call is not None and call.delegates and may_start(state, call)
         case "ModelStarted":
             return _may_ask_model(command, state)
         case "ApprovalRequested":
@@ -189,7 +207,7 @@ def _refusal(command: MessageReceived, state: SessionState) -> Refusal | None:
     if isinstance(command.message, DecisionGiven):
         answer = command.gate_answer
         return Refusal(code="no_such_approval") if answer is None else answer.refusal
-    if state.stop is not None and not isinstance(command.message, ChildEnded):
+    if state.stop is not None and not isinstance(command.message, ChildAsked | ChildEnded):
         return Refusal(code="session_stopping")
     if isinstance(command.message, RaiseAsked):
         return refusal(state.limit_state.limits, command.message)

@@ -9,14 +9,16 @@ after which nothing follows.
 from cueline.deciders import prompt
 from cueline.deciders.approval import AUTO_APPROVER
 from cueline.deciders.model_text import circuit_open
-from cueline.deciders.session.budget import child_fact, due_closings
+from cueline.deciders.session.budget import due_closings
 from cueline.deciders.session.changed_agent import agent_change
+from cueline.deciders.session.children import awaited
 from cueline.deciders.session.compaction import (
     compaction_request,
     context_compacted,
     was_too_long,
     window_used,
 )
+from cueline.deciders.session.delegation import delegated_outcome
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.fallback import model_to_ask, next_turns, prefix_change
 from cueline.deciders.session.judging import judge_edit
@@ -71,8 +73,8 @@ def _next_event(state: SessionState) -> SessionEvent | None:
     for call in state.turn.calls:  # a closed call has no approval
         if call.approval is not None and (resolved := _resolve_event(state, call.approval)):
             return resolved
-    if (told := child_fact(state)) is not None:
-        return told
+    if (state.children or state.ended) and (ended := delegated_outcome(state)) is not None:
+        return ended
     if state.stop is not None:
         return _stop_event(state)
     model = state.turn.model  # while the model call is open, there are no tool calls
@@ -137,7 +139,7 @@ def _stop_event(state: SessionState) -> SessionEvent | None:
     model = state.turn.model
     if (model is not None and model.phase == "started") or due_closings(state):
         return None
-    if any(in_flight(call) or call.asking for call in state.open_calls):
+    if any(in_flight(call) or call.asking for call in state.open_calls) or awaited(state):
         return None
     stop = state.stop
     if stop.code == "approval_expired":
@@ -264,7 +266,7 @@ def _after_turn(state: SessionState, instead: int | None = None) -> SessionEvent
 
 def _end_event(state: SessionState) -> SessionEvent | None:
     """End a session that has one goal; one without a goal waits for messages."""
-    if state.status is Status.IDLE:
+    if state.status is Status.IDLE or any(each.mode != "sync" for each in awaited(state)):
         return None
     assert state.setup is not None, "a session that runs was started"
     stays = state.setup.open or state.turn.number == state.setup.first_turn

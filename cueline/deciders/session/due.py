@@ -56,6 +56,14 @@ class RunTool(Struct, frozen=True):
     """The expiry of the grant, if it has one (I9)."""
 
 
+class StartChild(Struct, frozen=True):
+    """Start the child session of a call; `CallDelegated` is the fact."""
+
+    effect: str
+    valid_until: datetime | None
+    """When its grant ends."""
+
+
 class RecoverTool(Struct, frozen=True):
     """Ask the runner for the outcome of a call that was started."""
 
@@ -116,6 +124,7 @@ Effect = (
     | ReserveBudget
     | CloseReservation
     | RunTool
+    | StartChild
     | RecoverTool
     | ReconcileTool
     | AskApproval
@@ -159,6 +168,8 @@ def _effects_of_call(state: SessionState, call: Call) -> list[Effect]:
         return [_closing(state, call)]
     if may_start(state, call):
         until = call.approval.deadline_at if call.approval else None
+        if call.delegates:
+            return [StartChild(call.effect, until)]
         return [RunTool(call.effect, call.attempt + 1, key, call.digest, until)]
     question = asks(state, call)
     if question is not None:

@@ -4,7 +4,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from cueline.deciders.session.budget import forget_child_message, reservation_closed
+from cueline.deciders.session.budget import reservation_closed
 from cueline.deciders.session.call import (
     call_closed,
     call_failed,
@@ -13,6 +13,7 @@ from cueline.deciders.session.call import (
     call_started,
 )
 from cueline.deciders.session.changed_agent import agent_changed
+from cueline.deciders.session.children import call_delegated
 from cueline.deciders.session.compaction import compacted
 from cueline.deciders.session.lifecycle import (
     session_continued,
@@ -99,8 +100,8 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
             return limit_raised(state, event)
         case "ReservationClosed":
             return reservation_closed(state, event)
-        case "ChildSpawned" | "ChildSettled":
-            return forget_child_message(state)
+        case "CallDelegated":
+            return call_delegated(state, event)
         case "LimitWarned":
             return limit_warned(state, event)
         case "PromptPrefixChanged":

@@ -3,7 +3,9 @@
 import hashlib
 
 from cueline.deciders.policy import NOT_ESTIMATED, judge
+from cueline.deciders.session.delegation import too_deep
 from cueline.deciders.session.state import SessionState
+from cueline.events.child import starts_child
 from cueline.events.message import Arguments, Estimate, ToolCall, canonical_json
 from cueline.events.session import ApprovalResolved, Judgement, ModelReplied, calls_of
 
@@ -66,7 +68,10 @@ def _problem(state: SessionState, call: ToolCall) -> str:
         return f"There is no tool {call.name!r}; the tools are: {known or 'none'}."
     if call.malformed is not None and not call.problem:
         return "The arguments were not a JSON object; nothing was run."
-    return call.problem or ""
+    if call.problem or not starts_child(state.setup.tools[call.name]):
+        return call.problem or ""
+    limits = state.limit_state.limits
+    return "" if state.setup.family.depth < limits.max_depth else too_deep(limits)
 
 
 def _denied(judged: Judgement) -> str:

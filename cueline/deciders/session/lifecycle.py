@@ -11,6 +11,7 @@ from cueline.deciders.session.budget import (
     with_budget_wait,
 )
 from cueline.deciders.session.call import with_result_digest
+from cueline.deciders.session.children import stop_overdue
 from cueline.deciders.session.fallback import break_prefix
 from cueline.deciders.session.limit import advance_wall_clock
 from cueline.deciders.session.limit_state import LimitState
@@ -115,7 +116,7 @@ def _tree_place(event: SessionStarted | SessionForked) -> TreePlace:
     """Return the session's place in a tree; a fork is the root of its own."""
     if isinstance(event, SessionForked) or event.parent is None:
         return ROOT
-    return TreePlace(event.parent, event.root, event.depth, event.allowances)
+    return TreePlace(event.parent, event.root, event.depth, event.allowances, event.call)
 
 
 def _first_messages(
@@ -195,7 +196,7 @@ def session_continued(state: SessionState, by: WakeCode, at: datetime | None) ->
         turn=replace(state.turn, model=model, calls=calls),
         waiting=None,
     )
-    return advance_wall_clock(goes_on, at)
+    return advance_wall_clock(stop_overdue(goes_on, at), at)
 
 
 def _is_released(blocked_by_breaker: BreakerWait | None, by: str, at: datetime | None) -> bool:

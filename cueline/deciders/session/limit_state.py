@@ -6,7 +6,6 @@ from decimal import Decimal
 from msgspec import Struct
 
 from cueline.events.agent import Limits
-from cueline.events.inbox import ChildAsked, ChildEnded
 from cueline.events.message import Cost, Usage
 from cueline.events.session import LimitRaised
 
@@ -24,11 +23,9 @@ class Bill(Struct, frozen=True):
 
 
 class BudgetAccount(Struct, frozen=True):
-    """Open reservations and bills, and messages of children."""
+    """Open reservations and bills."""
 
     bills: tuple[Bill, ...] = ()
-    news: tuple[ChildAsked | ChildEnded, ...] = ()
-    """Messages that lead to facts of their own, recorded next."""
 
 
 class Used(Struct, frozen=True):

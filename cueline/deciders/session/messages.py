@@ -5,11 +5,12 @@ from typing import Literal, assert_never
 from msgspec.structs import replace
 
 from cueline.deciders import prompt
-from cueline.deciders.session.budget import account_to_release, end_budget_wait, with_child_message
+from cueline.deciders.session.budget import account_to_release, end_budget_wait
 from cueline.deciders.session.changed_agent import accept_tools, choose_model
+from cueline.deciders.session.children import child_asked, child_ended, with_stop
 from cueline.deciders.session.limit import advance_wall_clock, held_at_limit, raise_asked
 from cueline.deciders.session.question import approval_answered
-from cueline.deciders.session.state import LimitHold, PendingMessage, SessionState, Status, Stop
+from cueline.deciders.session.state import LimitHold, PendingMessage, SessionState, Stop
 from cueline.deciders.session.turn import Call, ModelCall
 from cueline.events.cause import Cause
 from cueline.events.inbox import (
@@ -57,8 +58,10 @@ def _apply_message(state: SessionState, event: MessageReceived) -> SessionState:
             return choose_model(state, model)
         case BudgetFreed():
             return end_budget_wait(state)
-        case ChildAsked() | ChildEnded():
-            return with_child_message(state, event.message)
+        case ChildAsked():
+            return child_asked(state, event.message)
+        case ChildEnded():
+            return child_ended(state, event.inbox_version, event.message)
         case _:
             assert_never(event.message)
 
@@ -90,8 +93,7 @@ def _pause(state: SessionState, why: Literal["asked", "signal"]) -> SessionState
 
 
 def _stop(state: SessionState, reason: str) -> SessionState:
-    stop = Stop("user", "asked", reason)
-    return replace(state, status=Status.STOPPING, stop=stop, hold=None, waiting=None)
+    return with_stop(state, Stop("user", "asked", reason))
 
 
 def _waive_secrets(state: SessionState, names: tuple[str, ...]) -> SessionState:

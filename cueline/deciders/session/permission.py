@@ -26,7 +26,7 @@ def startable(state: SessionState, call: Call) -> bool:
     for earlier in state.turn.calls:
         if earlier.effect == call.effect:
             return True
-        if earlier.phase != "closed" and not (call.repeatable and earlier.repeatable):
+        if earlier.phase != "closed" and not (call.parallel and earlier.parallel):
             return False
     return False
 

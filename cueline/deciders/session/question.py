@@ -3,7 +3,8 @@
 from msgspec.structs import replace
 
 from cueline.deciders.session.call import as_judged, with_call
-from cueline.deciders.session.state import LimitHold, SessionState, Status, Stop
+from cueline.deciders.session.children import with_stop
+from cueline.deciders.session.state import LimitHold, SessionState, Stop
 from cueline.deciders.session.turn import (
     ApprovalAnswer,
     Call,
@@ -144,7 +145,7 @@ def _deny(state: SessionState, call: Call, event: ApprovalResolved) -> SessionSt
         case "pause" if not state.stop:
             return replace(told, hold=state.hold or LimitHold(Cause(code="call_denied")))
         case "cancel" if not state.stop:
-            return _ending(told, Stop(event.by, "call_denied", event.note))
+            return with_stop(told, Stop(event.by, "call_denied", event.note))
         case _:
             return told
 
@@ -157,7 +158,7 @@ def _expire(state: SessionState, call: Call, approval: CallApproval) -> SessionS
         case _ if state.stop:
             return after
         case "fail":
-            return _ending(after, Stop("policy", "approval_expired", approval=approval.id))
+            return with_stop(after, Stop("policy", "approval_expired", approval=approval.id))
         case "escalate" if not approval.escalated:
             return with_call(state, replace(call, escalated=True))
         case "deny_and_continue" if may_it_run:
@@ -180,7 +181,3 @@ def people_notified(state: SessionState, event: PeopleNotified) -> SessionState:
     if call is None:
         return state
     return with_call(state, replace(call, told=(*call.told, (event.approval, event.hook))))
-
-
-def _ending(state: SessionState, stop: Stop) -> SessionState:
-    return replace(state, status=Status.STOPPING, stop=stop, hold=None, waiting=None)

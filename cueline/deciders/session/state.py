@@ -12,7 +12,8 @@ from cueline.deciders.standing import StandingGrant
 from cueline.events.agent import AgentSpec, ModelChoice, ToolSpec
 from cueline.events.budget import Allowance
 from cueline.events.cause import Cause
-from cueline.events.inbox import Lane
+from cueline.events.child import ChildCall, Mode
+from cueline.events.inbox import ChildEnded, Lane
 from cueline.events.session import Cut, PrefixReason, StopCode, WaitKind
 
 STATE_FOLD: Final = 1
@@ -100,6 +101,8 @@ class TreePlace(Struct, frozen=True):
     depth: int = 0
     allowances: tuple[Allowance, ...] = ()
     """The limits of its ancestors, nearest first."""
+    call: ChildCall | None = None
+    """The call of its parent that started it."""
 
 
 ROOT = TreePlace()
@@ -124,6 +127,23 @@ class Setup(Struct, frozen=True):
     first_turn: int = 0
     """The turn before its first: a fork continues the count."""
     family: TreePlace = ROOT
+
+
+class OpenChild(Struct, frozen=True):
+    """A child that has not ended, as far as the session knows."""
+
+    stream: str
+    effect: str = ""
+    """The call that started it; empty: a program did."""
+    mode: Mode = "sync"
+    deadline_at: datetime | None = None
+    """The end of the wait for it; None: nothing waits."""
+    stopping: bool = False
+    """It was asked to stop."""
+    overdue: bool = False
+    """Its deadline passed."""
+    gone: bool = False
+    """It did not end after it was asked to."""
 
 
 class LimitHold(Struct, frozen=True):
@@ -192,6 +212,11 @@ class SessionState(Struct, frozen=True):
     """The model that a person chose, until the session takes it."""
     degraded: tuple[tuple[str, str, str], ...] = ()
     """Capability, provider and model of each recorded `CapabilityDegraded`."""
+    children: tuple[OpenChild, ...] = ()
+    ended: tuple[ChildEnded, ...] = ()
+    """Messages that close delegated calls, in the next facts."""
+    side_effects: bool = False
+    """A tool that is not read-only was started in it or below it."""
 
     @property
     def finished(self) -> bool:

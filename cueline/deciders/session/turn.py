@@ -130,7 +130,7 @@ class CallProblem(Struct, frozen=True):
     """For `judged`, the judgement's text; for `rejected`, the person's note."""
 
 
-Phase = Literal["requested", "started", "retry", "in_doubt", "closed"]
+Phase = Literal["requested", "started", "delegated", "retry", "in_doubt", "closed"]
 
 
 class Call(Struct, frozen=True):
@@ -173,11 +173,20 @@ class Call(Struct, frozen=True):
     blocked_by_breaker: BreakerWait | None = None
     early: bool = False
     """As in `ModelCall`."""
+    delegates: bool = False
+    """It starts a child session instead of a tool."""
+    child: str | None = None
+    """The child's stream, once it was started."""
 
     @property
     def repeatable(self) -> bool:
-        """Whether it may run twice, and beside others."""
+        """Whether it may run twice."""
         return self.declared in ("read_only", "idempotent")
+
+    @property
+    def parallel(self) -> bool:
+        """Whether it may run beside others."""
+        return self.repeatable or self.delegates
 
     @property
     def asking(self) -> bool:

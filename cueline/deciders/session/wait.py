@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from cueline.deciders.session.budget import due_closings
+from cueline.deciders.session.children import awaited
 from cueline.deciders.session.limit import next_warning_at
 from cueline.deciders.session.permission import startable
 from cueline.deciders.session.reminder import due_notifications
@@ -42,6 +43,9 @@ def wait_of(state: SessionState) -> Wait | None:
     if questions := state.questions:
         pending = Cause(code="approval_pending", approvals=tuple(questions))
         return Wait("approval", pending, until)
+    if children := awaited(state):
+        running = Cause(code="child_running", times=len(children), whose=children[0].stream)
+        return Wait("child", running, until)
     if any(call.unreached for call in state.open_calls):
         recorded = state.waiting is not None and state.waiting.kind == "runner"
         cause = state.waiting.cause if state.waiting and recorded else _UNREACHABLE
@@ -62,6 +66,7 @@ def next_deadline(state: SessionState) -> datetime | None:
     if state.status not in LIVE:
         return None
     times, rung = _times_of_effects(state), next_warning_at(state)
+    times += [child.deadline_at for child in state.children if child.deadline_at is not None]
     if rung is not None:
         times.append(rung)
     return min(times) if times and not state.poisoned else None
@@ -131,7 +136,7 @@ def _busy(state: SessionState, call: Call) -> bool:
         # Notify people before the wait: a host may die before the hook ran.
         ended = state.steered or call.problem is not None
         return ended or any(at is None for _, _, at in due_notifications(state, call))
-    if call.unreached or call.blocked_by_breaker is not None:
+    if call.unreached or call.blocked_by_breaker is not None or call.phase == "delegated":
         return False
     if call.phase == "retry":
         return not call.rests

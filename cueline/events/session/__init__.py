@@ -6,13 +6,12 @@ the same events (I10).
 """
 
 from cueline.events.session.budget import (
-    ChildSettled,
-    ChildSpawned,
     LimitRaised,
     LimitWarned,
     ReservationClosed,
 )
 from cueline.events.session.call import (
+    CallDelegated,
     OutcomeCameLate,
     ToolFailed,
     ToolInDoubt,
@@ -70,6 +69,7 @@ SessionEvent = (
     | ModelReplied
     | ModelFailed
     | ToolStarted
+    | CallDelegated
     | ToolReturned
     | ToolFailed
     | ToolSkipped
@@ -84,8 +84,6 @@ SessionEvent = (
     | SessionTakenOver
     | ReservationClosed
     | LimitRaised
-    | ChildSpawned
-    | ChildSettled
     | LimitWarned
     | AgentChanged
     | ContextCompacted
@@ -102,9 +100,8 @@ __all__ = [
     "AgentChanged",
     "ApprovalRequested",
     "ApprovalResolved",
+    "CallDelegated",
     "CapabilityDegraded",
-    "ChildSettled",
-    "ChildSpawned",
     "ContextCompacted",
     "Cut",
     "Demand",

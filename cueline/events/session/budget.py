@@ -1,4 +1,4 @@
-"""Facts about a session's limits, the cost of its calls, and its children."""
+"""Facts about a session's limits and the cost of its calls."""
 
 from decimal import Decimal
 from typing import ClassVar, Literal
@@ -45,21 +45,3 @@ class LimitWarned(Fact):
     """For tokens and cost 1: `used` is the largest spent share on the path to the root."""
     note: str = ""
     """The text for the next model call."""
-
-
-class ChildSpawned(Fact):
-    """The session has a child."""
-
-    type: Literal["ChildSpawned"] = "ChildSpawned"
-    child: str
-    """Its stream."""
-
-
-class ChildSettled(Fact):
-    """A child of the session has ended; this is what it spent."""
-
-    type: Literal["ChildSettled"] = "ChildSettled"
-    child: str
-    status: Literal["completed", "failed", "stopped"]
-    tokens: int = 0
-    usd: Decimal = Decimal(0)

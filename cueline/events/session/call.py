@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 from pydantic import AwareDatetime
 
 from cueline.events.cause import Cause
+from cueline.events.child import Mode
 from cueline.events.fact import Fact
 
 
@@ -26,6 +27,25 @@ class ToolStarted(Fact):
     """The estimated cost of the call."""
     notify: bool = False
     """People are notified of it."""
+
+
+class CallDelegated(Fact):
+    """A call started a child session, in the same append as the child's start request."""
+
+    type: Literal["CallDelegated"] = "CallDelegated"
+    FACETS: ClassVar[tuple[str, ...]] = ("tool",)
+    effect: str
+    attempt: int = 1
+    tool: str
+    agent: str
+    """The name of the child's agent."""
+    child: str
+    """The child's stream."""
+    mode: Mode = "sync"
+    deadline_at: AwareDatetime
+    """When the child is stopped, if it has not ended."""
+    rule: str
+    """The rule or grant that allows it."""
 
 
 class ToolReturned(Fact):
@@ -50,6 +70,8 @@ class ToolReturned(Fact):
     image: str = ""
     """The image in base64; then `output` names its type and size."""
     seconds: float = 0.0
+    child: str = ""
+    """The child session whose result it is: the model gets it as untrusted text."""
 
 
 class ToolFailed(Fact):
@@ -71,6 +93,8 @@ class ToolFailed(Fact):
     """The tool is not critical: the work continues without it, and the result is partial."""
     held: bool = False
     """The call never began; it is retried once a person resumes the session."""
+    child: str = ""
+    """The child session that failed: the model gets its message as untrusted text."""
 
 
 class ToolSkipped(Fact):

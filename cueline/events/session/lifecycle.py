@@ -9,6 +9,7 @@ from pydantic import AwareDatetime, Field
 from cueline.events.agent import AgentSpec
 from cueline.events.budget import Allowance
 from cueline.events.cause import Cause
+from cueline.events.child import ChildCall
 from cueline.events.fact import Fact
 from cueline.events.message import Attachment, Cost
 from cueline.events.part import Part
@@ -47,6 +48,8 @@ class SessionStarted(Fact):
     """The number of its ancestors."""
     allowances: tuple[Allowance, ...] = ()
     """The limits of its ancestors, nearest first."""
+    call: ChildCall | None = Field(default=None, exclude_if=not_)
+    """The call of its parent that started it; None: a person or program did."""
 
 
 class SessionForked(Fact):

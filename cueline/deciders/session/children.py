@@ -1,0 +1,83 @@
+"""The state changes of a session's children: started, stopped, ended."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec.structs import replace
+
+from cueline.deciders import prompt
+from cueline.deciders.session.call import with_call
+from cueline.deciders.session.state import OpenChild, PendingMessage, SessionState, Status, Stop
+from cueline.events.inbox import ChildAsked, ChildEnded
+from cueline.events.session import CallDelegated
+
+GRACE_SECONDS: Final = 60.0
+"""Time that a child has to end after it was stopped at its deadline."""
+
+
+def call_delegated(state: SessionState, event: CallDelegated) -> SessionState:
+    """Note the child; its call is open until the child has ended."""
+    call = state.call(event.effect)
+    if call is None:
+        return state
+    child = OpenChild(event.child, event.effect, event.mode, event.deadline_at)
+    started = replace(call, phase="delegated", attempt=event.attempt, child=event.child)
+    return with_call(replace(state, children=(*state.children, child)), started)
+
+
+def child_asked(state: SessionState, message: ChildAsked) -> SessionState:
+    """Note a child that a program started; nothing waits for it."""
+    child = OpenChild(message.child, stopping=state.stop is not None)
+    return replace(state, children=(*state.children, child))
+
+
+def child_ended(state: SessionState, version: int, message: ChildEnded) -> SessionState:
+    """Forget the child; keep *message* for its call, or for the model's next request."""
+    left = tuple([each for each in state.children if each.stream != message.child])
+    effects = state.side_effects or message.side_effects_possible
+    state = replace(state, children=left, side_effects=effects)
+    if prompt.is_callback(message):
+        told = prompt.fingerprint(prompt.callback_message(message))
+        return replace(state, mail=(*state.mail, PendingMessage(version, "note", (told,))))
+    call = state.call(message.effect)
+    if call is None or call.phase != "delegated":
+        return state
+    return replace(state, ended=(*state.ended, message))
+
+
+def with_stop(state: SessionState, stop: Stop) -> SessionState:
+    """Return *state* of a session that ends, and its children with it."""
+    children = tuple([replace(child, stopping=True) for child in state.children])
+    return replace(
+        state, status=Status.STOPPING, stop=stop, hold=None, waiting=None, children=children
+    )
+
+
+def stop_overdue(state: SessionState, at: datetime | None) -> SessionState:
+    """Stop the children whose deadline has passed; give up those that did not end after that."""
+    if at is None or not any(c.deadline_at and c.deadline_at <= at for c in state.children):
+        return state
+    children = tuple(filter(None, [_after_deadline(each, at) for each in state.children]))
+    return replace(state, children=children)
+
+
+def _after_deadline(child: OpenChild, at: datetime) -> OpenChild | None:
+    if child.deadline_at is None or child.deadline_at > at:
+        return child
+    if not child.overdue:
+        until = at + timedelta(seconds=GRACE_SECONDS)
+        return replace(child, stopping=True, overdue=True, deadline_at=until)
+    return replace(child, gone=True, deadline_at=None) if child.mode == "sync" else None
+
+
+def awaited(state: SessionState) -> list[OpenChild]:
+    """Return the children that the session waits for."""
+    return [child for child in state.children if child.deadline_at is not None]
+
+
+def newly_stopped(before: SessionState, after: SessionState) -> list[str]:
+    """Return the children that the facts between the two states stop."""
+    if before.children is after.children:
+        return []
+    told = {child.stream for child in before.children if child.stopping}
+    return [each.stream for each in after.children if each.stopping and each.stream not in told]

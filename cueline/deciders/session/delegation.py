@@ -1,0 +1,145 @@
+"""The rules of a session and its children: calls that start one, and how they end.
+
+A call of the scheme `agent:` is *delegated*: it goes to no runner. Its child's end is
+one message in the inbox, which closes the call in the append that records it.
+"""
+
+import json
+from datetime import datetime
+
+from cueline.deciders.prompt import capped
+from cueline.deciders.session.recovery import degrades
+from cueline.deciders.session.state import OpenChild, SessionState
+from cueline.deciders.session.turn import Call
+from cueline.events.agent import AgentSpec, Limits, Policy
+from cueline.events.budget import Allowance
+from cueline.events.child import AGENT_SCHEME, ChildCall
+from cueline.events.inbox import ChildEnded, StartAsked
+from cueline.events.message import Arguments
+from cueline.events.session import CallDelegated, ToolFailed, ToolReturned
+from cueline.events.stream import shown
+
+
+def delegated_outcome(state: SessionState) -> ToolReturned | ToolFailed | None:
+    """Return the outcome of a delegated call: its child has ended, or the call does not wait."""
+    if state.ended:
+        return _outcome(state, state.ended[0])
+    for child in state.children:
+        if child.gone or child.mode != "sync":
+            call = state.call(child.effect)
+            if call is not None and call.phase == "delegated":
+                return _end_without_child(state, child, call)
+    return None
+
+
+def _end_without_child(
+    state: SessionState, child: OpenChild, call: Call
+) -> ToolReturned | ToolFailed:
+    id = shown(child.stream)  # noqa: A001 - the word of the log
+    if child.gone:
+        why = f"session {id} did not end in time, nor after it was stopped"
+        return _failed(state, call, "child_timeout", why)
+    said = json.dumps({"session": id, "status": "started"})
+    return ToolReturned(effect=call.effect, attempt=call.attempt, output=said)
+
+
+def _outcome(state: SessionState, ended: ChildEnded) -> ToolReturned | ToolFailed:
+    call = state.call(ended.effect)
+    assert call is not None, "the message of an open call is kept"
+    if ended.error_code:
+        return _failed(state, call, ended.error_code, capped(ended.error))
+    text = ended.text if ended.value is None else json.dumps(ended.value, ensure_ascii=False)
+    return ToolReturned(
+        effect=call.effect, attempt=call.attempt, output=capped(text), child=ended.child
+    )
+
+
+def _failed(state: SessionState, call: Call, kind: str, message: str) -> ToolFailed:
+    return ToolFailed(
+        effect=call.effect,
+        attempt=call.attempt,
+        kind=kind,
+        message=message,
+        degraded=degrades(state, call, kind),
+        child=call.child or "",
+    )
+
+
+def too_deep(limits: Limits) -> str:
+    """Return why a session at the limit of depth has no children."""
+    return f"Maximum nesting depth ({limits.max_depth}) exceeded"
+
+
+# What a child begins with.
+
+
+def child_request(
+    state: SessionState, event: CallDelegated, arguments: Arguments, now: datetime
+) -> StartAsked:
+    """Return the start request of the child of a delegated call."""
+    setup = state.setup
+    assert setup is not None, "a session that delegates was started"
+    place, limits = setup.family, state.limit_state.limits
+    return StartAsked(
+        agent=child_agent(state.agent, state.agent.agents[event.agent]),
+        goal=str(arguments.get("goal", "")),
+        attached=setup.attached,
+        asked_by=setup.asked_by,
+        asked_at=now,
+        call=ChildCall(
+            effect=event.effect, attempt=event.attempt, mode=event.mode, parameters=arguments
+        ),
+        parent=state.stream,
+        root=place.root or state.stream,
+        depth=place.depth + 1,
+        allowances=allowances_below(state.stream, limits, place.allowances),
+    )
+
+
+def allowances_below(
+    stream: str, limits: Limits, above: tuple[Allowance, ...]
+) -> tuple[Allowance, ...]:
+    """Return the limits of a session and its ancestors, as its children keep them."""
+    own = Allowance(session=stream, max_tokens=limits.max_tokens, max_cost=limits.max_cost)
+    path = (own, *above)
+    return tuple([a for a in path if a.max_tokens is not None or a.max_cost is not None])
+
+
+def child_agent(parent: AgentSpec, child: AgentSpec) -> AgentSpec:
+    """Return *child* with no more rights than its *parent* has.
+
+    Each question that the parent's rules ask of a call is asked of the child's calls,
+    too. Without a workspace it works in its parent's.
+    """
+    calls = any(tool.target.startswith(AGENT_SCHEME) for tool in child.tools)
+    depth = min(parent.limits.max_depth, child.limits.max_depth)
+    return child.model_copy(
+        update={
+            "policy": stricter(parent.policy, child.policy),
+            "limits": child.limits.model_copy(update={"max_depth": depth}),
+            "workspace": child.workspace or parent.workspace,
+            "key_owner": parent.key_owner,
+            "agents": parent.agents if calls else {},
+        }
+    )
+
+
+def stricter(parent: Policy, child: Policy) -> Policy:
+    """Return the policy that asks whenever one of the two does, and grants as both do."""
+    waits = (parent.auto_approve_after, child.auto_approve_after)
+    after = None if None in waits else max(filter(None, waits))
+    denials = [each for each in (parent.deny_from_usd, child.deny_from_usd) if each is not None]
+    hooks = dict.fromkeys((*child.hooks, *parent.hooks))
+    return child.model_copy(
+        update={
+            "approval": tuple(dict.fromkeys((*parent.approval, *child.approval))),
+            "rules": tuple(dict.fromkeys((*parent.rules, *child.rules))),
+            "notify_from_usd": min(parent.notify_from_usd, child.notify_from_usd),
+            "ask_from_usd": min(parent.ask_from_usd, child.ask_from_usd),
+            "deny_from_usd": min(denials, default=None),
+            "in_doubt": "ask" if "ask" in (parent.in_doubt, child.in_doubt) else "tell",
+            "auto_approve": parent.auto_approve and child.auto_approve,
+            "auto_approve_after": after,
+            "hooks": tuple(hooks),
+        }
+    )

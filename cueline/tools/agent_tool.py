@@ -1,0 +1,85 @@
+"""Tools that start child sessions: one for each agent, or `delegate` for several."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from cueline.events.agent import ToolSpec
+from cueline.events.child import AGENT_SCHEME, ANY_AGENT, DELEGATE
+
+SYNC_SECONDS: Final = 600.0
+"""How long a call waits for its child."""
+_GOAL: Final[dict[str, Any]] = {
+    "type": "string",
+    "minLength": 1,
+    "description": "What the agent is to do. It sees nothing of this conversation.",
+}
+_MODE: Final[dict[str, Any]] = {
+    "enum": ["sync", "async_callback"],
+    "default": "sync",
+    "description": "sync waits for the result. async_callback goes on at once: a message has the "
+    "result later.",
+}
+
+
+class AgentCard(NamedTuple):
+    """What a model is told of an agent that it can start."""
+
+    name: str
+    description: str
+    instructions: str
+    """Not told; a change of them changes the tool's digest."""
+
+
+def agent_tool(agent: AgentCard) -> ToolSpec:
+    """Return the tool that starts a child of *agent*."""
+    what = agent.description or f"The agent {agent.name}."
+    return _tool(
+        agent.name.replace(".", "_"),
+        f"{what} Starts it on a goal, and returns what it says last.",
+        {"goal": _GOAL},
+        f"{AGENT_SCHEME}{agent.name}",
+        [agent],
+    )
+
+
+def delegate_tool(agents: Sequence[AgentCard]) -> ToolSpec:
+    """Return the tool that starts a child of one of *agents*."""
+    lines = [f"- {each.name}: {each.description or 'no description'}" for each in agents]
+    return _tool(
+        DELEGATE,
+        "Start another agent on a goal, and return what it says last. The agents are:\n"
+        + "\n".join(lines),
+        {
+            "agent": {"type": "string", "enum": [each.name for each in agents]},
+            "goal": _GOAL,
+            "mode": _MODE,
+        },
+        ANY_AGENT,
+        agents,
+    )
+
+
+def _tool(
+    name: str,
+    description: str,
+    properties: dict[str, Any],
+    target: str,
+    agents: Sequence[AgentCard],
+) -> ToolSpec:
+    parameters: dict[str, Any] = {
+        "type": "object",
+        "properties": properties,
+        "required": [name for name in properties if name != "mode"],
+        "additionalProperties": False,
+    }
+    promise = [name, parameters, target, agents]
+    return ToolSpec(
+        name=name,
+        description=description,
+        parameters=parameters,
+        target=target,
+        timeout_seconds=SYNC_SECONDS,
+        digest=hashlib.sha256(json.dumps(promise).encode()).hexdigest(),
+    )

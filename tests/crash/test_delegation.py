@@ -1,0 +1,89 @@
+"""Kill a session that delegates, or its children, at every point there is, and go on."""
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+
+from cueline.deciders.session import Status
+from cueline.events.inbox import ChildEnded, StartAsked
+from cueline.events.session import CallDelegated, MessageReceived, ToolReturned
+from cueline.events.stream import sibling
+from tests.crash import story
+from tests.crash.delegation import CHILDREN, GRANDCHILD, SESSION, outside
+from tests.crash.undisturbed import Undisturbed
+
+TREE = (SESSION, *CHILDREN, GRANDCHILD)
+
+
+async def nobody(place, session):
+    """Bring nothing: no person is needed, but of a call in doubt."""
+    asked = [await story.answer(place, each) for each in TREE if await place.facts(each)]
+    return any(asked)
+
+
+async def drive(place, life=None):
+    return await story.drive(place, life, go_on=nobody)
+
+
+WHOLE = Undisturbed(outside, drive)
+
+
+async def all_events():
+    return [event async for event in WHOLE.place.store.read_all()]
+
+
+def boundaries():
+    """Return the positions after which the log can be cut: an append is there or not."""
+    events = asyncio.run(all_events())
+    return [e.position for e, after in pairwise(events) if after.seq == 0]
+
+
+async def check_tree(place):
+    """Check that each child began once, ended once, and was told of once."""
+    for stream in TREE:
+        assert Status.COMPLETED is (await place.state(stream)).status, stream
+    for child in TREE[1:]:
+        inbox = await place.facts(sibling(child, "inbox"))
+        assert 1 == sum(isinstance(fact, StartAsked) for fact in inbox), child
+    for parent, children in ((SESSION, CHILDREN), (CHILDREN[1], (GRANDCHILD,))):
+        facts = await place.facts(parent)
+        begun = [fact.child for fact in facts if isinstance(fact, CallDelegated)]
+        messages = [fact.message for fact in facts if isinstance(fact, MessageReceived)]
+        ended = [each.child for each in messages if isinstance(each, ChildEnded)]
+        closed = [f.child for f in facts if isinstance(f, ToolReturned) and f.child]
+        assert list(children) == begun
+        assert sorted(children) == sorted(ended) == sorted(closed)
+    assert 3 == (await place.store.head("tree-default/story")).version
+    starts = [start.key for start in place.executor.starts if start.tool == "pay"]
+    assert len(starts) == len(set(starts))
+
+
+def test_there_are_points_enough(figures):
+    figures(f"{len(WHOLE.points)} points to be killed at in a tree of four sessions")
+
+    assert len(WHOLE.points) >= 60
+
+
+# 003-051, 003-057, I2, I7: a start or an end is never lost, and never twice.
+@WHOLE.at_every_point
+async def test_a_tree_that_is_killed_ends_as_if_nothing_had_happened(point):
+    place = await WHOLE.killed(point)
+
+    await check_tree(place)
+    await WHOLE.check_told(place)
+
+
+# I13
+@pytest.mark.parametrize("position", boundaries())
+async def test_a_tree_goes_on_from_every_prefix_of_its_log(position):
+    place = await story.cut(WHOLE.place, position, None, outside)
+    for fact in await place.facts(CHILDREN[1]):
+        if fact.type == "ToolStarted":
+            place.executor.starts.append(
+                story.Start(fact.tool, f"{CHILDREN[1]}/{fact.effect}", 1, 0)
+            )
+    survivor = await drive(place)
+
+    assert [] == survivor.troubles
+    await check_tree(place)
