@@ -19,7 +19,14 @@ from cueline.events.agent import AgentSpec, Hook
 from cueline.events.session import WaitKind
 from cueline.events.store import EventStore
 from cueline.hook import run_hook
-from cueline.projections.session import causes, due_work, running, waiting
+from cueline.projections.session import (
+    LAST_PENDING,
+    causes,
+    due_work,
+    pending_work,
+    running,
+    waiting,
+)
 from cueline.projections.views import Views
 from cueline.secret import check_secrets, secret_names
 from cueline.wiring import OpenLog
@@ -73,13 +80,19 @@ class ViewsIndex:
         self._views = views
         self._store = store
 
-    async def due(self, now: datetime) -> AsyncIterator[Sequence[Work]]:
-        """See `WorkIndex.due`."""
+    async def overdue(self, now: datetime) -> AsyncIterator[Sequence[Work]]:
+        """See `WorkIndex.overdue`."""
         await self._views.catch_up(self._store, batch=BATCH)
-        rows = due_work(self._views.db, now, limit=PAGE)
+        rows = due_work(self._views.db, now, after=LAST_PENDING, limit=PAGE)
         while rows:
             yield [Work(row.stream, row.unread > 0) for row in rows]
             rows = due_work(self._views.db, now, after=rows[-1], limit=PAGE)
+
+    async def pending(self, after: str) -> Sequence[Work]:
+        """See `WorkIndex.pending`."""
+        await self._views.catch_up(self._store, batch=BATCH)
+        rows = pending_work(self._views.db, after=after, limit=PAGE)
+        return [Work(row.stream, row.unread > 0) for row in rows]
 
     async def driven(self) -> Sequence[str]:
         """See `WorkIndex.driven`."""

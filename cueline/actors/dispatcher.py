@@ -1,13 +1,24 @@
 """The dispatcher: assigns sessions with work and no living owner to hosts."""
 
-from collections.abc import AsyncIterator, Collection, Container, Mapping, Sequence
+import asyncio
+from collections.abc import (
+    AsyncIterator,
+    Collection,
+    Container,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from datetime import datetime
-from hashlib import sha256
-from typing import NamedTuple, Protocol
+from itertools import islice
+from typing import NamedTuple, Protocol, TypeVar
 
+from cueline.actors.assignments import Assignments
 from cueline.actors.presence import living
 from cueline.actors.rest_cache import RestCache
 from cueline.actors.session_host import HostPort
+from cueline.actors.session_owner import aside_by
 from cueline.clock import Clock
 from cueline.deciders.matching import Unmet
 from cueline.errors import HostsFullError
@@ -19,6 +30,9 @@ from cueline.events.store import EventStore, PresenceBoard
 from cueline.events.stream import category_of, sibling
 
 TICK_SECONDS = 1.0
+Answer = TypeVar("Answer")
+BATCH = 1000
+"""Number of sessions that the log is asked about at a time."""
 
 
 class Work(NamedTuple):
@@ -32,11 +46,14 @@ class Work(NamedTuple):
 class WorkIndex(Protocol):
     """Finds the sessions with work in a read model."""
 
-    def due(self, now: datetime) -> AsyncIterator[Sequence[Work]]:
-        """Return the sessions with work in pages, nearest deadline first.
+    def overdue(self, now: datetime) -> AsyncIterator[Sequence[Work]]:
+        """Return the waiting sessions whose deadline has passed, in pages."""
+        ...
 
-        These have unread messages, or a deadline that has passed, or are running or
-        stopping, with or without a driver.
+    async def pending(self, after: str) -> Sequence[Work]:
+        """Return one page of the sessions with work at any time, in order, *after* a stream.
+
+        These have unread messages, or are running or stopping, with or without a driver.
         """
         ...
 
@@ -61,12 +78,12 @@ class HostDirectory(Protocol):
     """Finds the hosts of a dispatcher."""
 
     async def hosts(self) -> dict[str, HostPort]:
-        """Return the living hosts by incarnation; dead ones are replaced."""
+        """Return the living hosts by incarnation, also those that drain."""
         ...
 
 
 class Dispatcher:
-    """Assigns sessions to hosts; it holds no state that is not in the log.
+    """Assigns sessions to hosts; it holds no state that is not in the log or in the hosts.
 
     With a *scope* it handles those sessions only, as for a dispatcher of one command. The
     children that they start join a scope that is a set.
@@ -88,32 +105,61 @@ class Dispatcher:
         self._board = board
         self._clock = clock
         self._scope = scope
+        self._sessions = Assignments()
+        self._hosts: dict[str, HostPort] = {}
+        self._calls: dict[str, asyncio.Lock] = {}
+        """Held during a call to a host: a report of that time may or may not know of the call."""
         self._rests = RestCache(Journal(store, Codec(), clock.now))
+        self._looked_to = ""
+        """The stream up to which the index was last searched for pending work."""
         self._follows = 0
         """Number of times that it began to follow the log."""
         self._asked_in = -1
         """The value of `_follows` when the index was last read."""
 
     async def tick(self) -> None:
-        """Assign every session with work and no living owner to a host.
+        """Assign sessions with work and no living owner to hosts, and balance the hosts.
 
         Active sessions are only told of messages that they may have missed.
+        It costs what has changed, and one page of the sessions with work.
 
         Raises:
             HostsFullError: no host has a place for some sessions with work; they wait.
         """
-        hosts = await self._fleet.hosts()
-        active = {stream for host in hosts.values() for stream in await host.active()}
-        follows = self._follows
-        if active and follows == self._asked_in and await self._all_rest_but(active):
+        await self._find_hosts()
+        await _each(map(self._ask, self._hosts))
+        surplus = self._sessions.surplus()
+        await _each(self._hosts[host].hand_over(count) for host, count in surplus.items())
+        follows, sessions = self._follows, self._sessions
+        may_rest = sessions.active and not sessions.unplaced and follows == self._asked_in
+        if may_rest and await self._all_rest_but(sessions.active):
             return
-        waiting = 0
-        async for page in self._index.due(self._clock.now()):
-            streams = [each.stream for each in page if each.unread or each.stream not in active]
-            waiting += len(await self.place([s for s in streams if self._cares(s)]))
+        for batch in _batches(sessions.unplaced):
+            await self.place(batch)
+        async for page in self._index.overdue(self._clock.now()):
+            await self.place(self._without_driver(page))
+        await self._look_for_pending()
         self._asked_in = follows
-        if waiting:
-            raise HostsFullError(waiting, len(hosts))
+        if sessions.unplaced and sessions.are_hosts_full:
+            raise HostsFullError(len(sessions.unplaced), len(self._hosts))
+
+    async def _look_for_pending(self) -> None:
+        """Look at the next page of pending work, and on as long as some of it finds a host."""
+        page = await self._index.pending(self._looked_to) or await self._index.pending("")
+        while page:
+            streams = self._without_driver(page)
+            new = [each for each in streams if each not in self._sessions.active]
+            await self.place(streams)
+            self._looked_to = page[-1].stream
+            if not any(stream in self._sessions.active for stream in new):
+                return
+            page = await self._index.pending(self._looked_to)
+
+    def _without_driver(self, page: Sequence[Work]) -> list[str]:
+        """Return those of a page that need a host, or have to be told of a message."""
+        active, unplaced = self._sessions.active, self._sessions.unplaced
+        found = [each.stream for each in page if each.unread or each.stream not in active]
+        return [each for each in found if each not in unplaced and self._cares(each)]
 
     async def _all_rest_but(self, active: Collection[str]) -> bool:
         """Whether all sessions of the scope wait, except the *active* ones.
@@ -141,30 +187,58 @@ class Dispatcher:
             elif self._cares(stream):
                 await self.place([stream])
 
-    async def place(self, streams: Collection[str]) -> list[str]:
+    async def place(self, streams: Collection[str]) -> None:
         """Assign *streams* to hosts, except those with a living owner elsewhere.
 
-        Returns those for which no host has a place.
+        `tick` tries again with those for which no host has a place.
         """
-        hosts = await self._fleet.hosts() if streams else {}
-        if not hosts:
-            return []
+        if not streams or not await self._find_hosts():
+            return
+        wanted = await self._without_living_owner(streams)
+        while batches := self._sessions.assign(wanted.items()):
+            refused = await _each(self._drive(*batch) for batch in batches.items())
+            wanted = {stream: None for each in refused for stream in each}
+
+    async def _without_living_owner(self, streams: Collection[str]) -> dict[str, str | None]:
+        """Return those of *streams* that hosts may drive, each with the host that it needs."""
         heads = await self._store.heads(streams)
         # Read presence after the heads: an owner beats before it acquires a session.
-        strangers = {head.owner for head in heads.values()} - {None, *hosts}
+        strangers = {head.owner for head in heads.values()} - {None, *self._hosts}
         present = await living(self._board, self._clock.now()) if strangers else []
-        others = {each.incarnation for each in present}
-        wanted = {s: head.owner for s, head in heads.items() if head.owner not in others - {*hosts}}
-        free = dict(hosts)
-        while wanted and free:
-            refused: list[str] = []
-            for incarnation, batch in _by_host(wanted, free).items():
-                left = await hosts[incarnation].drive(batch)
-                if left:
-                    refused += left
-                    del free[incarnation]
-            wanted = dict.fromkeys(refused)
-        return list(wanted)
+        others = {each.incarnation for each in present} - self._hosts.keys()
+        wanted = {}
+        for stream, head in heads.items():
+            if head.owner in others:
+                self._sessions.leave_to(head.owner, stream)
+            else:
+                # Of those that it has set aside, a host knows until when.
+                wanted[stream] = aside_by(head.owner)
+        return wanted
+
+    async def _find_hosts(self) -> Collection[str]:
+        self._hosts = await self._fleet.hosts()
+        self._calls = {name: self._calls.get(name) or asyncio.Lock() for name in self._hosts}
+        self._sessions.keep(self._hosts)
+        await _each(map(self._ask, self._sessions.unheard))
+        return self._hosts
+
+    async def _ask(self, host: str) -> None:
+        """Hear what has changed in *host*."""
+        port = self._hosts.get(host)
+        if port is not None:
+            async with self._calls[host]:
+                report = await port.report(self._sessions.last_report(host))
+                self._sessions.take(host, report)
+
+    async def _drive(self, host: str, streams: list[str]) -> list[str]:
+        """Have *host* drive *streams*; return those that it has no place for."""
+        port = self._hosts.get(host)
+        if port is None:
+            return []  # it has left, and they need another
+        async with self._calls[host]:
+            refused = await port.drive(streams)
+            self._sessions.refuse(host, refused)
+        return refused
 
     async def unmet(self) -> Sequence[Unmet]:
         """Return the demands of calls that wait for a runner or for a slot, and how many wait.
@@ -175,8 +249,8 @@ class Dispatcher:
 
     async def wake(self, kind: WaitKind) -> None:
         """Let the sessions that wait for *kind* try again."""
-        waiting = await self._index.waiting(kind)
-        await self.place([stream for stream in waiting if self._cares(stream)])
+        for batch in _batches(filter(self._cares, await self._index.waiting(kind))):
+            await self.place(batch)
 
     async def _pass_on(self, happened: str) -> None:
         """Tell the hosts of a breaker event, and wake the sessions that wait for a breaker."""
@@ -187,8 +261,8 @@ class Dispatcher:
             await self.wake("breaker")
 
     async def _look_at_breakers(self) -> None:
-        for host in (await self._fleet.hosts()).values():
-            await host.look_at_breakers()
+        await self._find_hosts()
+        await _each(host.look_at_breakers() for host in self._hosts.values())
 
     def _cares(self, stream: str) -> bool:
         """Whether *stream* is in the scope; a child of a session in it joins it."""
@@ -202,18 +276,14 @@ class Dispatcher:
         return True
 
 
-def _by_host(wanted: Mapping[str, str | None], hosts: Collection[str]) -> dict[str, list[str]]:
-    """Group the streams by host: the owner if it is one of *hosts*, else `_host_for`."""
-    batches: dict[str, list[str]] = {}
-    for stream, owner in wanted.items():
-        host = owner if owner is not None and owner in hosts else _host_for(stream, hosts)
-        batches.setdefault(host, []).append(stream)
-    return batches
+async def _each(works: Iterable[Coroutine[object, object, Answer]]) -> list[Answer]:
+    """Return what *works* return; several hosts work at a time, one needs no task."""
+    several = list(works)
+    return [await several[0]] if len(several) == 1 else await asyncio.gather(*several)
 
 
-def _host_for(stream: str, hosts: Collection[str]) -> str:
-    """Return the host for a session without an owner; the same host each time.
-
-    If a host joins or leaves, only that host's sessions move (rendezvous hashing).
-    """
-    return max(hosts, key=lambda host: sha256(f"{host} {stream}".encode()).digest())
+def _batches(streams: Iterable[str]) -> Iterator[list[str]]:
+    """Return *streams*, as they are now, in batches for one question to the log."""
+    found = iter(list(streams))
+    while batch := list(islice(found, BATCH)):
+        yield batch

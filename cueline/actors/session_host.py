@@ -6,6 +6,7 @@ from contextvars import copy_context
 from typing import Protocol
 
 from cueline.actors.agent_cache import AgentCache
+from cueline.actors.assignments import HostReport
 from cueline.actors.background_task import Trouble, safe_callback
 from cueline.actors.breaker_registry import BreakerRegistry
 from cueline.actors.entity import Entity
@@ -42,8 +43,15 @@ class HostPort(Protocol):
         """
         ...
 
-    async def active(self) -> list[str]:
-        """Return the active sessions."""
+    async def report(self, after: int | None) -> HostReport | None:
+        """Return what changed since the report of number *after*; all if that was not the last.
+
+        None if it does not answer.
+        """
+        ...
+
+    async def hand_over(self, sessions: int) -> None:
+        """Give up so many more sessions, each as soon as its running effects have ended."""
         ...
 
     async def look_at_breakers(self) -> None:
@@ -82,6 +90,11 @@ class SessionHost:
         """Sessions that cannot be driven here, with the inbox version at the failure."""
         self._on_trouble = told
         self._draining = False
+        self._leaving: set[str] = set()
+        """Sessions that are given up when their running effects have ended."""
+        self._ended: dict[str, bool] = {}
+        """Sessions that became inactive since the last report; True for one with work left."""
+        self._reports = 0
 
     async def drive(self, streams: list[str]) -> list[str]:
         """See `HostPort.drive`."""
@@ -91,8 +104,30 @@ class SessionHost:
         """Use the share of one of so many *hosts* of each runner's slots."""
         self._slots.resize(self._parts.slots.share(hosts))
 
+    async def report(self, after: int | None) -> HostReport:
+        """See `HostPort.report`."""
+        ended, self._ended = self._ended, {}
+        is_next = after == self._reports
+        self._reports += 1
+        return HostReport(
+            number=self._reports,
+            ended=ended,
+            sessions=len(self._tasks),
+            places=0 if self._draining else ACTIVE,
+            leaving=len(self._leaving),
+            active=None if is_next else list(self._tasks),
+        )
+
+    async def hand_over(self, sessions: int) -> None:
+        """See `HostPort.hand_over`; those without a running effect go first."""
+        staying = [stream for stream in self._drives if stream not in self._leaving]
+        staying.sort(key=lambda stream: self._drives[stream].is_busy)
+        for stream in staying[:sessions]:
+            self._leaving.add(stream)
+            self._drives[stream].drain()
+
     async def active(self) -> list[str]:
-        """See `HostPort.active`."""
+        """Return the active sessions."""
         return list(self._tasks)
 
     async def look_at_breakers(self) -> None:
@@ -107,6 +142,7 @@ class SessionHost:
             return True
         if self._draining or len(self._tasks) >= ACTIVE:
             return False
+        self._ended.pop(stream, None)
         live = self._live(stream)
         self._tasks[stream] = asyncio.create_task(live, context=self._context)
         return True
@@ -150,7 +186,7 @@ class SessionHost:
 
     async def _live(self, stream: str) -> None:
         """Drive one session until it waits; repeat if a message came meanwhile."""
-        inbox = NO_STREAM
+        inbox, has_work = NO_STREAM, False
         try:
             again = stream not in self._set_aside or await self._is_tried_again(stream)
             while again and not self._draining:
@@ -161,11 +197,13 @@ class SessionHost:
                     await drive.load()
                 # Awaited here: one more coroutine would take 0.25 KB a session.
                 await drive.run()
-                again = await self._has_news(stream, drive)
+                has_work = drive.drains
+                again = not has_work and await self._has_news(stream, drive)
         except (FencedError, WrongExpectedVersionError):
             # Another process owns it now and does what is due.
             pass
         except CuelineError as error:
+            has_work = error.retryable
             await self._fail(stream, inbox, error)
         except Exception as error:  # noqa: BLE001 - one session's failure must not end the others
             told = f"{shown(stream)}: {type(error).__name__}: {error}"
@@ -177,6 +215,8 @@ class SessionHost:
             # activates it.
             self._drives.pop(stream, None)
             self._tasks.pop(stream, None)
+            self._leaving.discard(stream)
+            self._ended[stream] = has_work
 
     async def _fail(self, stream: str, inbox: int, error: CuelineError) -> None:
         """Report the error; set the session aside unless the error is temporary."""

@@ -131,6 +131,16 @@ class SessionLoop:
             else self._executors.loaded_agent.redactor.redact(text)[0]
         )
 
+    @property
+    def drains(self) -> bool:
+        """Whether it was told to start nothing more."""
+        return self._draining
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an effect is running."""
+        return not self._in_flight.empty
+
     async def load(self) -> None:
         """Acquire the session and replay it. See `Entity.load`."""
         await self._entity.load()

@@ -34,6 +34,11 @@ def is_aside(owner: str | None) -> bool:
     return owner is not None and owner.endswith(_ASIDE)
 
 
+def aside_by(owner: str | None) -> str | None:
+    """Return the process that set a session aside; None if this *owner* is no mark of that."""
+    return owner.removesuffix(_ASIDE) if owner is not None and is_aside(owner) else None
+
+
 async def owner_of(
     store: EventStore, board: PresenceBoard, stream: str, now: datetime
 ) -> Presence | None:

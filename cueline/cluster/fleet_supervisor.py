@@ -118,7 +118,7 @@ class FleetSupervisor:
         return {
             member.incarnation: RemoteHost(member.handle, self._epoch)
             for member in self._members.values()
-            if member.role == "host" and member.presence is not None and not member.leaves
+            if member.role == "host" and member.presence is not None
         }
 
     def members(self) -> Sequence[Worker]:

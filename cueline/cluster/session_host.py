@@ -2,12 +2,13 @@
 
 import asyncio
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 import ray
 
+from cueline.actors.assignments import HostReport
 from cueline.actors.live_text_server import LOCAL, LiveTextServer
 from cueline.actors.presence import SILENCE_SECONDS, beat_always, deaf_seconds, presence_of
 from cueline.actors.session_host import SessionHost
@@ -75,9 +76,15 @@ class SessionHostActor:
         self._hear(epoch)
         return await self._living().drive(streams)
 
-    async def active(self) -> list[str]:
-        """See `HostPort.active`."""
-        return await self._living().active()
+    async def report(self, epoch: int, after: int | None) -> HostReport:
+        """See `HostPort.report`."""
+        self._hear(epoch)
+        return await self._living().report(after)
+
+    async def hand_over(self, epoch: int, sessions: int) -> None:
+        """See `HostPort.hand_over`."""
+        self._hear(epoch)
+        await self._living().hand_over(sessions)
 
     async def look_at_breakers(self, epoch: int) -> None:
         """See `HostPort.look_at_breakers`."""
@@ -151,13 +158,20 @@ class RemoteHost:
             return []
         return refused
 
-    async def active(self) -> list[str]:
-        """See `HostPort.active`."""
+    async def report(self, after: int | None) -> HostReport | None:
+        """See `HostPort.report`."""
         try:
-            living: Collection[str] = await call(self._handle.active.remote(), LOOK_SECONDS)
+            report: HostReport = await call(
+                self._handle.report.remote(self._epoch, after), LOOK_SECONDS
+            )
         except (*DEAD, *UNCLEAR):
-            return []
-        return list(living)
+            return None
+        return report
+
+    async def hand_over(self, sessions: int) -> None:
+        """See `HostPort.hand_over`; a host that misses it is asked again."""
+        with suppress(*DEAD, *UNCLEAR):
+            await call(self._handle.hand_over.remote(self._epoch, sessions), LOOK_SECONDS)
 
     async def look_at_breakers(self) -> None:
         """See `HostPort.look_at_breakers`; a host that misses it learns from its next failure."""

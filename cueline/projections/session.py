@@ -186,6 +186,8 @@ class Due(NamedTuple):
 
 
 _FIRST = Due("", -1, 0)
+LAST_PENDING = Due(chr(0x10FFFF), 0, 0)
+"""Behind it are the sessions with a deadline."""
 _DUE = """
 SELECT stream, due_us, inbox_length - inbox_read FROM sessions
 WHERE due_us <= ? AND (due_us, stream) > (?, ?) ORDER BY due_us, stream LIMIT ?
@@ -237,6 +239,11 @@ def due_work(db: Database, now: datetime, *, after: Due = _FIRST, limit: int = -
     """
     asked = [to_us(now), after.due_us, after.stream, limit]
     return list(starmap(Due, ask(db, SessionReadModel.TABLE, _DUE, asked)))
+
+
+def pending_work(db: Database, *, after: str, limit: int) -> list[Due]:
+    """Return one page of the sessions with work at any time, by stream, *after* a stream."""
+    return due_work(db, from_us(0), after=Due(after, 0, 0), limit=limit)
 
 
 def waiting(db: Database, kind: str) -> list[str]:

@@ -184,17 +184,27 @@ class FoldedIndex:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
-    async def due(self, now: datetime) -> AsyncIterator[Sequence[Work]]:
-        """See `WorkIndex.due`."""
+    async def overdue(self, now: datetime) -> AsyncIterator[Sequence[Work]]:
+        """See `WorkIndex.overdue`."""
+        for since, work in await self._work():
+            if _EVER < since <= now:
+                yield [work]
+
+    async def pending(self, after: str) -> Sequence[Work]:
+        """See `WorkIndex.pending`."""
+        found = [work for since, work in await self._work() if since == _EVER]
+        return [work for work in found if work.stream > after]
+
+    async def _work(self) -> list[tuple[datetime, Work]]:
+        """Return the sessions with work, with the time from when on they have it."""
         found = []
         for stream, state in (await self._states()).items():
             inbox = await self._journal.store.head(sibling(stream, "inbox"))
             unread = inbox.version > state.inbox_read
             since = _EVER if unread or _is_driven(state) else _deadline(state)
-            if since is not None and since <= now:
+            if since is not None:
                 found.append((since, Work(stream, unread)))
-        for _, work in sorted(found):
-            yield [work]
+        return sorted(found)
 
     async def driven(self) -> Sequence[str]:
         """See `WorkIndex.driven`."""

@@ -17,9 +17,9 @@ class Asked(FoldedIndex):
 
     times = 0
 
-    def due(self, now):
+    def overdue(self, now):
         self.times += 1
-        return super().due(now)
+        return super().overdue(now)
 
 
 class Here:

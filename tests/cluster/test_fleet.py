@@ -331,9 +331,12 @@ def waited_for(there, placed):
     """Return a loops with a session that waits, and whose hosts take what is *placed*."""
 
     class Index:
-        async def due(self, now):
+        async def overdue(self, now):
             for page in ():
                 yield page
+
+        async def pending(self, after):
+            return []
 
         async def driven(self):
             return []

@@ -148,18 +148,22 @@ class GrowingIndex:
                 state = self.states.get(session) or session_of(session)
                 self.states[session] = evolve(state, fact)
 
-    async def due(self, now):
+    async def overdue(self, now):
         await self.look()
+        for name, state in self.states.items():
+            moment = wake_at(state)
+            if moment is not None and moment <= now:
+                yield [Work(name, unread=False)]
+
+    async def pending(self, after):
+        await self.look()
+        found = []
         for name, length in self.inboxes.items():
             state = self.states.get(name)
             unread = state is None or length > state.inbox_read
-            if unread or self.is_due(state, now):
-                yield [Work(name, unread)]
-
-    def is_due(self, state, now):
-        moment = wake_at(state)
-        driven = state.status in (Status.RUNNING, Status.STOPPING)
-        return driven or (moment is not None and moment <= now)
+            if name > after and (unread or state.status in (Status.RUNNING, Status.STOPPING)):
+                found.append(Work(name, unread))
+        return sorted(found)
 
     async def driven(self):
         await self.look()

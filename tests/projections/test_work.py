@@ -40,9 +40,19 @@ async def due(log, seconds=0):
     """Return what both indexes of the log say, if they say the same."""
     now = log.moment + timedelta(seconds=seconds)
     indexes = ViewsIndex(log.views, log.store), FoldedIndex(log.journal)
-    real, fake = [[work async for page in index.due(now) for work in page] for index in indexes]
+    real, fake = [await all_work(index, now) for index in indexes]
     assert real == fake
     return [work.stream for work in real]
+
+
+async def all_work(index, now):
+    """Return all sessions with work, those of a passed deadline first."""
+    found = [work async for page in index.overdue(now) for work in page]
+    after = ""
+    while page := await index.pending(after):
+        found += page
+        after = page[-1].stream
+    return found
 
 
 async def test_a_session_that_was_asked_for_has_work(log, facts):
@@ -119,7 +129,7 @@ async def test_only_a_session_with_unread_messages_says_so(log, facts):
 
     now = log.moment
     for index in (ViewsIndex(log.views, log.store), FoldedIndex(log.journal)):
-        found = [work async for page in index.due(now) for work in page]
+        found = await all_work(index, now)
         assert {"asked": True, "driven": False} == {
             work.stream.removeprefix("session-default/"): work.unread for work in found
         }
@@ -130,10 +140,18 @@ async def test_work_comes_in_pages(log, facts, monkeypatch):
     for number in range(5):
         await log.ask(f"s{number}", facts.ASKED)
 
-    pages = [page async for page in ViewsIndex(log.views, log.store).due(log.moment)]
+        await log.ask(f"t{number}", facts.ASKED)
+        await log.tell(f"t{number}", facts.STARTED, waiting("retry", log.moment))
+    index = ViewsIndex(log.views, log.store)
 
-    assert [2, 2, 1] == [len(page) for page in pages]
-    assert 5 == len({work.stream for page in pages for work in page})
+    overdue = [page async for page in index.overdue(log.moment)]
+
+    assert [2, 2, 1] == [len(page) for page in overdue]
+    assert [f"session-default/t{n}" for n in range(5)] == [w.stream for p in overdue for w in p]
+    first, last = [await index.pending(after) for after in ("", "session-default/s3")]
+    assert ["session-default/s0", "session-default/s1"] == [work.stream for work in first]
+    assert ["session-default/s4"] == [work.stream for work in last]
+    assert [] == await index.pending("session-default/s4")
 
 
 @pytest.mark.parametrize("kind", ["runner", "retry"])

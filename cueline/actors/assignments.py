@@ -1,0 +1,198 @@
+"""Which host has which session, as far as the dispatcher knows.
+
+It needs no I/O and no clock: the dispatcher tells it of each change. What it decides
+costs the number of changes, not of sessions, and a look at each host.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from heapq import heapify, heappop, heappush
+
+from msgspec import Struct
+
+from cueline.deciders.balance import Load, surplus
+
+UNPLACED = 10_000
+"""The most sessions without a host that are known by name; the index of work has the others."""
+
+
+class HostReport(Struct, frozen=True):
+    """What changed in a host since its last report."""
+
+    number: int
+    """The number of this report; the next one is asked for with it."""
+    ended: Mapping[str, bool]
+    """The sessions that are not active any more; True for one that has work left."""
+    sessions: int
+    """The number of active sessions."""
+    places: int
+    """The most active sessions; 0 while it takes none."""
+    leaving: int = 0
+    """The number of active sessions that it gives up."""
+    active: Collection[str] | None = None
+    """All active sessions, in the answer to a caller that does not know its last report."""
+
+
+class _Host:
+    __slots__ = ("heard", "leaving", "number", "places", "refuses", "sessions")
+
+    def __init__(self) -> None:
+        self.sessions: set[str] = set()
+        self.places = 0
+        self.leaving = 0
+        self.number: int | None = None
+        self.heard = False
+        self.refuses = False
+
+
+class Assignments:
+    """The sessions of each host, and those that need one."""
+
+    def __init__(self) -> None:
+        self._host_of: dict[str, str] = {}
+        self._hosts: dict[str, _Host] = {}
+        self._former: set[str] = set()
+        """Hosts that have left, and may still be driving sessions that need a host."""
+        self._queue: list[tuple[int, str]] = []
+        """Hosts with a place, least loaded first; an entry may be out of date."""
+        self._unplaced: dict[str, None] = {}
+
+    @property
+    def active(self) -> Collection[str]:
+        """The sessions that have a host."""
+        return self._host_of.keys()
+
+    @property
+    def unplaced(self) -> Collection[str]:
+        """The sessions that lost their host, or found none with a place."""
+        return self._unplaced.keys()
+
+    @property
+    def are_hosts_full(self) -> bool:
+        """Whether hosts take sessions, but have no place for one more."""
+        return self._least() is None and any(host.places for host in self._hosts.values())
+
+    @property
+    def unheard(self) -> list[str]:
+        """The hosts that never were asked for a report."""
+        return [name for name, host in self._hosts.items() if not host.heard]
+
+    def keep(self, hosts: Collection[str]) -> None:
+        """Forget all other hosts, whose sessions need a host now, and know these."""
+        for name in self._hosts.keys() - hosts:
+            self._former.add(name)
+            for stream in self._hosts.pop(name).sessions:
+                del self._host_of[stream]
+                self._need_host(stream)
+        if not self._unplaced:
+            self._former.clear()
+        for name in hosts:
+            if name not in self._hosts:
+                self._hosts[name] = _Host()
+
+    def last_report(self, host: str) -> int | None:
+        """Return the number of the host's last report; None if it has to name all sessions."""
+        return self._hosts[host].number if host in self._hosts else None
+
+    def take(self, host: str, report: HostReport | None) -> None:
+        """Take in the report of *host*; None: it does not answer, and gets no session."""
+        there = self._hosts.get(host)
+        if there is None:
+            return
+        refused = there.refuses
+        there.heard, there.refuses = True, False
+        if report is None:
+            there.places, there.number = 0, None
+            return
+        if report.active is not None:
+            # A session that it dropped without a word may have work.
+            ended = dict.fromkeys(there.sessions.difference(report.active), True)
+            for stream in report.active:
+                self._put(stream, host)
+        else:
+            ended = {s: has_work for s, has_work in report.ended.items() if s in there.sessions}
+        for stream, has_work in ended.items():
+            self._drop(stream)
+            if has_work:
+                self._need_host(stream)
+        there.number = report.number if len(there.sessions) == report.sessions else None
+        if (there.places, there.leaving) != (report.places, report.leaving) or refused:
+            there.places, there.leaving = report.places, report.leaving
+            self._push(host)
+
+    def assign(self, streams: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
+        """Return the streams by host: its own, else the preferred one, else the least loaded.
+
+        Those for which no host has a place are left out, and need one.
+        """
+        batches: dict[str, list[str]] = {}
+        for stream, preferred in streams:
+            host = self._host_of.get(stream)
+            if host is None:
+                host = preferred if self._takes(preferred) else self._least()
+            if host is None:
+                self._need_host(stream)
+                continue
+            self._put(stream, host)
+            batches.setdefault(host, []).append(stream)
+        return batches
+
+    def refuse(self, host: str, streams: Collection[str]) -> None:
+        """Take back *streams*, for which *host* has no place; it gets none until it reports."""
+        for stream in streams:
+            if self._host_of.get(stream) == host:
+                self._drop(stream)
+        if streams and host in self._hosts:
+            self._hosts[host].refuses = True
+
+    def leave_to(self, owner: str | None, stream: str) -> None:
+        """Leave a session to a living *owner* that is none of the hosts."""
+        if owner not in self._former:
+            self._unplaced.pop(stream, None)
+
+    def surplus(self) -> dict[str, int]:
+        """See `balance.surplus`."""
+        return surplus(
+            {
+                name: Load(len(host.sessions), host.places, host.leaving)
+                for name, host in self._hosts.items()
+            }
+        )
+
+    def _need_host(self, stream: str) -> None:
+        if len(self._unplaced) < UNPLACED:
+            self._unplaced[stream] = None
+
+    def _put(self, stream: str, host: str) -> None:
+        self._unplaced.pop(stream, None)
+        if self._host_of.get(stream) == host:
+            return
+        if stream in self._host_of:
+            self._drop(stream)
+        self._host_of[stream] = host
+        self._hosts[host].sessions.add(stream)
+        self._push(host)
+
+    def _drop(self, stream: str) -> None:
+        host = self._host_of.pop(stream)
+        self._hosts[host].sessions.discard(stream)
+        self._push(host)
+
+    def _takes(self, host: str | None) -> bool:
+        there = self._hosts.get(host or "")
+        return there is not None and not there.refuses and len(there.sessions) < there.places
+
+    def _push(self, host: str) -> None:
+        if len(self._queue) > 2 * len(self._hosts) + 1000:
+            self._queue = [(len(each.sessions), name) for name, each in self._hosts.items()]
+            heapify(self._queue)
+        elif self._takes(host):
+            heappush(self._queue, (len(self._hosts[host].sessions), host))
+
+    def _least(self) -> str | None:
+        """Return the host with the fewest sessions of those with a place."""
+        while self._queue:
+            sessions, host = self._queue[0]
+            if self._takes(host) and len(self._hosts[host].sessions) == sessions:
+                return host
+            heappop(self._queue)
+        return None
