@@ -4,12 +4,13 @@ It needs no I/O and no clock: the dispatcher tells it of each change. What it de
 costs the number of changes, not of sessions, and a look at each host.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
 from msgspec import Struct
 
 from cueline.deciders.balance import Load, surplus
+from cueline.deciders.matching import Unmet
 
 UNPLACED = 10_000
 """The most sessions without a host that are known by name; the index of work has the others."""
@@ -28,12 +29,14 @@ class HostReport(Struct, frozen=True):
     """The most active sessions; 0 while it takes none."""
     leaving: int = 0
     """The number of active sessions that it gives up."""
+    lacking: Sequence[Unmet] = ()
+    """What its calls demand that wait for a slot of a runner."""
     active: Collection[str] | None = None
     """All active sessions, in the answer to a caller that does not know its last report."""
 
 
 class _Host:
-    __slots__ = ("heard", "leaving", "number", "places", "refuses", "sessions")
+    __slots__ = ("heard", "lacking", "leaving", "number", "places", "refuses", "sessions")
 
     def __init__(self) -> None:
         self.sessions: set[str] = set()
@@ -41,6 +44,7 @@ class _Host:
         self.leaving = 0
         self.number: int | None = None
         self.heard = False
+        self.lacking: Sequence[Unmet] = ()
         self.refuses = False
 
 
@@ -114,6 +118,7 @@ class Assignments:
             self._drop(stream)
             if has_work:
                 self._need_host(stream)
+        there.lacking = report.lacking
         there.number = report.number if len(there.sessions) == report.sessions else None
         if (there.places, there.leaving) != (report.places, report.leaving) or refused:
             there.places, there.leaving = report.places, report.leaving
@@ -157,6 +162,10 @@ class Assignments:
                 for name, host in self._hosts.items()
             }
         )
+
+    def lacking(self) -> list[Unmet]:
+        """Return what calls demand that wait for a slot of a runner, by host."""
+        return [each for host in self._hosts.values() for each in host.lacking]
 
     def _need_host(self, stream: str) -> None:
         if len(self._unplaced) < UNPLACED:

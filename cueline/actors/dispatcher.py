@@ -244,8 +244,9 @@ class Dispatcher:
         """Return the demands of calls that wait for a runner or for a slot, and how many wait.
 
         So more runners that meet them would have work. A fleet asks this to start workers.
+        Demands may be listed more than once.
         """
-        return await self._index.unmet()
+        return [*await self._index.unmet(), *self._sessions.lacking()]
 
     async def wake(self, kind: WaitKind) -> None:
         """Let the sessions that wait for *kind* try again."""

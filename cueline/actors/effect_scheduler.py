@@ -18,6 +18,7 @@ from cueline.deciders.session.recovery import degrades
 from cueline.deciders.session.turn import CallApproval
 from cueline.events.cause import Cause
 from cueline.events.child import agent_named, child_stream, mode_of
+from cueline.events.demands import Demands
 from cueline.events.sanitize import sanitize
 from cueline.events.session import (
     ApprovalResolved,
@@ -61,7 +62,7 @@ class EffectScheduler:
     def start(self, steps: PendingAppend) -> list[Effect | AcquireProbe]:
         """Add the starts of due effects to *steps*, and return the effects to execute."""
         started: list[Effect | AcquireProbe] = []
-        lacks = False
+        lacking: list[Demands] = []
         for effect in self._unblocked_effects(steps):
             if isinstance(effect, _ASKED_FIRST):
                 started.append(effect)  # its result starts the call
@@ -70,13 +71,13 @@ class EffectScheduler:
                 self._start_child(effect, steps)
                 continue
             fact = self._start_fact(effect, steps.state)
-            if fact is None:
-                lacks = True
+            if isinstance(fact, Demands):
+                lacking.append(fact)
             elif steps.take(fact) and fact.type in _STARTS:
                 started.append(effect)
                 if fact.type == "ToolStarted":
                     self._slots.take(fact.effect, fact.runner, self._loaded_agent.tools[fact.tool])
-        self._slots.end_search(lacks=lacks)
+        self._slots.end_search(lacking)
         return started
 
     def is_still_allowed(self, granted: ModelStarted, state: SessionState) -> bool:
@@ -117,8 +118,10 @@ class EffectScheduler:
         """Whether the ledger may hold a reservation for it, from this owner or an earlier one."""
         return isinstance(effect, ReserveBudget) and effect in due(self._entity.state)
 
-    def _start_fact(self, effect: CallModel | RunTool, state: SessionState) -> SessionEvent | None:
-        """Return the start of *effect*, or why it cannot start; None if it has no slot."""
+    def _start_fact(
+        self, effect: CallModel | RunTool, state: SessionState
+    ) -> SessionEvent | Demands:
+        """Return the start of *effect*, or why it cannot start; its demands if it has no slot."""
         if isinstance(effect, CallModel):
             return ModelStarted(effect=effect.effect, attempt=effect.attempt)
         call = state.call(effect.effect)
@@ -127,7 +130,7 @@ class EffectScheduler:
         demands = call_demands(tool, self._loaded_agent.agent)
         runner = runners.choose(demands, self._slots.full(tool))
         if runner is None and runners.choose(demands) is not None:
-            return None
+            return demands
         if call.approval is not None and (by := self._void_reason(effect, call.approval)):
             # I9: ask a person again.
             return ApprovalResolved(approval=call.approval.id, verdict="superseded", by=by)

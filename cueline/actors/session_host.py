@@ -115,6 +115,7 @@ class SessionHost:
             sessions=len(self._tasks),
             places=0 if self._draining else ACTIVE,
             leaving=len(self._leaving),
+            lacking=self._slots.lacking(),
             active=None if is_next else list(self._tasks),
         )
 

@@ -6,13 +6,16 @@ volatile; the host that recovers a call counts it again.
 """
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from cueline.deciders.matching import Unmet, counted
+
 if TYPE_CHECKING:
     from cueline.events.agent import ToolSpec
+    from cueline.events.demands import Demands
 
 Place = tuple[str, bool]
 """A runner, and either its event loop or its worker processes."""
@@ -102,6 +105,10 @@ class SlotTable:
         """Stop waking *holder*."""
         self._waiting.pop(holder, None)
 
+    def lacking(self) -> list[Unmet]:
+        """Return what the calls demand that wait for a slot."""
+        return counted(each for holder in self._waiting for each in holder.lacking)
+
     def pass_on(self) -> None:
         """Wake the next holder that has not looked since a slot became free."""
         holder = next(iter(self._waiting), None)
@@ -123,13 +130,15 @@ class SlotSeeker(Protocol):
 class SlotHolder:
     """The slots of one active session; small, because there are many."""
 
-    __slots__ = ("_held", "_table", "seeker")
+    __slots__ = ("_held", "_table", "lacking", "seeker")
 
     def __init__(self, table: SlotTable, seeker: SlotSeeker) -> None:
         self._table = table
         self._held: dict[str, Place] | None = None
         """By the effect of the call; None without any."""
         self.seeker = seeker
+        self.lacking: Sequence[Demands] = ()
+        """The demands of its calls that wait for a slot."""
 
     def full(self, tool: "ToolSpec") -> Collection[str]:
         """See `SlotTable.full`."""
@@ -149,9 +158,10 @@ class SlotHolder:
         self._held = self._held or None
         self._table.free(place)
 
-    def end_search(self, *, lacks: bool) -> None:
-        """End the search for slots; if it *lacks* one, it is woken when one is free."""
-        (self._table.wait if lacks else self._table.leave)(self)
+    def end_search(self, lacking: Sequence["Demands"]) -> None:
+        """End the search for slots; it is woken when one is free if calls are *lacking* one."""
+        self.lacking = lacking
+        (self._table.wait if lacking else self._table.leave)(self)
         self._table.pass_on()
 
     def close(self) -> None:

@@ -67,6 +67,17 @@ def least_unmet(offers: Iterable[Offer], demands: Demands) -> Demands:
     return min((unmet(offer, demands) for offer in offers), key=_count, default=demands)
 
 
+def counted(demands: Iterable[Demands]) -> list[Unmet]:
+    """Return how many calls have which demands."""
+    found: dict[tuple[object, ...], Unmet] = {}
+    for each in demands:
+        labels, resources = tuple(each.labels.items()), tuple(each.resources.items())
+        key = (each.runner, each.machine, labels, resources)
+        before = found[key].calls if key in found else 0
+        found[key] = Unmet(each, before + 1)
+    return list(found.values())
+
+
 def _count(demands: Demands) -> int:
     named = {demands.runner, demands.machine} - {""}
     return len(named) + len(demands.labels) + len(demands.resources)

@@ -1,7 +1,6 @@
 """Stand-ins at the ports: a model, tools, runners, and who finds work."""
 
 import os
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from cueline.actors.dispatcher import Work
 from cueline.actors.model_port import Delta, DeltaSink, ModelReply, ModelRequest, drop_delta
 from cueline.actors.runner import RunnerPort
 from cueline.actors.tool_port import ReconcileFinding, ToolOrder, ToolOutput
-from cueline.deciders.matching import Offer, Unmet, least_unmet
+from cueline.deciders.matching import Offer, Unmet, counted, least_unmet
 from cueline.deciders.session import DRIVEN, SessionState, evolve, session_of
 from cueline.errors import CorruptEventError, ProviderRefusedError, UnknownEventTypeError
 from cueline.events.agent import AgentSpec, Declared, ToolSpec
@@ -220,8 +219,7 @@ class FoldedIndex:
         """See `WorkIndex.unmet`."""
         waits = [state.waiting for state in (await self._states()).values()]
         causes = [wait.cause for wait in waits if wait and wait.kind == "runner"]
-        found = Counter(each.demands.model_dump_json() for each in causes if each.is_unmet)
-        return [Unmet(Demands.model_validate_json(said), n) for said, n in found.items()]
+        return counted(each.demands for each in causes if each.is_unmet)
 
     def close(self) -> None:
         """See `WorkIndex.close`; there is nothing to let go of."""

@@ -8,10 +8,11 @@ from cueline.actors import session_host
 from cueline.actors.dispatcher import Dispatcher
 from cueline.actors.slot import Slots
 from cueline.deciders.session import Status
+from cueline.events.demands import NO_DEMANDS, Demands
 from cueline.events.inbox import MessageSent, StopAsked
 from cueline.testing.crash import World
-from cueline.testing.fakes import FoldedIndex, asks_for, says
-from tests.actors.session_harness import SessionHarness, Valve
+from cueline.testing.fakes import FoldedIndex, agent_spec, asks_for, says
+from tests.actors.session_harness import TOOLS, SessionHarness, Valve
 
 CALLS = [asks_for(("pay", {})), asks_for(("read", {})), says("done")]
 
@@ -209,3 +210,24 @@ async def test_a_tick_asks_the_log_about_what_has_changed_only(changes):
     await here.tick()
 
     assert new == asked
+
+
+async def test_calls_that_wait_for_a_slot_or_for_a_runner_are_counted_by_what_they_demand():
+    here = Hosts("a", "b", slots=8)
+    here.scene.agent = agent_spec(*TOOLS, demands={"machine": "m9"})
+    here.outside.runners.ports.clear()
+    await here.start(3)
+    here.outside.runners.ports["r1"] = here.worlds["a"].runner
+    here.scene.agent = agent_spec(*TOOLS)
+    for number in range(30):
+        await here.outside.start(f"t{number}", here.scene.agent)
+    await here.tick(3)
+
+    unmet = await here.dispatcher.unmet()
+
+    assert (3, 14) == (calls(unmet, Demands(machine="m9")), calls(unmet, NO_DEMANDS))
+
+
+def calls(unmet, demands):
+    """Return how many calls wait with these demands."""
+    return sum(each.calls for each in unmet if each.demands == demands)

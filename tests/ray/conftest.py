@@ -135,6 +135,12 @@ class World:
     def fleet(self):
         return self.place._loops.fleet
 
+    def scale(self, *, hosts):
+        """Have so many hosts from now on."""
+        running = sum(member.role == "host" for member in self.fleet.members())
+        for _ in range(hosts - running):
+            self.fleet._spawn(self.fleet._keep("host", self.fleet.site.node, None))
+
     async def presence(self, role):
         """Return who lives in that role, once it is known here: its work may come first."""
         await await_until(lambda: self.presences(role))
