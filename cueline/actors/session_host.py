@@ -187,9 +187,10 @@ class SessionHost:
 
     async def _live(self, stream: str) -> None:
         """Drive one session until it waits; repeat if a message came meanwhile."""
-        inbox, has_work = NO_STREAM, False
+        inbox, has_work = NO_STREAM, True
         try:
             again = stream not in self._set_aside or await self._is_tried_again(stream)
+            has_work = again
             while again and not self._draining:
                 drive = self._drives[stream] = self._drive(stream)
                 async with self._loading:
@@ -198,11 +199,11 @@ class SessionHost:
                     await drive.load()
                 # Awaited here: one more coroutine would take 0.25 KB a session.
                 await drive.run()
-                has_work = drive.drains
-                again = not has_work and await self._has_news(stream, drive)
+                again = not drive.drains and await self._has_news(stream, drive)
+                has_work = again or drive.drains
         except (FencedError, WrongExpectedVersionError):
             # Another process owns it now and does what is due.
-            pass
+            has_work = False
         except CuelineError as error:
             has_work = error.retryable
             await self._fail(stream, inbox, error)
@@ -210,6 +211,7 @@ class SessionHost:
             told = f"{shown(stream)}: {type(error).__name__}: {error}"
             bug = CuelineError(self._drives[stream].hidden(told))
             bug.__cause__ = error
+            has_work = False
             await self._fail(stream, inbox, bug)
         finally:
             # At once, not in a callback: a message that comes now finds no active session here, and

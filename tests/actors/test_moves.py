@@ -136,6 +136,34 @@ async def test_a_host_that_drains_gives_its_sessions_to_others_one_by_one():
     assert 2 == len(here.calls("pay"))
 
 
+async def test_a_host_that_drains_too_long_leaves_its_sessions_to_others():
+    here = Hosts("a", "b")
+    await here.start(2)
+    a = here.worlds["a"].host
+    (mine,) = a._drives
+
+    await a.drain(0)
+
+    assert {mine: True} == dict((await a.report(1)).ended)
+    assert not (await a.report(2)).places
+
+
+async def test_a_session_that_rests_or_has_another_owner_has_no_work_left():
+    here = Hosts("a", replies=[says("done")])
+    await here.outside.start("s", here.scene.agent)
+    host, store = here.worlds["a"].host, here.outside.store
+    stream = "session-default/s"
+    await host.drive([stream])
+    await here.clock.settle()
+    rested = await host.report(0)
+    await here.outside.say(stream, MessageSent(lane="note", text="Too late."))
+    await host.drive([stream])
+    await store.acquire(stream, "another", (await store.head(stream)).epoch)
+    await here.clock.settle()
+
+    assert {stream: False} == rested.ended == (await host.report(1)).ended
+
+
 async def test_a_session_that_is_to_move_still_hears_its_messages():
     here = Hosts("a")
     await here.start(20)

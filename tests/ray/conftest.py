@@ -18,6 +18,7 @@ from cueline.client.context import NoRuntimeContext
 from cueline.client.session import Session
 from cueline.cluster.command import command
 from cueline.cluster.connection import connect_ray
+from cueline.deciders.fleet import HOSTS, RUNNERS, Range
 from cueline.events.inbox import StartAsked
 from cueline.on_ray import actor_factory_of, namespace_of
 from cueline.preflight import agent_to_record
@@ -135,11 +136,9 @@ class World:
     def fleet(self):
         return self.place._loops.fleet
 
-    def scale(self, *, hosts):
-        """Have so many hosts from now on."""
-        running = sum(member.role == "host" for member in self.fleet.members())
-        for _ in range(hosts - running):
-            self.fleet._spawn(self.fleet._keep("host", self.fleet.site.node, None))
+    def scale(self, *, hosts, runners=1):
+        """Have so many hosts and runners from now on."""
+        self.fleet.want({HOSTS: Range(hosts, hosts), RUNNERS: Range(runners, runners)})
 
     async def presence(self, role):
         """Return who lives in that role, once it is known here: its work may come first."""
