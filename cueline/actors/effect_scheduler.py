@@ -169,8 +169,8 @@ class EffectScheduler:
         reason = ""
         if child in room.taken:
             reason = f"a session with the id {shown(child)} exists"
-        elif room.used + begun >= room.most:
-            reason = room.refusal
+        elif (left := room._replace(used=room.used + begun)).used >= room.most:
+            reason = left.refusal
         if reason:
             degraded = degrades(state, call)
             steps.take(ToolSkipped(effect=effect.effect, reason=reason, degraded=degraded))

@@ -17,11 +17,13 @@ from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.in_flight import InFlightEffects
 from cueline.actors.inbox import unread_of
 from cueline.actors.inbox_reader import InboxReader
+from cueline.actors.person_wait import person_seconds
 from cueline.actors.runner import CallName
 from cueline.actors.session_tree import TreeRoom, read_start_request, room_to_delegate
 from cueline.actors.slot import SlotHolder, SlotTable
 from cueline.actors.timers import Timers
 from cueline.deciders.session import DRIVEN, SessionState, due, wake_at
+from cueline.deciders.session.children import overdue
 from cueline.deciders.session.due import (
     CallModel,
     Cancel,
@@ -173,7 +175,7 @@ class SessionLoop:
                 await self._in_flight.wait(self._wake_time(moment))
                 news = [
                     *self._in_flight.take(),
-                    *self._passed_deadline(moment),
+                    *await self._passed_deadline(moment),
                     *self._end_breaker_wait(),
                 ]
                 if self._mailbox.news:
@@ -202,7 +204,7 @@ class SessionLoop:
         await self._equip(self._entity.state.agent)
         return [
             *await recover(self._entity, self._parts),
-            *self._passed_deadline(wake_at(self._entity.state)),
+            *await self._passed_deadline(wake_at(self._entity.state)),
             *self._end_breaker_wait(),
         ]
 
@@ -243,11 +245,16 @@ class SessionLoop:
         messages = await self._mailbox.read(self._in_flight.asks, brought, loaded_agent.redactor)
         return [loaded_agent.clean(message) for message in messages]
 
-    def _passed_deadline(self, moment: datetime | None) -> list[SessionEvent]:
+    async def _passed_deadline(self, moment: datetime | None) -> list[SessionEvent]:
         """Return the event of a passed deadline, if it has passed."""
         if moment is None or moment > (now := self._clock.now()):
             return []
-        return [SessionContinued(by="deadline", at=now)]
+        entity, waited = self._entity, {}
+        for child in overdue(entity.state, now):
+            look = partial(person_seconds, entity.journal, child.stream, now)
+            if seconds := await entity.patiently(look):
+                waited[child.stream] = seconds
+        return [SessionContinued(by="deadline", at=now, waited=waited)]
 
     def _end_breaker_wait(self) -> list[SessionEvent]:
         """Return the end of a wait for a breaker, if the breaker admits calls again."""

@@ -227,7 +227,7 @@ def _result(agent: AgentSpec, end: SessionEvent, read_output: OutputReader) -> d
     """Return what a child's end says of its result."""
     match end:
         case SessionFailed():
-            return {"error_code": end.kind, "error": end_text(end)}
+            return {"error_code": end.kind, "error": end.message or end_text(end)}
         case SessionStopped():
             return {"error_code": "child_stopped", "error": end_text(end)}
         case SessionCompleted(result=text, partial=partial):

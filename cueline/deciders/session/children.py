@@ -1,5 +1,6 @@
 """The state changes of a session's children: started, stopped, ended."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -53,15 +54,32 @@ def with_stop(state: SessionState, stop: Stop) -> SessionState:
     )
 
 
-def stop_overdue(state: SessionState, at: datetime | None) -> SessionState:
-    """Stop the children whose deadline has passed; give up those that did not end after that."""
-    if at is None or not any(c.deadline_at and c.deadline_at <= at for c in state.children):
+def stop_overdue(
+    state: SessionState, at: datetime | None, waited: Mapping[str, float]
+) -> SessionState:
+    """Stop the children whose deadline has passed; give up those that did not end after that.
+
+    The seconds that a child *waited* for people move its deadline.
+    """
+    if at is None or not overdue(state, at):
         return state
-    children = tuple(filter(None, [_after_deadline(each, at) for each in state.children]))
-    return replace(state, children=children)
+    moved = [_later(each, waited.get(each.stream, 0.0)) for each in state.children]
+    return replace(state, children=tuple(filter(None, [_after(each, at) for each in moved])))
 
 
-def _after_deadline(child: OpenChild, at: datetime) -> OpenChild | None:
+def overdue(state: SessionState, at: datetime) -> list[OpenChild]:
+    """Return the children whose deadline has passed."""
+    return [each for each in state.children if each.deadline_at and each.deadline_at <= at]
+
+
+def _later(child: OpenChild, waited: float) -> OpenChild:
+    if child.deadline_at is None or waited <= child.waited:
+        return child
+    until = child.deadline_at + timedelta(seconds=waited - child.waited)
+    return replace(child, deadline_at=until, waited=waited)
+
+
+def _after(child: OpenChild, at: datetime) -> OpenChild | None:
     if child.deadline_at is None or child.deadline_at > at:
         return child
     if not child.overdue:

@@ -71,7 +71,7 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
         case "SessionWaiting":
             return session_waiting(state, event)
         case "SessionContinued":
-            return session_continued(state, event.by, event.at)
+            return session_continued(state, event)
         case "ApprovalRequested":
             return approval_requested(state, event)
         case "ApprovalResolved":

@@ -31,11 +31,11 @@ from cueline.deciders.session.turn import BreakerWait, BudgetWait, Call, ModelCa
 from cueline.events.agent import AgentSpec
 from cueline.events.cause import Cause
 from cueline.events.session import (
+    SessionContinued,
     SessionForked,
     SessionStarted,
     SessionTakenOver,
     SessionWaiting,
-    WakeCode,
 )
 
 
@@ -177,9 +177,9 @@ def _wait_for_runner(call: Call, event: SessionWaiting, deadline_at: datetime) -
     )
 
 
-def session_continued(state: SessionState, by: WakeCode, at: datetime | None) -> SessionState:
-    """End the wait; effects due at *at* may be retried."""
-    model = state.turn.model
+def session_continued(state: SessionState, event: SessionContinued) -> SessionState:
+    """End the wait; effects due by then may be retried."""
+    by, at, model = event.by, event.at, state.turn.model
     if model is not None and _passed(model.retry_at, at):
         model = replace(model, retry_at=None, rests=False)
     if model is not None and model.room is not None and _passed(model.room.until, at):
@@ -196,7 +196,7 @@ def session_continued(state: SessionState, by: WakeCode, at: datetime | None) ->
         turn=replace(state.turn, model=model, calls=calls),
         waiting=None,
     )
-    return advance_wall_clock(stop_overdue(goes_on, at), at)
+    return advance_wall_clock(stop_overdue(goes_on, at, event.waited), at)
 
 
 def _is_released(blocked_by_breaker: BreakerWait | None, by: str, at: datetime | None) -> bool:

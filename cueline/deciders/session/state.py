@@ -142,6 +142,8 @@ class OpenChild(Struct, frozen=True):
     """It was asked to stop."""
     overdue: bool = False
     """Its deadline passed."""
+    waited: float = 0.0
+    """Seconds that it waited for people; they moved the deadline."""
     gone: bool = False
     """It did not end after it was asked to."""
 

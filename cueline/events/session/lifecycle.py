@@ -92,6 +92,8 @@ class SessionContinued(Fact):
     type: Literal["SessionContinued"] = "SessionContinued"
     by: WakeCode
     at: AwareDatetime | None = None
+    waited: dict[str, float] = {}
+    """Children whose deadline passed, by stream: the seconds that they waited for people."""
 
 
 class SessionIdle(Fact):
