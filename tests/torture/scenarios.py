@@ -139,7 +139,7 @@ class MachinesGround(Ground):
             lost = {
                 (f"{history.stream}/{fact.effect}", str(fact.attempt)): recorded.recorded_us
                 for recorded, fact in history.events
-                if fact.type == "ToolFailed" and fact.kind == "lost"
+                if fact.type == "ToolInDoubt" or (fact.type == "ToolFailed" and fact.kind == "lost")
             }
             for word, key, attempt, began, *_ in self.journal(session):
                 if word == "start" and float(began) * 1e6 > lost.get((key, attempt), math.inf):
