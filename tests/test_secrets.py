@@ -21,7 +21,7 @@ from cueline.events.agent import AgentSpec
 from cueline.events.sanitize import Redactor
 from cueline.preflight import agent_to_record
 from cueline.providers.anthropic.connection import AnthropicClient
-from cueline.providers.anthropic.model import AnthropicModel
+from cueline.providers.anthropic.provider import PROVIDER
 from cueline.providers.factory import account_for
 from cueline.providers.key_store import KeyStore
 from cueline.secret import secret_names, secret_values
@@ -163,7 +163,7 @@ def test_what_holds_a_secret_does_not_show_it(agent):
         Redactor(values),
         account,
         AnthropicClient(account),
-        AnthropicModel(account),
+        PROVIDER.make(account, None),
         account_for(claude(provider="openai", key_variable=None, key_owner="ann"), HERE),
         KeyStore(HERE),
         KeyStore(HERE).rows(),
@@ -178,7 +178,7 @@ async def call():
     request = ModelRequest(
         "session-default/s", "1.m", 1, 1, claude(), [b'{"role":"user","text":""}']
     )
-    await AnthropicModel(account_for(claude(), HERE)).reply(request)
+    await PROVIDER.make(account_for(claude(), HERE), None).reply(request)
 
 
 async def take_a_bad_key():

@@ -11,7 +11,7 @@ import pytest
 from cueline.actors.model_port import ModelRequest
 from cueline.events.agent import AgentSpec
 from cueline.events.message import UserMessage
-from cueline.providers.anthropic.model import AnthropicModel
+from cueline.providers.anthropic.provider import PROVIDER
 from cueline.providers.factory import account_for
 from tests.providers.aimock_server import running_aimock
 
@@ -137,7 +137,7 @@ async def claude_at(agent):
 
     def model_at(url):
         account = account_for(agent(provider="anthropic", base_url=url), {"ANTHROPIC_API_KEY": KEY})
-        return models.setdefault(url, AnthropicModel(account))
+        return models.setdefault(url, PROVIDER.make(account, None))
 
     yield model_at
     for model in models.values():

@@ -8,7 +8,6 @@ import pytest
 from cueline.errors import ConfigError
 from cueline.events.agent import Fallback
 from cueline.events.recording import Recording
-from cueline.providers.anthropic.model import AnthropicModel
 from cueline.providers.factory import (
     account_for,
     account_names,
@@ -16,6 +15,7 @@ from cueline.providers.factory import (
     check_recorded_agent,
     model_factory,
 )
+from cueline.providers.lazy_model import CountingModel
 from cueline.providers.registry import known_providers, providers
 from cueline.providers.scripted.model import ScriptedModel
 
@@ -44,7 +44,7 @@ async def test_agents_of_one_key_and_address_share_their_connections(claude):
 
     first, again, elsewhere = make(claude()), make(claude(name="b")), make(gateway)
 
-    assert isinstance(first, AnthropicModel)
+    assert isinstance(first, CountingModel)
     assert first is again
     assert first not in {elsewhere, make(claude(key_variable="OTHER_KEY"))}
 

@@ -17,8 +17,7 @@ from cueline.events.message import (
     UserMessage,
 )
 from cueline.providers.factory import account_for
-from cueline.providers.gemini.model import GeminiModel
-from cueline.providers.gemini.provider import models
+from cueline.providers.gemini.provider import PROVIDER
 from cueline.providers.prices import cost_of
 from tests.providers.conftest import KEY
 from tests.providers.test_gemini_request import MODEL, WEATHER
@@ -47,7 +46,7 @@ async def model_at(agent):
 
     def at(url):
         account = account_for(agent(provider="gemini", base_url=url), {"GEMINI_API_KEY": KEY})
-        return asked.setdefault(url, GeminiModel(account))
+        return asked.setdefault(url, PROVIDER.make(account, None))
 
     yield at
     for model in asked.values():
@@ -262,7 +261,7 @@ async def test_the_server_names_its_models(llmock, agent):
         agent(provider="gemini", base_url=llmock.base_url("gemini")), {"GEMINI_API_KEY": KEY}
     )
 
-    assert "gemini-2.5-pro" in await models(account)
+    assert "gemini-2.5-pro" in await PROVIDER.models(account)
 
 
 async def test_a_tool_is_called_and_its_result_answered(llmock, ask):

@@ -9,8 +9,7 @@ from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.message import ImageBlock, TextBlock, ThinkingBlock, UserMessage
 from cueline.providers.factory import account_for
 from cueline.providers.ollama.connection import USUAL
-from cueline.providers.ollama.model import OllamaModel
-from cueline.providers.ollama.provider import models
+from cueline.providers.ollama.provider import PROVIDER
 from cueline.providers.patience import patience_of
 from cueline.providers.reading import CUT_CALL
 from tests.providers.test_ollama_request import WEATHER
@@ -39,7 +38,7 @@ async def ask(agent, request_for):
     async def at(url, *messages, deltas=lambda _: None, **fields):
         fields = {"provider": "ollama", "model": "llama3.2", "base_url": url, **fields}
         account = account_for(agent(**fields), {})
-        model = asked.setdefault(url, OllamaModel(account))
+        model = asked.setdefault(url, PROVIDER.make(account, None))
         return await model.reply(request_for(messages=messages or (HELLO,), **fields), deltas)
 
     yield at
@@ -205,4 +204,4 @@ async def test_the_server_names_its_models(vendor, agent):
     vendor.will_fail(200, json.dumps({"models": listed}).encode())
     account = account_for(agent(provider="ollama", base_url=vendor.url), {})
 
-    assert ["llama3.2:latest", "qwen3:8b"] == await models(account)
+    assert ["llama3.2:latest", "qwen3:8b"] == await PROVIDER.models(account)

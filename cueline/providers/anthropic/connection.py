@@ -20,15 +20,22 @@ from anthropic import (
 )
 from anthropic.types import RawMessageStreamEvent
 
-from cueline.actors.model_port import DeltaSink, ModelReply
+from cueline.actors.model_port import DeltaSink, ModelReply, ModelRequest
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.sanitize import CUT, Redactor
 from cueline.providers.account import Account
 from cueline.providers.anthropic.conversation import Json
 from cueline.providers.anthropic.reply import StreamedReply
+from cueline.providers.anthropic.request import count_body, request_body
 from cueline.providers.fault import Fault, code_of, fault_of, redact_fault, with_usage
 from cueline.providers.http import what_failed
-from cueline.providers.patience import CONNECT_SECONDS, LIST_SECONDS, REST_SECONDS, Patience
+from cueline.providers.patience import (
+    CONNECT_SECONDS,
+    LIST_SECONDS,
+    REST_SECONDS,
+    Patience,
+    patience_of,
+)
 
 T = TypeVar("T")
 
@@ -50,6 +57,7 @@ class AnthropicClient:
     """A client of one account, for any number of calls at a time."""
 
     def __init__(self, account: Account) -> None:
+        self._is_vendor = account.is_vendor
         self._client = AsyncAnthropic(
             api_key=account.key.get_secret_value(),
             base_url=account.base_url,
@@ -67,13 +75,9 @@ class AnthropicClient:
         self._calls = 0
         self._retired = False
 
-    async def send(self, body: Json, patience: Patience, deltas: DeltaSink) -> ModelReply:
-        """Return the whole reply to *body*; its pieces go to *deltas* first.
-
-        Raises:
-            ProviderUnavailableError: wait and try again.
-            ProviderRefusedError: do not repeat this request.
-        """
+    async def reply(self, request: ModelRequest, deltas: DeltaSink) -> ModelReply:
+        """Return the whole reply; it raises as `Model.reply`."""
+        body, patience = self._body(request), patience_of(request.agent)
         reply = StreamedReply(deltas)
         try:
             return await self._asked(self._stream(body, patience, reply), body["model"], patience)
@@ -82,14 +86,16 @@ class AnthropicClient:
                 raise
             raise with_usage(fault, reply.used) from fault.__cause__
 
-    async def count(self, body: Json, patience: Patience) -> int:
-        """Return the API's token count of the prompt of *body*.
-
-        Raises:
-            ProviderUnavailableError: there was no answer in time.
-            ProviderRefusedError: this prompt is not counted.
-        """
+    async def count(self, request: ModelRequest) -> int | None:
+        """Return the API's token count of the prompt; it raises as `TokenCounter.count`."""
+        body = count_body(self._body(request))
+        if body is None:
+            return None
+        patience = patience_of(request.agent).of_a_count
         return await self._asked(self._count(body, patience), body["model"], patience)
+
+    def _body(self, request: ModelRequest) -> Json:
+        return request_body(request.agent, request.messages, is_vendor=self._is_vendor)
 
     async def _asked(
         self, asking: Coroutine[object, object, T], model: str, patience: Patience

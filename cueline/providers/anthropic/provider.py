@@ -1,26 +1,44 @@
 """Anthropic, and servers with its protocol."""
 
 from collections.abc import Iterable
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec
 from cueline.providers.account import Account, Endpoint
 from cueline.providers.anthropic.conversation import Json
-from cueline.providers.anthropic.model import AnthropicModel, end_of
 from cueline.providers.anthropic.request import PROMPT_CACHE, request_body
+from cueline.providers.lazy_model import CountingModel, names_of_models
 from cueline.providers.patience import check_parameters
 from cueline.providers.provider import Capabilities, Pause, Provider
 
+if TYPE_CHECKING:
+    from cueline.providers.anthropic.connection import AnthropicClient
 
-def make(account: Account, _pause: Pause) -> AnthropicModel:
+
+def connect(account: Account) -> "AnthropicClient":
+    """Import the client and make one."""
+    from cueline.providers.anthropic.connection import AnthropicClient  # noqa: PLC0415 - it is slow
+
+    return AnthropicClient(account)
+
+
+def make(account: Account, _pause: Pause) -> CountingModel:
     """Return the model of *account*."""
-    return AnthropicModel(account)
+    return CountingModel(connect, account)
 
 
 def request(agent: AgentSpec, messages: Iterable[bytes], account: Account) -> Json:
     """Return the JSON of the next request."""
     return request_body(agent, messages, is_vendor=account.is_vendor)
+
+
+def end_of(model: str) -> str | None:
+    """Return the day on which the vendor retires *model*, as text; None if the SDK knows none."""
+    from anthropic.resources.messages import DEPRECATED_MODELS  # noqa: PLC0415 - it is slow
+
+    return DEPRECATED_MODELS.get(model)
 
 
 def check(agent: AgentSpec) -> None:
@@ -33,17 +51,6 @@ def check(agent: AgentSpec) -> None:
     value = agent.parameters.get(PROMPT_CACHE, True)
     if not isinstance(value, bool):
         raise ConfigError(f"parameters.{PROMPT_CACHE}", f"is {value!r}, neither true nor false")
-
-
-async def models(account: Account) -> list[str]:
-    """Return the names of the server's models."""
-    from cueline.providers.anthropic.connection import AnthropicClient  # noqa: PLC0415 - slow
-
-    client = AnthropicClient(account)
-    try:
-        return await client.models()
-    finally:
-        await client.retire()
 
 
 PROVIDER: Final = Provider(
@@ -68,6 +75,6 @@ PROVIDER: Final = Provider(
     looked_up="2026-11-24",
     model_variable="ANTHROPIC_MODEL",
     check=check,
-    models=models,
+    models=partial(names_of_models, connect),
     ends_on=end_of,
 )

@@ -1,16 +1,20 @@
 """Google's Gemini models."""
 
 from collections.abc import Iterable
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from cueline.events.agent import AgentSpec
 from cueline.providers.account import Account, Endpoint
 from cueline.providers.gemini.conversation import Json
-from cueline.providers.gemini.model import GeminiModel, connect
 from cueline.providers.gemini.request import request_body
+from cueline.providers.lazy_model import CountingModel, names_of_models
 from cueline.providers.patience import check_parameters
 from cueline.providers.provider import Capabilities, Pause, Provider
 from cueline.providers.tool_protocol import as_asked
+
+if TYPE_CHECKING:
+    from cueline.providers.gemini.connection import GeminiClient
 
 ELSEWHERE: Final = {
     "contents": "cueline makes them",
@@ -19,9 +23,16 @@ ELSEWHERE: Final = {
 }
 
 
-def make(account: Account, _pause: Pause) -> GeminiModel:
+def connect(account: Account) -> "GeminiClient":
+    """Import the client and make one."""
+    from cueline.providers.gemini.connection import GeminiClient  # noqa: PLC0415 - it is slow
+
+    return GeminiClient(account)
+
+
+def make(account: Account, _pause: Pause) -> CountingModel:
     """Return the models of *account*."""
-    return GeminiModel(account)
+    return CountingModel(connect, account)
 
 
 def check(agent: AgentSpec) -> None:
@@ -36,15 +47,6 @@ def check(agent: AgentSpec) -> None:
 def request(agent: AgentSpec, messages: Iterable[bytes], _account: Account) -> Json:
     """Return the JSON of the next request."""
     return request_body(*as_asked(agent, messages))
-
-
-async def models(account: Account) -> list[str]:
-    """Return the names of the server's models."""
-    client = connect(account)
-    try:
-        return await client.models()
-    finally:
-        await client.retire()
 
 
 PROVIDER: Final = Provider(
@@ -69,6 +71,6 @@ PROVIDER: Final = Provider(
     looked_up="2026-11-24",
     model_variable="GEMINI_MODEL",
     check=check,
-    models=models,
+    models=partial(names_of_models, connect),
     prices="google",
 )

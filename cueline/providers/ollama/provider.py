@@ -2,15 +2,19 @@
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from cueline.events.agent import AgentSpec
 from cueline.providers.account import Account, Endpoint
-from cueline.providers.ollama.model import OllamaModel, connect
+from cueline.providers.lazy_model import LazyModel, names_of_models
 from cueline.providers.ollama.request import Json, request_body
 from cueline.providers.patience import check_parameters
 from cueline.providers.provider import Capabilities, Pause, Provider
 from cueline.providers.tool_protocol import as_asked
+
+if TYPE_CHECKING:
+    from cueline.providers.ollama.connection import OllamaClient
 
 PORT: Final = 11434
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "": "127.0.0.1"}  # noqa: S104 - it is replaced
@@ -35,9 +39,16 @@ def host_url(value: str) -> str:
     return f"{scheme or 'http'}://{_EVERYWHERE.get(host, host)}{port or ''}{path}"
 
 
-def make(account: Account, _pause: Pause) -> OllamaModel:
+def connect(account: Account) -> "OllamaClient":
+    """Import the client and make one."""
+    from cueline.providers.ollama.connection import OllamaClient  # noqa: PLC0415 - it is slow
+
+    return OllamaClient(account)
+
+
+def make(account: Account, _pause: Pause) -> LazyModel["OllamaClient"]:
     """Return the models of a server."""
-    return OllamaModel(account)
+    return LazyModel(connect, account)
 
 
 def check(agent: AgentSpec) -> None:
@@ -52,15 +63,6 @@ def check(agent: AgentSpec) -> None:
 def request(agent: AgentSpec, messages: Iterable[bytes], _account: Account) -> Json:
     """Return the JSON of the next request to a model that can do everything."""
     return request_body(*as_asked(agent, messages))
-
-
-async def models(account: Account) -> list[str]:
-    """Return the names of the server's models."""
-    client = connect(account)
-    try:
-        return await client.models()
-    finally:
-        await client.retire()
 
 
 PROVIDER: Final = Provider(
@@ -80,6 +82,6 @@ PROVIDER: Final = Provider(
     first_steps="install Ollama, and run `ollama pull qwen3`",
     model_variable="OLLAMA_MODEL",
     check=check,
-    models=models,
+    models=partial(names_of_models, connect),
     is_free=True,
 )

@@ -1,18 +1,22 @@
 """OpenAI, and servers with its protocol."""
 
 from collections.abc import Iterable
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from cueline.events.agent import AgentSpec
 from cueline.providers.account import Account, Endpoint
+from cueline.providers.lazy_model import LazyModel, names_of_models
 from cueline.providers.openai.content import Json
-from cueline.providers.openai.model import OpenAIModel, connect
 from cueline.providers.openai.request import request_body
 from cueline.providers.openai.servers import DEFAULT_MODEL, check_server, end_of
 from cueline.providers.openai.servers import PROVIDER as NAME
 from cueline.providers.patience import check_parameters
 from cueline.providers.provider import Capabilities, Pause, Provider
 from cueline.providers.tool_protocol import as_asked
+
+if TYPE_CHECKING:
+    from cueline.providers.openai.connection import OpenAIClient
 
 ELSEWHERE: Final = {
     "input": "cueline makes it",
@@ -24,9 +28,16 @@ ELSEWHERE: Final = {
 }
 
 
-def make(account: Account, _pause: Pause) -> OpenAIModel:
+def connect(account: Account) -> "OpenAIClient":
+    """Import the client and make one."""
+    from cueline.providers.openai.connection import OpenAIClient  # noqa: PLC0415 - it is slow
+
+    return OpenAIClient(account)
+
+
+def make(account: Account, _pause: Pause) -> LazyModel["OpenAIClient"]:
     """Return the models of *account*."""
-    return OpenAIModel(account)
+    return LazyModel(connect, account)
 
 
 def check(agent: AgentSpec) -> None:
@@ -42,15 +53,6 @@ def check(agent: AgentSpec) -> None:
 def request(agent: AgentSpec, messages: Iterable[bytes], account: Account) -> Json:
     """Return the JSON of the next request."""
     return request_body(*as_asked(agent, messages), account)
-
-
-async def models(account: Account) -> list[str]:
-    """Return the names of the server's models."""
-    client = connect(account)
-    try:
-        return await client.models()
-    finally:
-        await client.retire()
 
 
 PROVIDER: Final = Provider(
@@ -70,6 +72,6 @@ PROVIDER: Final = Provider(
     looked_up="2026-11-24",
     model_variable="OPENAI_MODEL",
     check=check,
-    models=models,
+    models=partial(names_of_models, connect),
     ends_on=end_of,
 )

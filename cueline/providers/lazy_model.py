@@ -1,0 +1,84 @@
+"""A vendor's models behind the `Model` port; the vendor's client is made at the first call."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Generic, Protocol, TypeVar
+
+from cueline.actors.model_port import DeltaSink, ModelReply, ModelRequest, drop_delta
+from cueline.providers.account import Account
+
+
+class Client(Protocol):
+    """The connections to one account."""
+
+    def reply(self, request: ModelRequest, deltas: DeltaSink) -> Awaitable[ModelReply]:
+        """See `Model.reply`."""
+        ...
+
+    def models(self) -> Awaitable[list[str]]:
+        """Return the names of the server's models."""
+        ...
+
+    def retire(self) -> Awaitable[None]:
+        """Close the connections as soon as no call needs them."""
+        ...
+
+
+class CountingClient(Client, Protocol):
+    """The connections to one account at a vendor that counts tokens."""
+
+    def count(self, request: ModelRequest) -> Awaitable[int | None]:
+        """See `TokenCounter.count`."""
+        ...
+
+
+C = TypeVar("C", bound=Client)
+
+
+class LazyModel(Generic[C]):
+    """The models of one account; one instance serves many sessions.
+
+    *connect* may import what takes up to two seconds.
+    """
+
+    def __init__(self, connect: Callable[[Account], C], account: Account) -> None:
+        self._connect = connect
+        self._account = account
+        self._client: C | None = None
+        self._opening = asyncio.Lock()
+
+    async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
+        """See `Model.reply`."""
+        client = await self._connected()
+        return await client.reply(request, deltas)
+
+    async def close(self) -> None:
+        """See `Model.close`; calls in flight end first, and a later one connects anew."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.retire()
+
+    async def _connected(self) -> C:
+        async with self._opening:
+            if self._client is None:
+                # In a thread, because other sessions use this loop.
+                self._client = await asyncio.to_thread(self._connect, self._account)
+            return self._client
+
+
+class CountingModel(LazyModel[CountingClient]):
+    """The models of one account at a vendor that counts tokens."""
+
+    async def count(self, request: ModelRequest) -> int | None:
+        """See `TokenCounter.count`."""
+        client = await self._connected()
+        return await client.count(request)
+
+
+async def names_of_models(connect: Callable[[Account], Client], account: Account) -> list[str]:
+    """Return the names of the server's models."""
+    client = connect(account)
+    try:
+        return await client.models()
+    finally:
+        await client.retire()
