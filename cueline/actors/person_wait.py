@@ -1,14 +1,39 @@
-"""How long a session, or a child that it waits for, has waited for a person."""
+"""Whether and how long a session, or a child that it waits for, waits for a person."""
 
 from datetime import datetime
 from typing import cast
 
-from cueline.deciders.session import SessionState, evolve, session_of
+from cueline.actors.fold import fold
+from cueline.deciders.session import SESSION, SessionState, evolve, rests, session_of
+from cueline.deciders.session.children import awaited
 from cueline.events.codec import Redacted
 from cueline.events.journal import Journal
 from cueline.events.session import CallDelegated, SessionEvent
+from cueline.events.stream import sibling
 
 Interval = tuple[datetime, datetime]
+
+
+async def children_at_rest(
+    journal: Journal, state: SessionState, now: datetime
+) -> list[SessionState]:
+    """Return the sessions below that wait for a person; none if one may go on by itself.
+
+    Raises what `Journal.read` raises.
+    """
+    found: list[SessionState] = []
+    for child in awaited(state):
+        below, _ = await fold(journal, child.stream, SESSION, session_of(child.stream))
+        inbox = await journal.store.head(sibling(child.stream, "inbox"))
+        if below.finished or inbox.version > below.inbox_seen:
+            return []
+        waits = below.waiting is not None and below.waiting.kind == "child"
+        own = [below] if rests(below, now) else []
+        resting = await children_at_rest(journal, below, now) if waits else own
+        if not resting:
+            return []
+        found += resting
+    return found
 
 
 async def person_seconds(journal: Journal, stream: str, now: datetime) -> float:

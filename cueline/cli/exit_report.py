@@ -62,9 +62,21 @@ def report(
     if terminal.gave_way:
         watching = command(log, "tail", "-f", session.id)
         left = ["another process drives it now; watch it with", f"  {watching}"]
-    lines = next_step(session, log, resume) if rested else left
+    lines = left
+    if rested:
+        lines = [
+            each
+            for view in terminal.resting
+            for each in next_step(view, log, _resume_of(view, session, log))
+        ]
     screen.show(Line("note", line) for line in lines)
     return exit_of_status(session.status)
+
+
+def _resume_of(view: SessionView, session: SessionView, log: LogUrl) -> str:
+    """Return what drives *view*, a child of *session*: of one that is paused, to go on itself."""
+    paused = view.waiting is not None and view.waiting.is_pause
+    return resume_command(log, view.id if paused else session.id)
 
 
 def next_step(

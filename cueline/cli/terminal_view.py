@@ -18,14 +18,14 @@ from cueline.client.question import personal_question
 from cueline.client.session_view import SessionView
 from cueline.console.entry import Entry
 from cueline.console.event_renderer import EventRenderer
-from cueline.console.line import Line
+from cueline.console.line import WIDTH, Line
 from cueline.console.prompt import Answered, Prompts
 from cueline.console.question import Question
 from cueline.console.reply_preview import ReplyPreview
 from cueline.console.screen import Screen
 from cueline.console.status_line import StatusLine
 from cueline.console.summary import summary
-from cueline.console.text import visible
+from cueline.console.text import one_line, visible
 from cueline.errors import (
     ConfigError,
     CuelineError,
@@ -33,6 +33,7 @@ from cueline.errors import (
     SessionOwnedError,
     SessionUndrivenError,
 )
+from cueline.event_text import wait_text
 from cueline.events.inbox import DecisionGiven, Lane, MessageSent
 from cueline.events.session import (
     ApprovalRequested,
@@ -111,11 +112,17 @@ class TerminalView:
         """Whether it rested, once it is not followed any more, or what went wrong."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self._warned = ""
+        self._said_of_children: set[str] = set()
 
     @property
     def session(self) -> SessionView:
         """How the session stands, as far as it was read."""
         return self._watcher.view
+
+    @property
+    def resting(self) -> list[SessionView]:
+        """The sessions that wait for a person: the children for which this one waits, or itself."""
+        return self._watcher.children or [self.session]
 
     @property
     def version(self) -> int:
@@ -217,7 +224,19 @@ class TerminalView:
             return await self._watcher.reader.unread()  # what was accepted is answered
         if session.waiting is None:
             return self._entry.open
+        if self._attended:
+            self._show_waiting_children()
         return self._attended and not session.waiting.is_pause
+
+    def _show_waiting_children(self) -> None:
+        """Say once what the children wait for: it is answered from another shell."""
+        for child in self._watcher.children:
+            assert child.waiting is not None, "a child at rest waits"
+            why = wait_text(child.waiting.kind, child.waiting.cause, paused=child.waiting.is_pause)
+            said = f"child {child.id}: {why}"
+            if said not in self._said_of_children:
+                self._said_of_children.add(said)
+                self.screen.show([Line("note", one_line(said, WIDTH))])
 
     def _take(self, recorded: RecordedEvent, fact: SessionEvent, *, show: bool) -> None:
         lines = self._preview.not_shown(self.telling.render(recorded, fact))

@@ -6,6 +6,7 @@ from contextlib import aclosing, suppress
 from functools import partial
 
 from cueline.actors.inbox import check_asked_for
+from cueline.actors.person_wait import children_at_rest
 from cueline.actors.session_owner import LOOK_SECONDS, OrphanDetector, has_wake_time, next_owner
 from cueline.actors.session_reader import SessionReader
 from cueline.actors.stream_end import BUSY, LastFact, can_resume, has_read_all, last_fact
@@ -50,6 +51,8 @@ class SessionWatcher:
         self._board = board
         self._clock = clock
         self._home = home
+        self.children: list[SessionView] = []
+        """The sessions below that wait for a person, while this one waits for nothing else."""
         taken_up = partial(home.takes_up, session_reader.stream)
         self._orphan_detector = OrphanDetector(
             session_reader.stream, self._store, board, clock, taken_up=taken_up
@@ -87,7 +90,7 @@ class SessionWatcher:
             await self._check()
         async with aclosing(self._notifier.changes(session_reader.stream)) as growing:
             while not await self.rests() or (stays is not None and await stays()):
-                heard = await self._look_until(asyncio.ensure_future(anext(growing)), self._check)
+                heard = await self._look_until(asyncio.ensure_future(anext(growing)), self._is_over)
                 async for told in follow_facts(session_reader, heard):
                     yield told
 
@@ -170,6 +173,11 @@ class SessionWatcher:
         await self._check()
         return False
 
+    async def _is_over(self) -> bool:
+        """Whether the children rest; raises what `_check` raises."""
+        await self._check()
+        return await self.rests()
+
     async def _check(self) -> None:
         """Raise if nobody drives the session, or nobody will."""
         stream, state = self.reader.stream, self.reader.state
@@ -193,8 +201,14 @@ class SessionWatcher:
 
     async def rests(self) -> bool:
         """Whether only a person can make the session go on, or nobody."""
-        state = self.reader.state
-        if not rests(state, self._clock.now()):
+        state, now = self.reader.state, self._clock.now()
+        self.children = []
+        if state.waiting is not None and state.waiting.kind == "child":
+            with suppress(LogUnavailableError):  # read again
+                below = await children_at_rest(self._journal, state, now)
+                self.children = [SessionView(each) for each in below]
+            return bool(self.children) and not await self.reader.unread()
+        if not rests(state, now):
             return False
         return state.finished or not await self.reader.unread()
 

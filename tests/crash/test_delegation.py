@@ -9,6 +9,7 @@ from cueline.deciders.session import Status
 from cueline.events.inbox import ChildEnded, StartAsked
 from cueline.events.session import CallDelegated, MessageReceived, ToolReturned
 from cueline.events.stream import sibling
+from cueline.testing.fakes import asks_for, says
 from tests.crash import story
 from tests.crash.delegation import CHILDREN, GRANDCHILD, SESSION, outside
 from tests.crash.undisturbed import Undisturbed
@@ -87,3 +88,34 @@ async def test_a_tree_goes_on_from_every_prefix_of_its_log(position):
 
     assert [] == survivor.troubles
     await check_tree(place)
+
+
+# 003-057: the end of a child that nobody waits for is one message, wherever a process dies.
+CALLBACK = {
+    SESSION: [
+        asks_for(("look", {"goal": "see", "mode": "async_callback"})),
+        says("I go on."),
+        says("I heard."),
+    ],
+    CHILDREN[0]: [asks_for(("read", {})), says("I saw it.")],
+}
+
+
+def calling_back(said=None):
+    return outside(CALLBACK)
+
+
+LATER = Undisturbed(calling_back, drive)
+
+
+@LATER.at_every_point
+async def test_a_callback_is_told_once_wherever_a_process_dies(point):
+    place = await LATER.killed(point)
+
+    assert Status.COMPLETED is (await place.state(SESSION)).status
+    assert Status.COMPLETED is (await place.state(CHILDREN[0])).status
+    told = [m for m in await place.transcript(SESSION) if b"original_parameters" in m]
+    assert 1 == len(told)
+    assert b"I saw it." in told[0]
+    ended = await place.facts(sibling(SESSION, "inbox"))
+    assert 1 == sum(isinstance(fact, ChildEnded) for fact in ended)
