@@ -1,17 +1,39 @@
 """`cueline log`: a log itself, and not what is in it."""
 
-from typing import Annotated
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.console.text import json_of, visible
+from cueline.console.text import count, duration, json_of, visible
 
-_HELP = """Make or upgrade a log.
+if TYPE_CHECKING:
+    from cueline.client.log import CopyStep
+
+_HELP = """Make, upgrade or copy a log.
 
 \b
 Example:
   cueline log migrate --log postgresql://admin@db.internal/cueline --writer app
+  cueline log copy .cueline/log.db postgresql://admin@db.internal/cueline
+"""
+_COPY = """Copy the log FROM to the log TO: from a file to PostgreSQL, back, or likewise.
+
+The copy has the same positions, chains, keys, blobs and emptied payloads, and
+the same id. TO is made if it is missing; in PostgreSQL, its URL names the role
+that owns the tables, and `cueline log migrate` then grants rights to others.
+No process may work on one of the two. A copy that was stopped goes on where it
+was when you run the command again; likewise if FROM has grown since. At the
+end the events are compared, and every chain of the copy is checked.
+
+\b
+Examples:
+  cueline log copy .cueline/log.db postgresql://admin@db.internal/cueline
+  cueline log copy postgresql://admin@db.internal/cueline backup.db
 """
 _MIGRATE = """Make the log, or bring it to the format of this cueline.
 
@@ -29,7 +51,8 @@ Examples:
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(help=_HELP, short_help="Make or upgrade a log.")
+    group = typer.Typer(help=_HELP, short_help="Make, upgrade or copy a log.")
+    group.command("copy", help=_COPY, short_help="Copy a log, to a server or back.")(copy)
     short = "Make a log, or upgrade its format."
     group.command("migrate", help=_MIGRATE, short_help=short)(migrate)
     app.add_typer(group, name="log")
@@ -56,3 +79,48 @@ def migrate(
         typer.echo(json_of({"log": str(log), "made": made}))
     else:
         typer.echo(f"{visible(str(log))}: {'made' if made else 'it is up to date'}")
+
+
+def copy(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="URL or path of the log.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="URL or path of the copy.")],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy a log."""
+    from cueline.client.log import copy_log
+    from cueline.loop import run
+
+    with _progress() as show:
+        copied = run(copy_log(source, target, progress=show))
+    if as_json:
+        typer.echo(json_of(asdict(copied)))
+    else:
+        events, streams = count(copied.events, "event"), count(copied.streams, "stream")
+        took = duration(copied.seconds)
+        typer.echo(f"{visible(copied.target)}: {events} in {streams} copied and checked in {took}")
+        for row in copied.bad:
+            typer.echo(f"damaged in {visible(copied.source)} too: {row.place}: {row.reason}")
+    if copied.bad:
+        raise typer.Exit(Exit.FAILED)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[["CopyStep"], None]]:
+    """Show on stderr how far it has come, and for how long, where that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    console = Console(stderr=True)
+    with Progress(
+        *columns,
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as shown:
+        task = shown.add_task("copying")
+        yield lambda step: shown.update(
+            task, description=step.what, completed=step.done, total=step.of
+        )

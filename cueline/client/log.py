@@ -1,11 +1,93 @@
 """Makes logs, and copies them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from time import monotonic
 
-from cueline.events.log_url import LogName
+from cueline.actors.presence import living
+from cueline.client.verify import BadRow, verify_log
+from cueline.errors import ConfigError, LogUnavailableError, RejectedError
+from cueline.events.log_url import LogName, LogUrl
 from cueline.stores.backend import backend_of
+from cueline.stores.log_copy import CopyStep as CopyStep  # noqa: PLC0414 - what `progress` is told
+from cueline.stores.log_copy import copy_rows, finish_copy
+from cueline.stores.waiting import pause
+from cueline.up_record import find_up
+from cueline.wiring import open_log
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A log that was copied, and compared with the copy."""
+
+    source: str
+    target: str
+    events: int
+    streams: int
+    bad: tuple[BadRow, ...]
+    """What is damaged, in the source as in the copy."""
+    seconds: float
 
 
 def migrate_log(log: LogName, *, writers: Sequence[str] = (), readers: Sequence[str] = ()) -> bool:
     """See `LogBackend.migrate`."""
     return backend_of(log).migrate(writers, readers)
+
+
+async def copy_log(
+    source: LogName,
+    target: LogName,
+    *,
+    progress: Callable[[CopyStep], None] = lambda _: None,
+) -> Copied:
+    """Copy a log to *target*, which is made if it is missing, and check the copy.
+
+    A copy that was stopped goes on where it was; so does one whose source has grown since.
+
+    Args:
+        source: the URL or path of the log.
+        target: the URL or path of the copy; it has no events, or only some of the source's.
+        progress: called after each page of rows.
+
+    Raises:
+        ConfigError: both are the same log.
+        RejectedError: a process works on one of the two.
+        LogUnavailableError: one of the two cannot be used, the target has something else, or
+            somebody appended meanwhile; the message says what to do.
+    """
+    began = monotonic()
+    names = str(LogUrl.of(source)), str(LogUrl.of(target))
+    if names[0] == names[1]:
+        raise ConfigError(names[1], "a log is copied to another; name two logs")
+    with closing(backend_of(source).open_rows()) as rows:
+        await _refuse_company(source)
+        with suppress(LogUnavailableError):  # nobody opens an unfinished copy
+            if backend_of(target).exists():
+                await _refuse_company(target)
+        with closing(backend_of(target).open_rows(to_write=True)) as copy:
+            for step in copy_rows(rows, copy):
+                progress(step)
+                await pause(0)  # Ctrl-C comes in here
+            finish_copy(copy)
+    async with open_log(target, must_exist=True, read_only=True) as log:
+        checked = await verify_log(log)
+    seconds = monotonic() - began
+    return Copied(*names, checked.events, checked.streams, checked.bad, seconds)
+
+
+async def _refuse_company(name: LogName) -> None:
+    """Refuse a log that other processes work on.
+
+    Raises:
+        RejectedError: end them first.
+    """
+    if (record := find_up(name)) is not None:
+        reason = f"`cueline up` ({record.keeper_text}) runs on it; end it with `cueline down`"
+        raise RejectedError(str(LogUrl.of(name)), reason)
+    async with open_log(name, must_exist=True, read_only=True) as log:
+        present = await living(log.board, log.clock.now())
+    if present:
+        first = present[0]
+        who = f"process {first.pid} on {first.machine} ({first.role})"
+        raise RejectedError(str(LogUrl.of(name)), f"{who} works on it; end it first")

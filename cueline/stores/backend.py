@@ -10,6 +10,7 @@ from cueline.errors import ConfigError
 from cueline.events.log_url import LogName, LogUrl
 from cueline.events.snapshot import SnapshotStore
 from cueline.events.store import EventStore, PresenceBoard
+from cueline.stores.log_copy import LogRows
 from cueline.suggestion import closest, known_instead
 
 if TYPE_CHECKING:
@@ -70,6 +71,15 @@ class LogBackend(Protocol):
             ConfigError: it has no roles.
             LogUnavailableError: it is not possible; the message says why.
             LogFormatError: a newer cueline wrote it.
+        """
+        ...
+
+    def open_rows(self, *, to_write: bool = False) -> LogRows:
+        """Open the tables, to be copied; *to_write* makes them if they are missing.
+
+        Raises:
+            LogUnavailableError: it is not possible; the message says why.
+            LogFormatError: another format wrote it.
         """
         ...
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from cueline.clock import Clock
 from cueline.errors import LogUnavailableError
@@ -59,6 +59,10 @@ class MemoryBackend:
 
     def migrate(self, writers: Sequence[str] = (), readers: Sequence[str] = ()) -> bool:  # noqa: ARG002 - see `LogBackend`
         """See `LogBackend.migrate`."""
+        raise self._unavailable(_GONE)
+
+    def open_rows(self, *, to_write: bool = False) -> NoReturn:  # noqa: ARG002 - see `LogBackend`
+        """See `LogBackend.open_rows`."""
         raise self._unavailable(_GONE)
 
     def describe(self) -> None:

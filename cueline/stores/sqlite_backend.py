@@ -14,6 +14,7 @@ from cueline.stores.presence import SqlitePresence
 from cueline.stores.snapshots import SqliteSnapshots
 from cueline.stores.sqlite import SqliteStore
 from cueline.stores.sqlite_file import LogFile, real
+from cueline.stores.sqlite_rows import SqliteRows
 
 if TYPE_CHECKING:
     from cueline.projections.views import Views
@@ -56,6 +57,13 @@ class SqliteBackend:
         now_us = to_us(SystemClock().now())
         LogFile(self._path).open(must_exist=False, read_only=False, now_us=now_us)
         return made
+
+    def open_rows(self, *, to_write: bool = False) -> SqliteRows:
+        """See `LogBackend.open_rows`."""
+        file = LogFile(self._path)
+        now_us = to_us(SystemClock().now())
+        file.open(must_exist=not to_write, read_only=not to_write, now_us=now_us, copying=to_write)
+        return SqliteRows(file, to_write=to_write)
 
     def describe(self) -> None:
         """See `LogBackend.describe`."""

@@ -18,6 +18,7 @@ from cueline.errors import (
 from cueline.stores.file_identity import FileIdentity
 from cueline.stores.file_system import refuse_place
 from cueline.stores.lock_owner import lock_owner
+from cueline.stores.log_copy import unfinished
 from cueline.stores.sqlite_error import NOT_OURS, is_busy, reason_of
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.stores.sqlite_schema import FORMAT, SCHEMA
@@ -121,8 +122,10 @@ class LogFile:
         """Whether it was opened without a WAL."""
         self._closed = False
 
-    def open(self, *, must_exist: bool, read_only: bool, now_us: int) -> str:
+    def open(self, *, must_exist: bool, read_only: bool, now_us: int, copying: bool = False) -> str:
         """Create the log if it is missing; return its id.
+
+        Only *copying* opens an unfinished copy.
 
         Raises:
             LogUnavailableError: it cannot be used; the message says what to do.
@@ -140,6 +143,8 @@ class LogFile:
         # Reading it first leaves a log of another format unchanged.
         log_id = self._look() if there else None
         if log_id is not None:
+            if not copying and (reason := unfinished(log_id)):
+                raise self.unavailable(reason)
             return log_id
         if read_only:
             raise self.unavailable(NOT_OURS)

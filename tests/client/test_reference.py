@@ -12,6 +12,7 @@ from cueline.client.export import CallRow, Ending, Export, Metrics
 from cueline.client.fleet import GroupRow, ScaleReceipt
 from cueline.client.keys import KeyReceipt, KeyRow
 from cueline.client.limits import Budget, LimitRow
+from cueline.client.log import Copied
 from cueline.client.pending import PendingRow
 from cueline.client.policies import JudgedCall
 from cueline.client.providers import ProviderRow
@@ -29,7 +30,7 @@ ROWS = [SessionRow, SessionDetails, PendingRow, Export, CallRow, Metrics, Ending
 ROWS += [Costs, AuditRow, Verified, BadRow, BreakerRow, LogStatus, ProcessRow, JudgedCall]
 ROWS += [RerunResult, RerunDifference, UnansweredCall]
 ROWS += [ScaleReceipt, GroupRow]
-ROWS += [ProviderRow, KeyRow, KeyReceipt]
+ROWS += [Copied, ProviderRow, KeyRow, KeyReceipt]
 ROWS += [Receipt, PauseReceipt, StopReceipt, DecisionReceipt]
 
 

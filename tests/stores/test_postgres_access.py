@@ -1,5 +1,7 @@
 """Who may do what to a log in PostgreSQL, and what its URL says."""
 
+from dataclasses import replace
+
 import psycopg
 import pytest
 
@@ -86,7 +88,23 @@ async def test_a_writer_keeps_what_is_beside_the_log(roles):
     assert "{}" == backend_of(writer).read_up()
     backend_of(writer).remove_up()
     assert backend_of(writer).read_up() is None
+    await snapshots.close()
     await board.close()
+
+
+async def test_a_reader_is_not_shown_the_token_by_which_one_hears_what_models_say(roles):
+    _, reader = roles
+    boards = [backend_of(url).open_presence(SystemClock()) for url in roles]
+    await boards[0].beat(replace(HOST, token="s3cret"))
+
+    assert ["s3cret", ""] == [each.token for board in boards for each in await board.all()]
+    with (
+        psycopg.connect(place_of(reader).conninfo) as db,
+        pytest.raises(psycopg.errors.InsufficientPrivilege),
+    ):
+        db.execute(f"SELECT token FROM {place_of(reader).beside}.presence")
+    for board in boards:
+        await board.close()
 
 
 async def test_a_reader_reads_and_is_told_that_it_may_not_append(roles):

@@ -24,5 +24,7 @@ class TestPostgresPresence(PresenceContract):
 
 class TestPostgresSnapshots(SnapshotContract):
     @pytest.fixture
-    def store(self, postgres_url):
-        return backend_of(postgres_url).open_snapshots()
+    async def store(self, postgres_url):
+        store = backend_of(postgres_url).open_snapshots()
+        yield store
+        await store.close()

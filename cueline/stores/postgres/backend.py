@@ -13,6 +13,7 @@ from cueline.stores.postgres.connections import connected
 from cueline.stores.postgres.migration import migrate
 from cueline.stores.postgres.place import place_of
 from cueline.stores.postgres.presence import PostgresPresence
+from cueline.stores.postgres.rows import PostgresRows
 from cueline.stores.postgres.snapshots import PostgresSnapshots
 from cueline.stores.postgres.store import PostgresStore, find_log
 
@@ -41,6 +42,7 @@ class PostgresBackend:
     def __init__(self, url: LogUrl) -> None:
         self.url = url
         self._place = place_of(url)
+        self._snapshots: PostgresSnapshots | None = None
 
     def exists(self) -> bool:
         """See `LogBackend.exists`."""
@@ -59,13 +61,22 @@ class PostgresBackend:
     ) -> PostgresStore:
         """See `LogBackend.open`."""
         log_id = self._log_id()
+        self._snapshots = PostgresSnapshots(self._place)
         return PostgresStore(
-            self._place, log_id, clock, read_only=read_only, snapshots=self.open_snapshots()
+            self._place, log_id, clock, read_only=read_only, snapshots=self._snapshots
         )
 
     def migrate(self, writers: Sequence[str] = (), readers: Sequence[str] = ()) -> bool:
         """See `LogBackend.migrate`."""
         return migrate(self._place, writers, readers)
+
+    def open_rows(self, *, to_write: bool = False) -> PostgresRows:
+        """See `LogBackend.open_rows`."""
+        if to_write:
+            self.migrate()
+        else:
+            self._log_id()
+        return PostgresRows(self._place)
 
     def describe(self) -> str:
         """See `LogBackend.describe`."""
@@ -81,8 +92,8 @@ class PostgresBackend:
         return PostgresPresence(self._place, clock)
 
     def open_snapshots(self) -> PostgresSnapshots:
-        """See `LogBackend.open_snapshots`."""
-        return PostgresSnapshots(self._place)
+        """See `LogBackend.open_snapshots`: those of the store that was opened, if one was."""
+        return self._snapshots or PostgresSnapshots(self._place)
 
     def open_views(self) -> "Views":
         """See `LogBackend.open_views`: a file for each machine, filled from the log."""

@@ -45,11 +45,17 @@ def connected(place: Place) -> Iterator[psycopg.Connection[Row]]:
         LogUnavailableError: it cannot be reached, or an error came meanwhile.
     """
     try:
-        with psycopg.Connection.connect(place.conninfo, autocommit=True) as connection:
-            connection.execute(_search_path(place))
+        with connect_for_commands(place) as connection:
             yield connection
     except psycopg.Error as error:
         raise translated(error, place) from error
+
+
+def connect_for_commands(place: Place) -> psycopg.Connection[Row]:
+    """Return a connection without an event loop; each statement is a transaction."""
+    connection = psycopg.Connection.connect(place.conninfo, autocommit=True)
+    connection.execute(_search_path(place))
+    return connection
 
 
 async def connect(place: Place) -> psycopg.AsyncConnection[Row]:

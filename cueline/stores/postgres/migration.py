@@ -85,6 +85,8 @@ def _grant_reading(db: psycopg.Connection[Row], place: Place, role: str) -> None
     for name in (place.schema, place.beside):
         db.execute(_of("GRANT USAGE ON SCHEMA {} TO {}", name, role))
         db.execute(_of("GRANT SELECT ON ALL TABLES IN SCHEMA {} TO {}", name, role))
+    # The view `present` leaves out what readers must not know.
+    db.execute(_of("REVOKE ALL ON {}.presence FROM {}", place.beside, role))
 
 
 def _grant_writing(db: psycopg.Connection[Row], place: Place, role: str) -> None:

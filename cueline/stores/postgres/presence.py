@@ -21,7 +21,7 @@ INSERT INTO presence ({_COLUMNS}) VALUES ({_MARKS})
 ON CONFLICT (incarnation) DO UPDATE SET {_SET}
 """  # noqa: S608 - the columns are ours
 _LEAVE = "DELETE FROM presence WHERE incarnation = %s"
-_ALL = f"SELECT {_COLUMNS} FROM presence ORDER BY incarnation"  # noqa: S608 - the columns are ours
+_ALL = f"SELECT {_COLUMNS} FROM present ORDER BY incarnation"  # noqa: S608 - the columns are ours
 
 
 class PostgresPresence:

@@ -6,38 +6,37 @@ from typing import Final
 
 import psycopg
 
+from cueline.errors import StoreError
 from cueline.events.snapshot import EVERY
-from cueline.stores.postgres.connections import Row, connect, discard
-from cueline.stores.postgres.failure import translated
+from cueline.stores.postgres.connections import Connections, Row
 from cueline.stores.postgres.place import Place
 
-_NEWEST = b"""
+_NEWEST = """
 SELECT content FROM snapshots WHERE stream = %s AND version <= %s ORDER BY version DESC LIMIT 1
 """
-_CHUNKS = b"SELECT chunk FROM snapshots WHERE stream = %s AND version <= %s ORDER BY version"
-_LAST = b"SELECT max(version) FROM snapshots WHERE stream = %s"
-_DROP = b"DELETE FROM snapshots WHERE stream = %s"
-_KEEP = b"INSERT INTO snapshots (stream, version, content, chunk) VALUES (%s, %s, %s, %s)"
-_SOURCE = b"INSERT INTO sources (source, stream) VALUES (%s, %s) ON CONFLICT DO NOTHING"
-_FORGET = b"""
+_CHUNKS = "SELECT chunk FROM snapshots WHERE stream = %s AND version <= %s ORDER BY version"
+_LAST = "SELECT max(version) FROM snapshots WHERE stream = %s"
+_DROP = "DELETE FROM snapshots WHERE stream = %s"
+_KEEP = "INSERT INTO snapshots (stream, version, content, chunk) VALUES (%s, %s, %s, %s)"
+_SOURCE = "INSERT INTO sources (source, stream) VALUES (%s, %s) ON CONFLICT DO NOTHING"
+_FORGET = """
 DELETE FROM snapshots WHERE stream IN (SELECT stream FROM sources WHERE source = ANY (%s))
 """
-_FORGET_SOURCES = b"""
+_FORGET_SOURCES = """
 DELETE FROM sources WHERE stream IN (SELECT stream FROM sources WHERE source = ANY (%s))
 """
-_LOCK = b"SELECT pg_advisory_xact_lock(4244, hashtext(%s))"
+_LOCK = "SELECT pg_advisory_xact_lock(4244, hashtext(%s))"
+PATIENCE_SECONDS: Final = 2.0
+"""Without a snapshot a session is folded from its first event."""
 _HIGHEST: Final = 2**63 - 1
 
 
 class PostgresSnapshots:
-    """Snapshots for all processes that reach the database.
-
-    It opens a connection for each request: sessions rest and resume seldom.
-    """
+    """Snapshots for all processes that reach the database."""
 
     def __init__(self, place: Place, every: int = EVERY) -> None:
         self.every = every
-        self._place = place
+        self._connections = Connections(place, 1, patience_seconds=PATIENCE_SECONDS)
 
     async def newest(self, stream: str, until: int | None = None) -> bytes | None:
         """See `SnapshotStore.newest`."""
@@ -59,44 +58,32 @@ class PostgresSnapshots:
         sources: Collection[str],
     ) -> None:
         """See `SnapshotStore.keep`."""
-        with suppress(psycopg.Error):
-            db = await connect(self._place)
-            try:
-                async with db.transaction():
-                    await db.execute(_LOCK, (stream,))
-                    if after == 0:
-                        await db.execute(_DROP, (stream,))
-                    else:
-                        last = await db.execute(_LAST, (stream,))
-                        if await last.fetchone() != (after,):
-                            return
-                    for source in sources:
-                        await db.execute(_SOURCE, (source, stream))
-                    await db.execute(_KEEP, (stream, version, content, chunk))
-            finally:
-                await discard(db)
+        with suppress(psycopg.Error, StoreError):
+            async with self._connections.one() as db, db.transaction():
+                await db.execute(_LOCK.encode(), (stream,))
+                if after == 0:
+                    await db.execute(_DROP.encode(), (stream,))
+                else:
+                    last = await db.execute(_LAST.encode(), (stream,))
+                    if await last.fetchone() != (after,):
+                        return
+                for source in sources:
+                    await db.execute(_SOURCE.encode(), (source, stream))
+                await db.execute(_KEEP.encode(), (stream, version, content, chunk))
 
     async def forget(self, streams: Collection[str]) -> None:
         """See `SnapshotStore.forget`."""
-        try:
-            db = await connect(self._place)
-            try:
-                async with db.transaction():
-                    await db.execute(_FORGET, (list(streams),))
-                    await db.execute(_FORGET_SOURCES, (list(streams),))
-            finally:
-                await discard(db)
-        except psycopg.Error as error:
-            raise translated(error, self._place) from error
+        asked = (list(streams),)
+        await self._connections.ask(_FORGET, asked)
+        await self._connections.ask(_FORGET_SOURCES, asked)
 
-    async def _look(self, statement: bytes, stream: str, until: int | None) -> list[Row]:
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._connections.close()
+
+    async def _look(self, statement: str, stream: str, until: int | None) -> list[Row]:
         """Return the rows of a query; none if it is not possible now."""
-        with suppress(psycopg.Error):
-            db = await connect(self._place)
-            try:
-                asked = (stream, _HIGHEST if until is None else until)
-                cursor = await db.execute(statement, asked, binary=True)
-                return await cursor.fetchall()
-            finally:
-                await discard(db)
+        with suppress(StoreError):
+            asked = (stream, _HIGHEST if until is None else until)
+            return await self._connections.ask(statement, asked)
         return []

@@ -31,6 +31,7 @@ from cueline.events.store import (
 )
 from cueline.events.stream import check_stream
 from cueline.stores.batch import BLOB_REST, check_form, check_text
+from cueline.stores.log_copy import unfinished
 from cueline.stores.postgres.clock import clock_us
 from cueline.stores.postgres.connections import (
     PATIENCE_SECONDS,
@@ -44,6 +45,7 @@ from cueline.stores.postgres.failure import state_of, translated
 from cueline.stores.postgres.migration import FORMAT
 from cueline.stores.postgres.place import Place
 from cueline.stores.postgres.reader import PostgresReader
+from cueline.stores.postgres.snapshots import PostgresSnapshots
 from cueline.stores.postgres.writer import Acquire, Append, PostgresWriter
 from cueline.stores.row_check import faults
 from cueline.stores.waiting import Notifier, pause
@@ -61,8 +63,8 @@ _COLLECT = "SELECT collect_blobs(%s, %s)"
 class PostgresStore:
     """A log in one schema of a database; `find_log` says whether it is there.
 
-    Any process may append. Redacting events also deletes the snapshots folded from them.
-    Use a store in one event loop.
+    Any process may append. Redacting events also deletes the *snapshots* folded from them,
+    which are closed with the store. Use a store in one event loop.
     """
 
     def __init__(
@@ -72,14 +74,15 @@ class PostgresStore:
         clock: Clock,
         *,
         read_only: bool = False,
-        snapshots: SnapshotStore = NO_SNAPSHOTS,
+        snapshots: PostgresSnapshots | None = None,
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         self.place = place
         self.log_id = log_id
         """See `EventStore.log_id`."""
         self._clock = clock
-        self._snapshots = snapshots
+        self._kept = snapshots
+        self._snapshots: SnapshotStore = snapshots or NO_SNAPSHOTS
         self._read_only = read_only
         self._reading = Connections(place, READERS, patience_seconds=patience_seconds)
         self._reader = PostgresReader(self._reading)
@@ -232,6 +235,8 @@ class PostgresStore:
             await asyncio.wait([self._listening])
         await self._writer.close()
         await self._reading.close()
+        if self._kept is not None:
+            await self._kept.close()
         self._listens.set()
         self._bell.ring()
 
@@ -302,6 +307,8 @@ def find_log(place: Place) -> str | None:
         return None
     if row[0] != FORMAT:
         raise LogFormatError(place.name, row[0], FORMAT)
+    if reason := unfinished(row[1]):
+        raise LogUnavailableError(place.name, reason)
     return str(row[1])
 
 
