@@ -13,7 +13,7 @@ from cueline.actors.cost_ledger import LedgerPort
 from cueline.actors.dispatcher import Work
 from cueline.actors.host_dependencies import HostDependencies, RunnerDirectory
 from cueline.actors.live_text import LiveTextHub
-from cueline.deciders.matching import Unmet
+from cueline.deciders.matching import Offer, Unmet, least_unmet
 from cueline.environment import HERE
 from cueline.events.agent import AgentSpec, Hook
 from cueline.events.session import WaitKind
@@ -99,10 +99,18 @@ class ViewsIndex:
         await self._views.catch_up(self._store, batch=BATCH)
         return running(self._views.db)
 
-    async def waiting(self, kind: WaitKind) -> Sequence[str]:
+    async def waiting(
+        self, kind: WaitKind, offers: Collection[Offer] | None = None
+    ) -> Sequence[str]:
         """See `WorkIndex.waiting`."""
         await self._views.catch_up(self._store, batch=BATCH)
-        return waiting(self._views.db, kind)
+        if offers is None:
+            return waiting(self._views.db, kind)
+        streams = []
+        for cause, _ in causes(self._views.db, kind):
+            if not (cause.is_unmet and least_unmet(offers, cause.demands)):
+                streams += waiting(self._views.db, kind, cause)
+        return streams
 
     async def unmet(self) -> Sequence[Unmet]:
         """See `WorkIndex.unmet`."""

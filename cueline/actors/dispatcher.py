@@ -20,7 +20,7 @@ from cueline.actors.rest_cache import RestCache
 from cueline.actors.session_host import HostPort
 from cueline.actors.session_owner import aside_by
 from cueline.clock import Clock
-from cueline.deciders.matching import Unmet
+from cueline.deciders.matching import Offer, Unmet
 from cueline.errors import HostsFullError
 from cueline.events.child import parent_of
 from cueline.events.codec import Codec
@@ -61,8 +61,13 @@ class WorkIndex(Protocol):
         """Return the sessions that are running or stopping and need a driver."""
         ...
 
-    async def waiting(self, kind: WaitKind) -> Sequence[str]:
-        """Return the sessions that wait for something of this kind."""
+    async def waiting(
+        self, kind: WaitKind, offers: Collection[Offer] | None = None
+    ) -> Sequence[str]:
+        """Return the sessions that wait for something of this kind.
+
+        With *offers*, not those that wait for another runner than one of these.
+        """
         ...
 
     async def unmet(self) -> Sequence[Unmet]:
@@ -248,9 +253,9 @@ class Dispatcher:
         """
         return [*await self._index.unmet(), *self._sessions.lacking()]
 
-    async def wake(self, kind: WaitKind) -> None:
-        """Let the sessions that wait for *kind* try again."""
-        for batch in _batches(filter(self._cares, await self._index.waiting(kind))):
+    async def wake(self, kind: WaitKind, offers: Collection[Offer] | None = None) -> None:
+        """Let the sessions that wait for *kind* try again. See `WorkIndex.waiting`."""
+        for batch in _batches(filter(self._cares, await self._index.waiting(kind, offers))):
             await self.place(batch)
 
     async def _pass_on(self, happened: str) -> None:

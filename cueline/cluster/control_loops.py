@@ -109,11 +109,13 @@ class ControlLoops:
         self._look_now.clear()
 
     async def _try_again(self) -> None:
+        # A runner that has come may take a call that the cause of a wait does not name.
+        offers = None if self._may_go_on else self.fleet.offers()
         self._may_go_on = False
         self._tried_at = monotonic()
         try:
             self.fleet.remind()
-            await self._dispatcher.wake("runner")
+            await self._dispatcher.wake("runner", offers)
         except Exception:
             self._may_go_on = True
             raise

@@ -23,6 +23,7 @@ from cueline.cluster.runner_directory import RunnerInfo, leaving_nodes, removal
 from cueline.cluster.session_host import RemoteHost, SessionHostActor
 from cueline.cluster.worker import CALL_SECONDS, FleetNews, NodeLeaves, Worker, WorkerEvent, attempt
 from cueline.deciders.fleet import Group, Range
+from cueline.deciders.matching import Offer
 from cueline.deciders.reconcile import Observed, Report, Retire, Start, decide
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence, PresenceBoard
@@ -401,6 +402,10 @@ class FleetSupervisor:
             and (m.presence is not None or m.node == self.site.node)
         ]
         return [m.runner_info(self.site, lost=m in self._unreachable) for m in runners]
+
+    def offers(self) -> list[Offer]:
+        """Return what the runners offer that accept calls."""
+        return [each.offer for each in self._runner_infos() if each.takes]
 
     async def _notify_hosts(self) -> None:
         cards, gone = self._runner_infos(), dict(self._gone)

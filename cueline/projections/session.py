@@ -195,6 +195,10 @@ WHERE due_us <= ? AND (due_us, stream) > (?, ?) ORDER BY due_us, stream LIMIT ?
 _WAITING = """
 SELECT stream FROM sessions WHERE status = 'waiting' AND wait_kind = ? ORDER BY deadline_us
 """
+_WAITING_BY_CAUSE = """
+SELECT stream FROM sessions
+WHERE status = 'waiting' AND wait_kind = ? AND wait_cause = ? ORDER BY deadline_us
+"""
 _CAUSES = """
 SELECT wait_cause, count(*) FROM sessions WHERE wait_kind = ? GROUP BY wait_cause
 """
@@ -246,9 +250,12 @@ def pending_work(db: Database, *, after: str, limit: int) -> list[Due]:
     return due_work(db, from_us(0), after=Due(after, 0, 0), limit=limit)
 
 
-def waiting(db: Database, kind: str) -> list[str]:
-    """Return the streams that wait for *kind*, nearest deadline first."""
-    return [stream for (stream,) in ask(db, SessionReadModel.TABLE, _WAITING, [kind])]
+def waiting(db: Database, kind: str, cause: Cause | None = None) -> list[str]:
+    """Return the streams that wait for *kind*, by that *cause*, nearest deadline first."""
+    sql, asked = _WAITING, [kind]
+    if cause is not None:
+        sql, asked = _WAITING_BY_CAUSE, [kind, cause.model_dump_json()]
+    return [stream for (stream,) in ask(db, SessionReadModel.TABLE, sql, asked)]
 
 
 def causes(db: Database, kind: str) -> list[tuple[Cause, int]]:

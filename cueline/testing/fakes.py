@@ -210,10 +210,17 @@ class FoldedIndex:
         states = await self._states()
         return [stream for stream, state in states.items() if state.status in DRIVEN]
 
-    async def waiting(self, kind: WaitKind) -> Sequence[str]:
+    async def waiting(
+        self, kind: WaitKind, offers: Collection[Offer] | None = None
+    ) -> Sequence[str]:
         """See `WorkIndex.waiting`."""
-        states = (await self._states()).items()
-        return [s for s, state in states if state.waiting and state.waiting.kind == kind]
+        waits = [(s, state.waiting) for s, state in (await self._states()).items() if state.waiting]
+        found = [(stream, wait.cause) for stream, wait in waits if wait.kind == kind]
+        return [
+            stream
+            for stream, cause in found
+            if offers is None or not (cause.is_unmet and least_unmet(offers, cause.demands))
+        ]
 
     async def unmet(self) -> Sequence[Unmet]:
         """See `WorkIndex.unmet`."""

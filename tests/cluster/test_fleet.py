@@ -341,7 +341,7 @@ def waited_for(there, placed):
         async def driven(self):
             return []
 
-        async def waiting(self, kind):
+        async def waiting(self, kind, offers=None):
             return [f"waits for a {kind}"]
 
     async def place(streams):

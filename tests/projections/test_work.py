@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from cueline.deciders.matching import Unmet
+from cueline.deciders.matching import Offer, Unmet
 from cueline.events.cause import Cause
 from cueline.events.demands import Demands
 from cueline.events.inbox import MessageSent, PauseAsked, StopAsked
@@ -190,3 +190,18 @@ async def test_who_waits_for_a_runner_is_found_without_a_look_at_those_that_wait
     plan = [row[-1] for row in log.views.db.execute(f"EXPLAIN QUERY PLAN {sql}", ["runner"])]
 
     assert "wait_kind=?" in plan[0]
+
+
+async def test_who_waits_for_another_runner_is_not_woken_by_those_that_there_are(log, facts):
+    def unmet(**demands):
+        cause = Cause(code="no_runner", demands=Demands(**demands))
+        return SessionWaiting(kind="runner", cause=cause)
+
+    await log.tell("a", facts.STARTED, unmet(labels={"gpu": "a100"}))
+    await log.tell("b", facts.STARTED, unmet(machine="m1"))
+    await log.tell("c", facts.STARTED, waiting("runner"))
+    offers = [Offer("r1", "m1")]
+
+    for index in (ViewsIndex(log.views, log.store), FoldedIndex(log.journal)):
+        streams = await index.waiting("runner", offers)
+        assert ["session-default/b", "session-default/c"] == sorted(streams)
