@@ -11,7 +11,7 @@ from uuid import uuid4
 import ray
 
 from cueline.actors.background_task import Trouble
-from cueline.actors.presence import deaf_seconds, death_of, evidence_of_end, find
+from cueline.actors.presence import deaf_seconds, death_of, evidence_of_end
 from cueline.actors.session_host import HostPort
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
@@ -132,15 +132,15 @@ class FleetSupervisor:
 
     async def look(self) -> None:
         """Find silent workers, frozen or unreachable, and check the lost ones."""
-        present = await self._board.all()
+        present = {each.incarnation: each for each in await self._board.all()}
         now = self._clock.now()
         unheard = []
         for member in (*self._members.values(), *self._unreachable):
-            presence = find(present, member.incarnation)
+            presence = present.get(member.incarnation)
             if member.presence is not None and presence and death_of(presence, now):
                 unheard.append(member)
         await asyncio.gather(*(member.ask() for member in unheard))
-        looks = (self._check_lost(m, find(present, m.incarnation), now) for m in self._unreachable)
+        looks = (self._check_lost(m, present.get(m.incarnation), now) for m in self._unreachable)
         await asyncio.gather(*looks)
 
     async def _check_lost(self, member: Worker, presence: Presence | None, now: datetime) -> None:
