@@ -29,6 +29,7 @@ BENCHES = (
     "on_ray",
     "runners",
     "host_kill",
+    "node_kill",
     "idle",
     "postgres",
 )

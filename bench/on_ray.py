@@ -8,7 +8,8 @@ The writer is an actor where the log is in SQLite; in PostgreSQL each host write
 the server's processes count as the writer.
 One host and two are measured in turn in the same run; of the rounds the median counts.
 Two cores cannot show more turns with the second host, only what it adds.
-Floor: a turn takes at most 1.15 × the CPU time with two hosts, beside one.
+Floor: a turn takes at most 1.15 × the CPU time with two hosts, beside one. A machine without
+PostgreSQL has none of its rows.
 """
 
 import asyncio
@@ -18,20 +19,24 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 import psutil
 
 from bench.api import ask, result, talker
-from bench.database import database
+from bench.postgres import server
 from bench.ray_start import command
 from bench.session import SESSIONS, TURNS_EACH, WARM_TURNS
 from bench.table import Row, plain
 from cueline import open_runtime
 from cueline.loop import run
+from cueline.stores.postgres.migration import migrate
+from cueline.stores.postgres.place import place_of
 from cueline.up_record import find_up
 from cueline.wiring import open_log
+from tests.postgres_server import PostgresServer, installed
 
 ROUNDS = 3
 ROLES = ("host", "writer", "runner", "dispatcher", "driver", "Ray itself")
@@ -152,6 +157,13 @@ def sqlite_log(folder: Path) -> str:
     return str(folder / "log.db")
 
 
+def postgres_log(running: PostgresServer, _: Path) -> str:
+    """Return the URL of a new log in PostgreSQL."""
+    log = running.new_log()
+    migrate(place_of(log))
+    return str(log)
+
+
 def measure() -> list[Row]:
     """Return the rows of this bench."""
     inline, one, two = [], [], []
@@ -177,11 +189,14 @@ def measure() -> list[Row]:
         ),
         *rows_of("SQLite", one, two),
     ]
-    with database() as server:
+    if not installed():
+        return rows
+    with server() as running:
+        process = psutil.Process(running.process.pid)
         one, two = [], []
         for _ in range(ROUNDS):
-            one.append(on_hosts(1, server.new_log, server.process))
-            two.append(on_hosts(2, server.new_log, server.process))
+            one.append(on_hosts(1, partial(postgres_log, running), process))
+            two.append(on_hosts(2, partial(postgres_log, running), process))
     rows.append(
         Row(
             name=f"{SESSIONS} sessions on Ray and PostgreSQL, 1 host",

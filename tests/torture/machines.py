@@ -151,7 +151,7 @@ class Machine:
         """Wait until Ray runs, and return this machine."""
         wait_until(self._is_up)
         [self._first] = psutil.Process(self._process.pid).children()
-        self._pids = Path(f"/proc/{self._first.pid}/ns/pid").readlink()
+        self.pids = Path(f"/proc/{self._first.pid}/ns/pid").readlink()
         return self
 
     def _is_up(self):
@@ -172,7 +172,7 @@ class Machine:
 
     def _has(self, process):
         with suppress(OSError):
-            return Path(f"/proc/{process.pid}/ns/pid").readlink() == self._pids
+            return Path(f"/proc/{process.pid}/ns/pid").readlink() == self.pids
         return False
 
     @property

@@ -1,0 +1,164 @@
+"""How long the sessions of a node stand still when it is killed.
+
+Two machines, made of namespaces on this one, have a node of Ray each and one log in PostgreSQL;
+each has a host and a runner. Sessions whose model takes half a second and whose tool may be
+repeated run on both; then all processes of the second machine get SIGKILL at once.
+Nobody has evidence of their end but silence: the first machine sees no process table of the second,
+as it is with real machines. Ray is set to notice a node's death within about four seconds.
+The clock runs until the last session of the lost host has appended by another; the loss is noticed
+when the dispatcher records it.
+Floor: 2 s after the loss was noticed. A machine without root or PostgreSQL has none of the rows.
+"""
+
+import asyncio
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+from bench.host_kill import REPLY, SESSIONS, TURNS
+from bench.table import Row, plain
+from cueline.agent import Agent
+from cueline.client.client import open_client
+from cueline.events.agent import Limits
+from cueline.events.fleet import FLEET_STREAM, HostLost
+from cueline.events.log_url import LogUrl
+from cueline.events.store import EventStore
+from cueline.events.stream import stream_name
+from cueline.loop import run
+from cueline.stores.postgres.migration import migrate
+from cueline.stores.postgres.place import place_of
+from cueline.testing.wait import PATIENCE_SECONDS
+from cueline.tools.tool import tool
+from cueline.wiring import OpenLog, open_log
+from tests.postgres_server import PostgresServer, installed
+from tests.torture.ground import CUELINE
+from tests.torture.machines import Machines, missing
+
+ROUNDS = 1
+RUN_SECONDS = 10.0
+"""A host that lived for less is replaced after a rest."""
+
+
+@tool(read_only=True)
+async def note() -> str:
+    """Do nothing."""
+    return "noted"
+
+
+def agent(folder: Path) -> Agent:
+    """Return who works."""
+    script = folder / "script.toml"
+    script.write_text(REPLY * TURNS)
+    return Agent(
+        name="bench",
+        provider="scripted",
+        model=str(script),
+        tools=[f"{Path(__file__).resolve()}:note"],
+        limits=Limits(max_turns=TURNS),
+    )
+
+
+@contextmanager
+def two_machines(folder: Path) -> Iterator[tuple[Machines, LogUrl]]:
+    """Have two machines with an `up` on them, and its log."""
+    machines = Machines(2)
+    address = machines.network.address
+    programs = next(iter(installed().values()))
+    server = PostgresServer(programs, listen_addresses=address, max_connections="200")
+    try:
+        server.allow(machines.network.addresses)
+        log = LogUrl.of(f"postgresql://ada@{address}/postgres?schema=cueline")
+        migrate(place_of(log))
+        machines.start()
+        words = ["up", "--detach", "--address", machines.head.gcs, "--hosts", "2", "--runners", "2"]
+        command = machines.head.within(folder, *CUELINE, *words, "--log", str(log))
+        subprocess.run(command, env=machines.head.environ, check=True, capture_output=True)
+        yield machines, log
+    finally:
+        machines.close()
+        server.close()
+
+
+async def host_of(log: OpenLog, pids: str) -> str:
+    """Return the host that is in this namespace of processes."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            for presence in await log.board.all():
+                if presence.role == "host" and presence.pid_namespace == pids:
+                    return presence.incarnation
+            await log.clock.sleep(0.1)
+
+
+async def owned(store: EventStore, host: str) -> dict[str, int]:
+    """Return the sessions of *host*, each with its epoch."""
+    heads = await store.heads([stream_name("session", f"s{n}") for n in range(SESSIONS)])
+    return {stream: head.epoch for stream, head in heads.items() if head.owner == host}
+
+
+async def gone_on(store: EventStore, after: int, sessions: dict[str, int]) -> None:
+    """Wait until each of *sessions* has appended by a later owner."""
+    left = dict(sessions)
+    async for event in store.follow(after, {"session"}):
+        if event.epoch > left.get(event.stream, event.epoch):
+            del left[event.stream]
+        if not left:
+            return
+
+
+async def one_kill(folder: Path, machines: Machines, name: LogUrl) -> tuple[float, float, int]:
+    """Return seconds until the loss was noticed, and until all went on, and of how many."""
+    who = agent(folder)
+    async with open_client(name) as client:
+        for number in range(SESSIONS):
+            await client.start(who, "Go on.", id=f"s{number}")
+    [lost] = machines.others
+    async with open_log(name) as log:
+        host = await host_of(log, lost.pids)
+        await log.clock.sleep(RUN_SECONDS)
+        sessions, position = await owned(log.store, host), await log.store.last_position()
+        assert sessions, "the second host has no session"
+        began, at = time.perf_counter(), time.time()
+        lost.kill()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await gone_on(log.store, position, sessions)
+        took = time.perf_counter() - began
+        [noticed] = [
+            recorded.recorded_us / 1e6 - at
+            async for recorded, event in log.journal().read(FLEET_STREAM)
+            if isinstance(event, HostLost) and event.incarnation == host
+        ]
+    return noticed, took, len(sessions)
+
+
+def measure() -> list[Row]:
+    """Return the rows of this bench."""
+    if missing():
+        return []
+    rounds = []
+    for _ in range(ROUNDS):
+        with tempfile.TemporaryDirectory(prefix="cl-", dir="/tmp") as name:
+            folder = Path(name)
+            with two_machines(folder) as (machines, log):
+                rounds.append(run(one_kill(folder, machines, log)))
+    noticed = median(each[0] for each in rounds)
+    return [
+        Row(
+            name=f"SIGKILL of a node with {rounds[0][2]} active sessions: all go on",
+            value=median(each[1] for each in rounds),
+            unit="s",
+        ),
+        Row(
+            name=f"likewise, after its loss was noticed ({noticed:.3g} s)",
+            value=median(took - noticed for noticed, took, _ in rounds),
+            unit="s",
+            floor="≤ 2",
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    print(plain(measure()))
