@@ -31,6 +31,7 @@ BENCHES = (
     "host_kill",
     "node_kill",
     "idle",
+    "fleet_simulation",
     "postgres",
 )
 PAGE = Path(__file__).parent.parent / "docs/performance.md"

@@ -43,7 +43,6 @@ class _Host:
         self.places = 0
         self.leaving = 0
         self.number: int | None = None
-        self.heard = False
         self.lacking: Sequence[Unmet] = ()
         self.refuses = False
 
@@ -59,6 +58,7 @@ class Assignments:
         self._queue: list[tuple[int, str]] = []
         """Hosts with a place, least loaded first; an entry may be out of date."""
         self._unplaced: dict[str, None] = {}
+        self._unheard: dict[str, None] = {}
 
     @property
     def active(self) -> Collection[str]:
@@ -78,12 +78,13 @@ class Assignments:
     @property
     def unheard(self) -> list[str]:
         """The hosts that never were asked for a report."""
-        return [name for name, host in self._hosts.items() if not host.heard]
+        return list(self._unheard)
 
     def keep(self, hosts: Collection[str]) -> None:
         """Forget all other hosts, whose sessions need a host now, and know these."""
         for name in self._hosts.keys() - hosts:
             self._former.add(name)
+            self._unheard.pop(name, None)
             for stream in self._hosts.pop(name).sessions:
                 del self._host_of[stream]
                 self._need_host(stream)
@@ -92,6 +93,7 @@ class Assignments:
         for name in hosts:
             if name not in self._hosts:
                 self._hosts[name] = _Host()
+                self._unheard[name] = None
 
     def last_report(self, host: str) -> int | None:
         """Return the number of the host's last report; None if it has to name all sessions."""
@@ -102,8 +104,8 @@ class Assignments:
         there = self._hosts.get(host)
         if there is None:
             return
-        refused = there.refuses
-        there.heard, there.refuses = True, False
+        self._unheard.pop(host, None)
+        refused, there.refuses = there.refuses, False
         if report is None:
             there.places, there.number = 0, None
             return

@@ -83,7 +83,10 @@ class HostDirectory(Protocol):
     """Finds the hosts of a dispatcher."""
 
     async def hosts(self) -> dict[str, HostPort]:
-        """Return the living hosts by incarnation, also those that drain."""
+        """Return the living hosts by incarnation, also those that drain.
+
+        It is another mapping after each change, so that nobody has to look at each host.
+        """
         ...
 
 
@@ -221,9 +224,11 @@ class Dispatcher:
         return wanted
 
     async def _find_hosts(self) -> Collection[str]:
-        self._hosts = await self._fleet.hosts()
-        self._calls = {name: self._calls.get(name) or asyncio.Lock() for name in self._hosts}
-        self._sessions.keep(self._hosts)
+        hosts = await self._fleet.hosts()
+        if hosts is not self._hosts:
+            self._hosts = hosts
+            self._calls = {name: self._calls.get(name) or asyncio.Lock() for name in hosts}
+            self._sessions.keep(hosts)
         await _each(map(self._ask, self._sessions.unheard))
         return self._hosts
 

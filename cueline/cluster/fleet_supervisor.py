@@ -63,6 +63,8 @@ class FleetSupervisor:
         """The nodes that take workers."""
         self._leaving: set[str] = set()
         self._members: dict[str, Worker] = {}
+        self._hosts: dict[str, HostPort] = {}
+        """Those of the members that have started; another mapping after each change."""
         self._gone: dict[str, str] = {}
         self._unreachable: list[Worker] = []
         """Lost, and may still live: a frozen runner may finish what it began."""
@@ -116,11 +118,16 @@ class FleetSupervisor:
 
     async def hosts(self) -> dict[str, HostPort]:
         """See `HostDirectory`."""
-        return {
-            member.incarnation: RemoteHost(member.handle, self._epoch)
-            for member in self._members.values()
-            if member.role == "host" and member.presence is not None
-        }
+        return self._hosts
+
+    def _find_hosts(self, changed: Worker) -> None:
+        """Find the hosts again after one of the members has *changed*."""
+        if changed.role == "host":
+            self._hosts = {
+                member.incarnation: RemoteHost(member.handle, self._epoch)
+                for member in self._members.values()
+                if member.role == "host" and member.presence is not None
+            }
 
     def members(self) -> Sequence[Worker]:
         """Return the workers that accept work."""
@@ -258,6 +265,7 @@ class FleetSupervisor:
     def _look_after(self, member: Worker, came: Literal["joined", "back"] = "joined") -> None:
         """Take a worker into the fleet until it is lost."""
         self._members[member.incarnation] = member
+        self._find_hosts(member)
         self._observed.start(member.incarnation, member.group, time.monotonic(), member.node)
         self._spawn(self._keep(member, came))
 
@@ -265,6 +273,7 @@ class FleetSupervisor:
         """Start *member*, and have another take its place once it is lost."""
         evidence = await self._run_until_lost(member, came)
         del self._members[member.incarnation]
+        self._find_hosts(member)
         self._observed.lose(member.incarnation, time.monotonic())
         with suppress(Exception):  # while Ray's head is away: the next look does it
             # Before the loss is told: hosts that learn of it also learn of the replacement, before
@@ -282,6 +291,7 @@ class FleetSupervisor:
                 # Hosts may name it in a call before its process is up.
                 await self._notify_hosts()
             member.presence = await self._started(member, starting)
+            self._find_hosts(member)
             member.node = await call(placing, CALL_SECONDS)
         except (*DEAD, *UNCLEAR, CuelineError) as error:
             if member.role == "host" and not self._ready.done():
