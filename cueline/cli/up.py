@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
@@ -107,11 +108,11 @@ def up(
     exists, files = check_log(log, shared=True)  # before `_detach` makes a folder
     _check_lasts(log, files)
     running = _running(log)
-    if running is not None:
-        print_up(
-            running, f"up already: {place_of(running)}; `cueline down` ends it", as_json=as_json
-        )
-        raise typer.Exit(Exit.DONE if detach else Exit.REFUSED)
+    if running is not None and not _replaces(running, address):
+        text = f"up already: {place_of(running)}; `cueline down` ends it"
+        print_up(running, text, as_json=as_json)
+        same = running.version == version("cueline")
+        raise typer.Exit(Exit.DONE if detach and same else Exit.REFUSED)
     if exists:
         # Here, and not in the actors: of a long one it takes longer than they have to start.
         open_log.ask(log, lambda reader: reader.catch_up())
@@ -124,6 +125,14 @@ def up(
 
     work = leave if detach else keep
     open_log.run(work(plan, outside, as_json=as_json))
+
+
+def _replaces(running: "UpRecord", address: str | None) -> bool:
+    """Whether this takes over from an `up` of another version, which Ray keeps."""
+    if running.kept_by == "process" or running.version == version("cueline") or not address:
+        return False
+    typer.echo(f"taking over from cueline {running.version}", err=True)
+    return True
 
 
 def _check_lasts(log: LogUrl, files: Sequence[Path]) -> None:

@@ -73,16 +73,17 @@ class ControlLoops:
 
     async def drain(self, seconds: float) -> None:
         """Stop looking, and drain the hosts within *seconds*."""
-        await self._stop()
+        await self.stop()
         await self.fleet.drain(seconds)
 
     async def close(self) -> None:
         """Stop the fleet."""
-        await self._stop()
+        await self.stop()
         self._index.close()
         await self.fleet.close()
 
-    async def _stop(self) -> None:
+    async def stop(self) -> None:
+        """Stop looking; the fleet goes on."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -21,7 +21,7 @@ from cueline.actors.presence import BEAT_SECONDS, evidence_of_end, find, presenc
 from cueline.actors.recovery_filter import RecoveryFilter, find_orphans
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, ask_head, call
-from cueline.cluster.cluster_context import ClusterContext
+from cueline.cluster.cluster_context import VERSION, ClusterContext
 from cueline.cluster.control_loops import ControlLoops
 from cueline.cluster.dispatcher_lease import DispatcherLease, acquire_lease
 from cueline.cluster.log_writer import open_log, start_writer
@@ -123,6 +123,22 @@ class DispatcherActor:
             await self._charge.leave()
         return True
 
+    async def hand_over(self) -> None:
+        """Place and watch nothing more, and leave the log to a dispatcher of another version.
+
+        The hosts and runners stay, for that one to drain.
+
+        Raises:
+            ClusterError: its keeper lives; take that down.
+        """
+        if not self._wanted.stays and evidence_of_end(self._keeper) is None:
+            raise acquire_lease(self._keeper)
+        for task in self._tasks:
+            task.cancel()
+        if self._loops is not None:
+            await self._loops.stop()
+            await self._charge.leave()
+
     async def start(self) -> Started:
         """Acquire the log and start; a second call returns the first result.
 
@@ -213,6 +229,7 @@ class DispatcherActor:
             place = self._loops.place
             steps["following what was left alone"] = partial(scope.follow, self._store, place)
         self._tasks += start_loops(steps, clock=SystemClock(), on_trouble=self._trouble)
+        self._tasks.append(asyncio.create_task(self._end_former()))
 
     async def _start_again(self) -> Started:
         clock = SystemClock()
@@ -234,16 +251,22 @@ class DispatcherActor:
                 continue
             incarnation = name.removeprefix(prefix).removesuffix(suffix)
             if incarnation.startswith(("host-", "runner-")):
-                adopting.append(self._adopt(name, incarnation, find(present, incarnation)))
+                adopting.append(self._adopt(name, incarnation, present))
         return [member for member in await asyncio.gather(*adopting) if member is not None]
 
-    async def _adopt(self, name: str, incarnation: str, presence: Presence | None) -> Worker | None:
+    async def _adopt(
+        self, name: str, incarnation: str, present: Sequence[Presence]
+    ) -> Worker | None:
+        # One of another version has its version in the name, and finishes what it has.
+        incarnation, _, version = incarnation.partition("@")
+        leaves = f"it is of cueline {version}" if version else ""
+        presence = find(present, incarnation)
         is_host = incarnation.startswith("host-")
         arguments: list[object] = [[]] if is_host else []
         try:
             handle = await self._site.find(name, 0)
-            if "@" in incarnation or (presence is None and not await has_node(handle)):
-                # It is of another version and has no owner any more, or it waits for a node.
+            if presence is None and not await has_node(handle):
+                # It waits for a node.
                 ray.kill(handle)
                 return None
             start = handle.start.remote(self._charge.epoch, *arguments)
@@ -257,10 +280,27 @@ class DispatcherActor:
             here = presence is not None and presence.machine == self._site.machine
             node = self._site.node if here else ""
             group = HOSTS if is_host else RUNNERS
-            member = Worker(group, incarnation, node, handle, presence)
+            member = Worker(group, incarnation, node, handle, presence, name=name, leaves=leaves)
             member.silent.set()
             return member
-        return Worker(group, incarnation, node, handle, presence)
+        return Worker(group, incarnation, node, handle, presence, name=name, leaves=leaves)
+
+    async def _end_former(self) -> None:
+        """End what dispatchers of other versions have left, once its hosts and runners have ended.
+
+        Until then its hosts need its writer, gate and ledger.
+        """
+        namespace, owner = self._site.namespace, self._site.owner
+        clock = SystemClock()
+        while True:
+            names = await ask_head(partial(actors_of, namespace, owner))
+            former = [name for name in names if not name.endswith(f"@{VERSION}")]
+            if not any(name.startswith((f"{owner}/host-", f"{owner}/runner-")) for name in former):
+                break
+            await clock.sleep(BEAT_SECONDS)
+        for name in former:
+            with suppress(ValueError):
+                ray.kill(await ask_head(partial(ray.get_actor, name, namespace)))
 
     def _trouble(self, stream: str, error: CuelineError) -> None:
         message = trouble_message(stream, error)
@@ -337,7 +377,7 @@ def _group_and_node_of(actor: SessionHostActor | RunnerActor) -> tuple[Group, st
 
 async def take_down(namespace: str, grace_seconds: float) -> None:
     """Let all sessions wait, and end `up` in *namespace*, of any version."""
-    for name in await ask_head(partial(_actors_of, namespace, OWNER)):
+    for name in await ask_head(partial(actors_of, namespace, OWNER)):
         if name.startswith(f"{OWNER}/dispatcher@"):
             with suppress(*DEAD, *UNCLEAR, CuelineError, ValueError):
                 dispatcher: Handle = await ask_head(partial(ray.get_actor, name, namespace))
@@ -350,7 +390,7 @@ def end_actors(namespace: str, owner: str, version: str | None = None) -> int:
     """Kill *owner*'s actors in *namespace*, of one version or all; return their number."""
     names = [
         name
-        for name in _actors_of(namespace, owner)
+        for name in actors_of(namespace, owner)
         if version is None or name.endswith(f"@{version}")
     ]
     # The dispatcher first: it would replace the others.
@@ -360,7 +400,7 @@ def end_actors(namespace: str, owner: str, version: str | None = None) -> int:
     return len(names)
 
 
-def _actors_of(namespace: str, owner: str) -> list[str]:
+def actors_of(namespace: str, owner: str) -> list[str]:
     """Return the names of *owner*'s actors in *namespace*."""
     return [
         actor["name"]

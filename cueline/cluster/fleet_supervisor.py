@@ -88,8 +88,8 @@ class FleetSupervisor:
         for member in adopted:
             if member.silent.is_set():
                 self._unreachable.append(member)
-            else:
-                self._look_after(member)
+                continue
+            self._look_after(member)
         with suppress(Exception):  # while Ray's head is away: the next look does it
             await self.look_at_nodes()
         self.want(wanted)
@@ -211,6 +211,11 @@ class FleetSupervisor:
                     await self._run_out(member)
         await self._end(member)
 
+    async def _relieve(self, member: Worker) -> None:
+        """Let a worker that leaves finish, once its sessions can go on here."""
+        await asyncio.wait({self._ready})
+        await self._retire(member)
+
     async def _run_out(self, member: Worker) -> None:
         """Let a runner start nothing more, and wait until its last outcome is fetched."""
         running = 1
@@ -268,6 +273,9 @@ class FleetSupervisor:
         self._find_hosts(member)
         self._observed.start(member.incarnation, member.group, time.monotonic(), member.node)
         self._spawn(self._keep(member, came))
+        if member.leaves:
+            self._observed.leave(member.incarnation)
+            self._spawn(self._relieve(member))
 
     async def _keep(self, member: Worker, came: Literal["joined", "back"]) -> None:
         """Start *member*, and have another take its place once it is lost."""
@@ -303,7 +311,7 @@ class FleetSupervisor:
         member.pending = False
         self._observed.place(member.incarnation, member.node)
         self._observed.rest(member.incarnation, time.monotonic())
-        if member.role == "host" and not self._ready.done():
+        if member.role == "host" and not (self._ready.done() or member.leaves):
             self._ready.set_result(None)
         await self._notify_hosts()
         self._on_news(WorkerEvent(came, member))

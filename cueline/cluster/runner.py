@@ -139,7 +139,8 @@ class RunnerActor:
     async def check(self, agent: AgentSpec) -> ToolCheck:
         """Find out which tools of *agent*, of those that may run here, cannot be loaded here."""
         await self._started.wait()
-        offer = Offer(self._incarnation, self.presence.machine)
+        has = dict(self.group.labels), dict(self.group.resources)
+        offer = Offer(self._incarnation, self.presence.machine, *has)
         tools = tuple(each for each in agent.tools if not unmet(offer, call_demands(each, agent)))
         problems = await self._site.parts.check_tools(agent.model_copy(update={"tools": tools}))
         return ToolCheck(ray.util.get_node_ip_address(), problems)  # type: ignore[no-untyped-call]

@@ -4,7 +4,6 @@ import asyncio
 import time
 from contextlib import suppress
 from functools import partial
-from typing import cast
 
 import ray
 from ray.exceptions import RayError
@@ -20,6 +19,7 @@ from cueline.cluster.dispatcher import (
     DispatcherActor,
     DispatcherSettings,
     Started,
+    actors_of,
     end_actors,
 )
 from cueline.cluster.node_check import check_nodes
@@ -63,6 +63,7 @@ class Up:
         if not self._connection.ours:
             await check_nodes(self._connection.address)
         try:
+            await self._relieve_others()
             self._dispatcher = await self._own_dispatcher(wanted)
             started: Started = await call(self._dispatcher.start.remote(), START_SECONDS)
         except (*DEAD, *UNCLEAR) as error:
@@ -74,22 +75,34 @@ class Up:
     async def _own_dispatcher(self, wanted: DispatcherSettings) -> Handle:
         """Return a dispatcher of ours that has not started; it finds what a killed keeper left."""
         dispatcher = self._new_dispatcher(wanted)
-        if not await self._is_left(dispatcher):
+        if not await self._ask(dispatcher, "gives_way", self._keeper):
             return dispatcher
         ray.kill(dispatcher)
         return self._new_dispatcher(wanted)
 
-    async def _is_left(self, dispatcher: Handle) -> bool:
-        """Ask a dispatcher, until it answers, whether its keeper has died.
+    async def _relieve_others(self) -> None:
+        """End the dispatchers of other versions; their hosts and runners stay, for ours to drain.
 
-        It may be frozen unnoticed, or restarting.
+        Raises:
+            ClusterError: one has a keeper that lives.
         """
+        ours = self._site.named("dispatcher")
+        for name in await ask_head(partial(actors_of, self._namespace, OWNER)):
+            if not name.startswith(f"{OWNER}/dispatcher@") or name == ours:
+                continue
+            with suppress(*DEAD, ValueError):
+                other = await ask_head(partial(ray.get_actor, name, self._namespace))
+                await self._ask(other, "hand_over")
+                ray.kill(other)
+
+    async def _ask(self, dispatcher: Handle, method: str, *asked: object) -> object:
+        """Call a dispatcher until it answers: it may be frozen unnoticed, or restarting."""
         clock, deadline = SystemClock(), time.monotonic() + START_SECONDS
         while True:
             try:
                 with end_frozen_actor(dispatcher):
-                    asked = dispatcher.gives_way.remote(self._keeper)
-                    return cast("bool", await call(asked, START_SECONDS))
+                    ref = getattr(dispatcher, method).remote(*asked)
+                    return await call(ref, START_SECONDS)
             except DEAD:
                 raise
             except UNCLEAR:

@@ -36,6 +36,8 @@ class Worker:
     """The number of calls that a runner has not settled, when it was last asked."""
     pending: bool = False
     """Whether it waits for a node that can hold it."""
+    name: str = ""
+    """Of its actor, where another version has named it."""
     leaves: str = ""
     """Why it accepts nothing more: it is being retired, or its node drained."""
 
@@ -48,7 +50,7 @@ class Worker:
         """Return the description of a runner for hosts."""
         here = site.machine if self.node == site.node else None
         machine = here if self.presence is None else self.presence.machine
-        name = site.named(self.incarnation)
+        name = self.name or site.named(self.incarnation)
         takes = not (lost or self.leaves)
         return RunnerInfo(
             self.incarnation,

@@ -25,7 +25,7 @@ from cueline.up_record import UpRecord, find_up
 OURS = {f"up/dispatcher@{VERSION}", f"up/writer@{VERSION}"}
 OUR_OWN = False
 """What a dispatcher answers that nobody has left to us."""
-THEIRS = {"up/dispatcher@0.0.1", f"up/host-1@1{VERSION}"}
+THEIRS = {"up/writer@0.0.1", f"up/host-1@1{VERSION}"}
 
 
 def coming(*answers):
@@ -132,3 +132,17 @@ async def test_a_dispatcher_that_is_just_being_restarted_is_asked_again(monkeypa
     dispatcher = SimpleNamespace(gives_way=gives_way, start=coming("begun"), stop=coming(None))
 
     assert "begun" == await begin_and_end(monkeypatch, dispatcher)
+
+
+async def test_an_up_beside_one_of_another_version_with_a_living_keeper_ends_nothing(
+    monkeypatch, killed
+):
+    there = [{"name": "up/dispatcher@0.0.1", "namespace": "n"}]
+    theirs = SimpleNamespace(hand_over=coming(ClusterError("this log", "another has it")))
+    monkeypatch.setattr(ray.util, "list_named_actors", lambda **_: there)
+    monkeypatch.setattr(ray, "get_actor", lambda *_: theirs)
+
+    with pytest.raises(ClusterError, match="another has it"):
+        await begin_and_end(monkeypatch, SimpleNamespace())
+
+    assert set() == killed
