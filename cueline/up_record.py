@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from cueline.actors.presence import evidence_of_end, presence_of
+from cueline.actors.presence import evidence_of_end, machine_name, presence_of
 from cueline.events.log_url import LogName
 from cueline.events.store import Presence
 from cueline.stores.backend import backend_of
@@ -70,9 +70,15 @@ class UpRecord:
 
 
 def find_up(log: LogName) -> UpRecord | None:
-    """Return the `cueline up` of the log, if its process lives here, or Ray keeps it."""
+    """Return the `cueline up` of the log, if its process lives here, or nobody here can tell.
+
+    Nobody can if Ray keeps it, or a process on another machine.
+    """
     record = UpRecord.read(log)
-    return record if record is not None and record.lives and record.ready else None
+    if record is None or not record.ready:
+        return None
+    shared = backend_of(log).writer_place is None and record.keeper.machine != machine_name()
+    return record if record.lives or shared else None
 
 
 def up_output(log: LogName) -> Path:

@@ -30,11 +30,19 @@ def test_an_up_whose_process_has_ended_is_not(log, record):
     assert find_up(log) is None
 
 
-def test_an_up_of_another_machine_is_not(log, record):
+def test_an_up_of_before_a_restart_of_the_machine_is_not(log, record):
     elsewhere = replace(record.keeper, boot_id="another")
     replace(record, keeper=elsewhere).write(log)
 
     assert find_up(log) is None
+
+
+def test_an_up_that_ray_keeps_is_found_though_its_process_has_ended(log, record):
+    ended = replace(record.keeper, process_started=1)
+    kept = replace(record, keeper=ended, kept_by="ray")
+    kept.write(log)
+
+    assert kept == find_up(log)
 
 
 def test_an_up_that_starts_or_is_taken_down_is_not(log, record):

@@ -187,8 +187,8 @@ def ports(log: LogUrl) -> DoctorFinding:
     if running is None:
         found = "no `cueline up` runs here; a Ray that cueline starts listens on 127.0.0.1 alone"
         return DoctorFinding("Ray ports", "good", found)
-    if running.kept_by == "ray":
-        found = f"those of the cluster at {running.address}, which keeps `cueline up`"
+    if running.kept_by == "ray" or not running.lives:
+        found = f"those of the cluster at {running.address}, where `cueline up` is"
         return DoctorFinding("Ray ports", "good", found)
     there = open_ports(running.keeper.pid)
     told = ", ".join(f"{count(number, 'port')} on {at}" for at, number in sorted(there.items()))

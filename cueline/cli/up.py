@@ -147,12 +147,12 @@ def _check_lasts(log: LogUrl, files: Sequence[Path]) -> None:
 
 
 def _running(log: LogUrl) -> "UpRecord | None":
-    """Return the `cueline up` of the log; what Ray keeps has to answer."""
+    """Return the `cueline up` of the log; one of which nobody here can tell has to answer."""
     from cueline.on_ray import dispatcher_lives
     from cueline.up_record import find_up
 
     running = find_up(log)
-    if running is None or running.kept_by == "process":
+    if running is None or (running.kept_by == "process" and running.lives):
         return running
     return running if open_log.ask(log, lambda reader: dispatcher_lives(reader.log)) else None
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import psycopg
 import pytest
 
+from cueline.actors.presence import presence_of
 from cueline.clock import SystemClock
 from cueline.errors import ConfigError, LogFormatError, LogUnavailableError
 from cueline.events.log_url import LogUrl
@@ -15,6 +16,7 @@ from cueline.stores.postgres.migration import migrate
 from cueline.stores.postgres.place import place_of
 from cueline.testing.event_store_example import INBOX, SESSION, SetClock, begin, facts, whole_log
 from cueline.testing.presence_contract import HOST
+from cueline.up_record import UpRecord, find_up
 
 WRITES = [
     "UPDATE events SET actor = 'eve'",
@@ -105,6 +107,16 @@ async def test_a_reader_is_not_shown_the_token_by_which_one_hears_what_models_sa
         db.execute(f"SELECT token FROM {place_of(reader).beside}.presence")
     for board in boards:
         await board.close()
+
+
+async def test_the_up_of_another_machine_is_found_where_the_log_is_shared(roles):
+    writer, _ = roles
+    keeper = replace(presence_of("up"), machine="another", boot_id="another")
+    record = UpRecord(address="a:1", namespace="n", version="1", keeper=keeper)
+
+    record.write(writer)
+
+    assert record == find_up(writer)
 
 
 async def test_a_reader_reads_and_is_told_that_it_may_not_append(roles):
