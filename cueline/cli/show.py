@@ -14,15 +14,17 @@ from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.client.history import History
-    from cueline.client.show import LimitStatus, UnreadMessages
+    from cueline.client.show import LimitStatus, TreeSession, UnreadMessages
     from cueline.client.tally import Tally
     from cueline.console.screen import Screen
     from cueline.events.codec import Redacted
     from cueline.events.fact import Fact
 
-    Sums = tuple[Tally | None, int, Decimal]
+    Sums = tuple[Tally | None, list[TreeSession]]
 
 _WIDTH = 60
+_MOST_BELOW = 20
+"""So many sessions below are listed."""
 _ASKED = {
     "PauseAsked": "pause asked",
     "ResumeAsked": "resume asked",
@@ -101,7 +103,7 @@ async def _read(
         try:
             sums = await sums_of(reader.log, history.stream)
         except CuelineError:
-            sums = (None, 0, Decimal(0))
+            sums = (None, [])
         return history, standing, sums
 
 
@@ -143,14 +145,22 @@ def _sum_up(screen: "Screen", history: "History", tally: "Tally | None", sums: "
     from cueline.console.line import Line
     from cueline.console.summary import summary, summary_without_sums
 
-    _, descendants, cost = sums
+    _, below = sums
     if tally is None:
         screen.show([summary_without_sums(history.id, history.status, history.turn)])
         return
     screen.show(summary(history.id, history.status, tally))
-    if descendants and history.damage is None:
-        whole = money(tally.cost + cost)
-        screen.show([Line("note", f"with {count(descendants, 'descendant')}: {whole}")])
+    if below and history.damage is None:
+        whole = money(tally.cost + sum((each.cost for each in below), Decimal(0)))
+        screen.show([Line("note", f"with {count(len(below), 'descendant')}: {whole}")])
+        screen.show(Line("note", _below_line(each)) for each in below[:_MOST_BELOW])
+        if (left := len(below) - _MOST_BELOW) > 0:
+            screen.show([Line("note", f"  … {left} more; --json has them")])
+
+
+def _below_line(each: "TreeSession") -> str:
+    name = f"{'  ' * each.depth}{each.id} · {one_line(each.agent, _WIDTH)}"
+    return f"{name} · {each.status} · {money(each.cost)}"
 
 
 def _stands(log: LogUrl, history: "History", standing: "LimitStatus") -> list[str]:

@@ -17,7 +17,7 @@ from cueline.events.message import Usage
 from cueline.events.sanitize import sanitize
 from cueline.events.store import Presence
 from cueline.events.stream import shown, tenant_of
-from cueline.projections.cost import descendants_cost
+from cueline.projections.cost import Descendant, descendants
 from cueline.projections.session import find_session
 from cueline.up_record import find_up
 from cueline.wiring import OpenLog
@@ -46,6 +46,21 @@ class SessionDetails(SessionRow):
     """What of it waits for a person."""
     descendants: int
     descendants_cost: Decimal
+    tree: tuple["TreeSession", ...]
+    """The sessions below it, each after its parent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeSession:
+    """A session below another one."""
+
+    id: str
+    depth: int
+    """Its depth below that session, from 1."""
+    agent: str
+    status: str
+    cost: Decimal
+    """Its own, in US dollars."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +94,7 @@ async def session_details(
             raise models.damage
         if row is None:
             raise UnknownSessionError(shown(stream), f"there is no such session in {log.url}")
-        number, cost = descendants_cost(models.db, stream)
+        below = descendants(models.db, stream)
         questions = rows_of_session(models, stream)
         (told,) = await rows_of(log, (row,))
     return SessionDetails(
@@ -87,8 +102,9 @@ async def session_details(
         driver=_driver(await owner_of(log.store, log.board, stream, log.clock.now())),
         up=find_up(log.url) is not None,
         questions=questions,
-        descendants=number,
-        descendants_cost=cost,
+        descendants=len(below),
+        descendants_cost=sum((each.cost for each in below), Decimal(0)),
+        tree=tuple(map(_tree_session, below)),
     )
 
 
@@ -119,18 +135,18 @@ async def standing_of(log: OpenLog, history: History) -> LimitStatus:
 
 async def sums_of(
     log: OpenLog, stream: str, *, notice: Notice = print_notice
-) -> tuple[Tally | None, int, Decimal]:
-    """Return what a session used, and how many descend from it and what these cost.
+) -> tuple[Tally | None, list[TreeSession]]:
+    """Return what a session used, and the sessions below it, each after its parent.
 
     None, if the read models are so far behind that this would take long.
     """
     if await is_far_behind(log, BEHIND):
-        return None, 0, Decimal(0)
+        return None, []
     async with read_models(log, notice) as models:
         row = find_session(models.db, stream)
-        number, cost = descendants_cost(models.db, stream)
+        below = list(map(_tree_session, descendants(models.db, stream)))
     if row is None:
-        return None, number, cost
+        return None, below
     (told,) = await rows_of(log, (row,))
     inherited = Tally(turns=told.inherited_turns, cost=told.inherited_cost)
     tally = Tally(
@@ -146,7 +162,7 @@ async def sums_of(
         updated_at=told.updated_at,
         inherited=inherited if told.inherited_turns else None,
     )
-    return tally, number, cost
+    return tally, below
 
 
 async def _decided(log: OpenLog, history: History, unread: Unread) -> set[str]:
@@ -158,6 +174,12 @@ async def _decided(log: OpenLog, history: History, unread: Unread) -> set[str]:
         name: await approval_of(journal, f"{tenant}/{name}") for name in history.state.questions
     }
     return {name for name, approval in approvals.items() if is_decided(name, approval, unread)}
+
+
+def _tree_session(row: Descendant) -> TreeSession:
+    return TreeSession(
+        id=shown(row.stream), depth=row.depth, agent=row.agent, status=row.status, cost=row.cost
+    )
 
 
 def _driver(owner: Presence | None) -> Driver | None:

@@ -51,7 +51,8 @@ _TREE = """
         SELECT stream FROM sessions WHERE child_of = ?
         UNION SELECT sessions.stream FROM sessions JOIN below ON child_of = below.stream
     )
-    SELECT sessions.stream, cost FROM sessions JOIN below USING (stream)
+    SELECT sessions.stream, child_of, agent, status, cost
+    FROM sessions JOIN below USING (stream) ORDER BY created_us, sessions.stream
 """
 
 
@@ -150,10 +151,31 @@ def total(every: Iterable[Spent]) -> Spent:
     return sum(every, Spent("total"))
 
 
-def descendants_cost(db: Database, stream: str) -> tuple[int, Decimal]:
-    """Return the number of a session's descendants, and their cost."""
-    costs = [Decimal(cost) for _, cost in ask(db, "sessions", _TREE, [stream])]
-    return len(costs), sum(costs, Decimal(0))
+@dataclass(frozen=True, slots=True)
+class Descendant:
+    """A session below another."""
+
+    stream: str
+    depth: int
+    """Its depth below that session, from 1."""
+    agent: str
+    status: str
+    cost: Decimal
+    """Its own, in US dollars."""
+
+
+def descendants(db: Database, stream: str) -> list[Descendant]:
+    """Return the sessions below *stream*, each after its parent and before that one's next."""
+    below: dict[str, list[tuple[str, str, str, str]]] = {}
+    for name, parent, *rest in ask(db, "sessions", _TREE, [stream]):
+        below.setdefault(parent, []).append((name, *rest))
+    found: list[Descendant] = []
+    left = [(each, 1) for each in reversed(below.get(stream, ()))]
+    while left:
+        (name, agent, status, cost), depth = left.pop()
+        found.append(Descendant(name, depth, agent, status, Decimal(cost)))
+        left += [(each, depth + 1) for each in reversed(below.get(name, ()))]
+    return found
 
 
 def _summed(rows: Iterable[tuple[Any, ...]]) -> list[Spent]:

@@ -8,7 +8,7 @@ import pytest
 
 from cueline.events.message import Cost, Usage
 from cueline.events.session import PromptPrefixChanged, ReservationClosed, SessionStarted
-from cueline.projections.cost import Spent, descendants_cost, spent, total
+from cueline.projections.cost import Spent, descendants, spent, total
 
 
 @pytest.fixture
@@ -66,8 +66,11 @@ async def test_days_are_told_in_their_order_both_ends_in(log, facts):
 
 
 async def test_what_descends_from_a_session_is_counted_with_it(log_of_three):
-    assert (2, Decimal("0.3")) == descendants_cost(log_of_three, "session-default/a")
-    assert (0, Decimal(0)) == descendants_cost(log_of_three, "session-default/c")
+    below = descendants(log_of_three, "session-default/a")
+
+    assert (2, Decimal("0.3")) == (len(below), sum(each.cost for each in below))
+    assert [1, 2] == [each.depth for each in below]
+    assert [] == descendants(log_of_three, "session-default/c")
 
 
 async def test_tokens_and_answers_without_a_price_are_counted(log_of_three):

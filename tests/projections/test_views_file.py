@@ -9,7 +9,7 @@ from sqlite_utils.db import sqlite3
 from cueline.errors import LogUnavailableError
 from cueline.projections import views as module
 from cueline.projections.audit import audit
-from cueline.projections.cost import descendants_cost, spent
+from cueline.projections.cost import descendants, spent
 from cueline.projections.session import list_sessions
 from cueline.projections.views import Views
 from cueline.testing.wait import await_until
@@ -95,7 +95,7 @@ async def test_a_wal_that_grew_gives_its_room_back(busy, facts, wal):
     [
         ("sessions", list_sessions),
         ("usage", spent),
-        ("sessions", lambda db: descendants_cost(db, "session-default/a")),
+        ("sessions", lambda db: descendants(db, "session-default/a")),
     ],
 )
 async def test_who_looks_at_damage_is_told_what_to_do(busy, table, look):
