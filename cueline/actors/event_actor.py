@@ -32,7 +32,8 @@ _TOLD_INSIDE = frozenset({MessageReceived, MessageRefused, ToolReconciled, Appro
 def actor_of(fact: Fact) -> str:
     """Return `user`, `agent`, `runner` or `system`; for a named person, with the name."""
     if type(fact) not in _TOLD_INSIDE:
-        return _BY_TYPE.get(type(fact), "system")
+        # What starts a child, or returns its result, is of agents only.
+        return "agent" if getattr(fact, "child", "") else _BY_TYPE.get(type(fact), "system")
     match fact:
         case MessageReceived(message=DecisionGiven(by=by) | SecretsWaived(by=by)):
             return f"user:{by}" if is_person(by) else "system"

@@ -16,6 +16,7 @@ from cueline.events.agent import Limits
 from cueline.events.message import Usage
 from cueline.events.session import (
     ApprovalResolved,
+    CallDelegated,
     ModelReplied,
     SessionCompleted,
     SessionEvent,
@@ -231,8 +232,8 @@ def _changed(call: CallRow, at: datetime, **change: Any) -> CallRow:
 def _change(fact: SessionEvent) -> dict[str, Any] | None:
     change: dict[str, Any] | None = None
     match fact:
-        case ToolStarted(attempt=attempt, rule=rule):
-            change = {"status": "started", "attempts": attempt, "rule": rule}
+        case ToolStarted() | CallDelegated():
+            change = {"status": "started", "attempts": fact.attempt, "rule": fact.rule}
         case ToolReturned(output=output, seconds=seconds, whole=whole):
             change = {"status": "returned", "output": output, "seconds": seconds, "whole": whole}
         case ToolFailed(kind=kind, message=message, retry_at=retry_at):

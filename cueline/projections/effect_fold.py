@@ -5,6 +5,7 @@ import json
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
+    CallDelegated,
     LostAttempt,
     ModelFailed,
     ModelReplied,
@@ -40,7 +41,7 @@ class EffectFold:
     def fold(self, session: Row, recorded: RecordedEvent, fact: object) -> str:
         """Apply one event of *session*; return the tool that it is about."""
         match fact:
-            case ModelStarted() | ToolStarted():
+            case ModelStarted() | ToolStarted() | CallDelegated():
                 return self._started(session, recorded, fact)
             case ModelRequested():
                 self._model_requested(session, recorded, fact)
@@ -83,16 +84,20 @@ class EffectFold:
         )
 
     def _started(
-        self, session: Row, recorded: RecordedEvent, fact: ModelStarted | ToolStarted
+        self,
+        session: Row,
+        recorded: RecordedEvent,
+        fact: ModelStarted | ToolStarted | CallDelegated,
     ) -> str:
-        kind = "tool" if isinstance(fact, ToolStarted) else "model"
+        kind = "model" if isinstance(fact, ModelStarted) else "tool"
         row = self._row(session, recorded, fact.effect, kind)
         row["status"] = "started"
         row["attempts"] = max(row["attempts"], fact.attempt)
         if row["started_position"] is None:
             row["started_position"] = recorded.position
-        if isinstance(fact, ToolStarted):
-            row["runner"], row["tool"] = fact.runner, fact.tool
+        if not isinstance(fact, ModelStarted):
+            row["runner"] = "" if isinstance(fact, CallDelegated) else fact.runner
+            row["tool"] = fact.tool
         return str(row["tool"])
 
     def _model_requested(self, session: Row, recorded: RecordedEvent, fact: ModelRequested) -> None:

@@ -241,3 +241,35 @@ async def test_who_stops_a_parent_stops_its_children():
     assert {Status.STOPPED} == {await family.status(each) for each in (SESSION, CHILD)}
     (ended,) = [f.message for f in await family.of(MessageReceived) if f.inbox_version == 3]
     assert isinstance(ended, ChildEnded)
+
+
+async def test_of_what_starts_a_child_and_of_its_result_an_agent_is_the_actor():
+    family = Family({SESSION: [LOOK, says("done")], CHILD: [says("I")]})
+    await family.run()
+
+    seen = [e async for e in family.outside.store.read_all() if e.stream == SESSION]
+    actors = {event.type: event.actor for event in seen}
+    assert {"agent"} == {actors["CallDelegated"], actors["ToolReturned"]}
+
+
+# 003-057
+async def test_the_end_of_a_child_that_nobody_waits_for_is_a_message_with_its_call():
+    asked = asks_for(("look", {"goal": "see", "mode": "async_callback"}))
+    family = Family(
+        {SESSION: [asked, says("I go on."), says("I heard.")], CHILD: [says("I saw it.")]}
+    )
+    await family.run()
+
+    told = [json.loads(each) for each in await family.outside.transcript(SESSION)]
+    (message,) = [each["text"] for each in told if "original_parameters" in each.get("text", "")]
+    body = json.loads(message.split(">\n")[1].split("\n</")[0])
+    assert {
+        "status": "completed",
+        "result": "I saw it.",
+        "error": "",
+        "error_code": "",
+        "original_parameters": {"goal": "see", "mode": "async_callback"},
+        "attempt": 1,
+        "side_effects_possible": False,
+    } == body
+    assert message.startswith("The session s.1.0 has ended.")

@@ -39,7 +39,7 @@ NAMES = {
         "media_type",
     ),
     "model",
-    *("name", "names", "parent", "prefix_digest", "probe", "provider", "root", "runner"),
+    *("name", "names", "node", "parent", "prefix_digest", "probe", "provider", "root", "runner"),
     *("secrets", "seen", "session", "sessions", "signature", "stream", "tool", "up"),
     *("version", "whole", "whose"),
 }
@@ -47,7 +47,7 @@ NAMES = {
 SETTINGS = {
     *("base_url", "command", "commands", "description", "environment", "escalate_to"),
     *("instructions", "labels", "limit_sources", "parameters", "path", "paths", "phases"),
-    *("prices", "tags", "target", "tools", "url", "writes"),
+    *("prices", "resources", "tags", "target", "tools", "url", "writes"),
 }
 """What the agent file, or whoever starts a session, says."""
 CONTENT = {
@@ -66,9 +66,9 @@ CONTENT = {
     *("error", "original_parameters", "preview", "reason", "result", "summary", "text", "told"),
 }
 """The words of people, models, tools and vendors, and what a model is told."""
-WORDS_OF_OTHERS = {"evidence", "problem", "rule", "unpriced"}
+WORDS_OF_OTHERS = {"problem", "rule", "unpriced"}
 """How the end of a machine was seen, why a tool or hook failed, who or which rule allows a call."""
-KEYS = {"estimates", "judged", "shares"}
+KEYS = {"estimates", "judged", "shares", "waited"}
 """By the effect, or the limit, that each is of."""
 KNOWN = CODES | NAMES | SETTINGS | CONTENT | WORDS_OF_OTHERS | KEYS
 
