@@ -36,7 +36,7 @@ class HostReport(Struct, frozen=True):
 
 
 class _Host:
-    __slots__ = ("heard", "lacking", "leaving", "number", "places", "refuses", "sessions")
+    __slots__ = ("lacking", "leaving", "number", "places", "refuses", "sessions", "silent")
 
     def __init__(self) -> None:
         self.sessions: set[str] = set()
@@ -45,6 +45,12 @@ class _Host:
         self.number: int | None = None
         self.lacking: Sequence[Unmet] = ()
         self.refuses = False
+        self.silent = False
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """Its place in the queue for new sessions."""
+        return self.silent, len(self.sessions)
 
 
 class Assignments:
@@ -55,7 +61,7 @@ class Assignments:
         self._hosts: dict[str, _Host] = {}
         self._former: set[str] = set()
         """Hosts that have left, and may still be driving sessions that need a host."""
-        self._queue: list[tuple[int, str]] = []
+        self._queue: list[tuple[bool, int, str]] = []
         """Hosts with a place, least loaded first; an entry may be out of date."""
         self._unplaced: dict[str, None] = {}
         self._unheard: dict[str, None] = {}
@@ -100,14 +106,16 @@ class Assignments:
         return self._hosts[host].number if host in self._hosts else None
 
     def take(self, host: str, report: HostReport | None) -> None:
-        """Take in the report of *host*; None: it does not answer, and gets no session."""
+        """Take in the report of *host*; None: it does not answer in time, and is asked last."""
         there = self._hosts.get(host)
         if there is None:
             return
         self._unheard.pop(host, None)
-        refused, there.refuses = there.refuses, False
+        before = (there.places, there.leaving, there.refuses, there.silent)
+        there.refuses, there.silent = False, report is None
         if report is None:
-            there.places, there.number = 0, None
+            there.number = None
+            self._push(host)
             return
         if report.active is not None:
             # A session that it dropped without a word may have work.
@@ -122,8 +130,8 @@ class Assignments:
                 self._need_host(stream)
         there.lacking = report.lacking
         there.number = report.number if len(there.sessions) == report.sessions else None
-        if (there.places, there.leaving) != (report.places, report.leaving) or refused:
-            there.places, there.leaving = report.places, report.leaving
+        there.places, there.leaving = report.places, report.leaving
+        if before != (there.places, there.leaving, False, False):
             self._push(host)
 
     def assign(self, streams: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
@@ -160,7 +168,7 @@ class Assignments:
         """See `balance.surplus`."""
         return surplus(
             {
-                name: Load(len(host.sessions), host.places, host.leaving)
+                name: Load(len(host.sessions), 0 if host.silent else host.places, host.leaving)
                 for name, host in self._hosts.items()
             }
         )
@@ -194,16 +202,16 @@ class Assignments:
 
     def _push(self, host: str) -> None:
         if len(self._queue) > 2 * len(self._hosts) + 1000:
-            self._queue = [(len(each.sessions), name) for name, each in self._hosts.items()]
+            self._queue = [(*each.rank, name) for name, each in self._hosts.items()]
             heapify(self._queue)
         elif self._takes(host):
-            heappush(self._queue, (len(self._hosts[host].sessions), host))
+            heappush(self._queue, (*self._hosts[host].rank, host))
 
     def _least(self) -> str | None:
-        """Return the host with the fewest sessions of those with a place."""
+        """Return the host with the fewest sessions of those with a place, silent ones last."""
         while self._queue:
-            sessions, host = self._queue[0]
-            if self._takes(host) and len(self._hosts[host].sessions) == sessions:
+            *rank, host = self._queue[0]
+            if self._takes(host) and self._hosts[host].rank == tuple(rank):
                 return host
             heappop(self._queue)
         return None
