@@ -186,8 +186,8 @@ class Due(NamedTuple):
 
 
 _FIRST = Due("", -1, 0)
-LAST_PENDING = Due(chr(0x10FFFF), 0, 0)
-"""Behind it are the sessions with a deadline."""
+LAST_PENDING = Due("", 1, 0)
+"""Behind it are the sessions with a deadline, which is a time of this century."""
 _DUE = """
 SELECT stream, due_us, inbox_length - inbox_read FROM sessions
 WHERE due_us <= ? AND (due_us, stream) > (?, ?) ORDER BY due_us, stream LIMIT ?
