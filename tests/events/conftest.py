@@ -43,6 +43,12 @@ BOUNDED |= {"max_tokens": st.integers(1, 99), "max_cost": st.decimals("0.01", 99
 BOUNDED |= {"approval_seconds": st.floats(1, 9), "votes": st.integers(1, 9)}
 BOUNDED |= {"auto_approve_after": st.floats(1, 9)}
 BOUNDED |= {"context_window": st.integers(1, 99), "compact_at": st.floats(0, 1)}
+WORDS = st.from_regex(r"[a-z]{1,9}", fullmatch=True)
+BOUNDED |= {"labels": st.dictionaries(WORDS, WORDS, max_size=2)}
+BOUNDED |= {
+    "resources": st.dictionaries(WORDS, st.floats(0.5, 9), max_size=2),
+    "per_node": st.integers(1, 9),
+}
 BOUNDED |= {"threshold": st.integers(0, 1000), "failure_rate": st.floats(0, 1)}
 BOUNDED |= {"window_seconds": st.floats(1, 9), "timeout_seconds": st.floats(1, 9)}
 
