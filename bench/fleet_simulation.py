@@ -165,7 +165,7 @@ class Fleet:
         name = f"{group.kind}-{self._numbers:012}"
         self.nodes[node].add(name)
         self.observed.start(name, group, self._now, node)
-        self.observed.rest(name, self._now)
+        self.observed.note(name, 0, self._now)
         presence = Presence(
             incarnation=name,
             role=group.kind,

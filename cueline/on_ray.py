@@ -55,6 +55,7 @@ class LogActorFactory:
     machine: str | None
     """Where the log's writer has to run; None: anywhere."""
     grace_seconds: float
+    idle_seconds: float
     removal_seconds: float
     slots: Slots
     """Of each runner; the hosts share them."""
@@ -134,6 +135,7 @@ class LogActorFactory:
             board=board or MemoryPresence(clock),
             clock=clock,
             grace_seconds=self.grace_seconds,
+            idle_seconds=self.idle_seconds,
             removal_seconds=self.removal_seconds,
             # Elsewhere a resume takes longer.
             snapshots=backend.open_snapshots() if self._is_here(backend) else NO_SNAPSHOTS,
@@ -251,7 +253,13 @@ def actor_factory_of(log: OpenLog) -> LogActorFactory:
     log.backend.check(shared=True)
     machine = machine_name() if log.backend.writer_place == "machine" else None
     return LogActorFactory(
-        log.url.absolute(), log.id, machine, log.grace_seconds, log.removal_seconds, log.slots
+        log.url.absolute(),
+        log.id,
+        machine,
+        log.grace_seconds,
+        log.idle_seconds,
+        log.removal_seconds,
+        log.slots,
     )
 
 

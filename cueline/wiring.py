@@ -45,6 +45,8 @@ class OpenLog:
     clock: Clock
     grace_seconds: float = GRACE_SECONDS
     """Time that running effects have to finish after a signal or a stop."""
+    idle_seconds: float = 60.0
+    """How long a host or runner above the least of its range may be idle before it retires."""
     removal_seconds: float = REMOVAL_SECONDS
     """The silence after which an unreachable runner counts as dead."""
     slots: Slots = SLOTS
@@ -67,6 +69,7 @@ class OpenLog:
         return replace(
             self,
             grace_seconds=settings.grace_seconds,
+            idle_seconds=settings.cluster.idle_seconds,
             removal_seconds=settings.cluster.removal_seconds,
             slots=Slots(settings.runner.slots, settings.runner.workers),
         )

@@ -173,6 +173,10 @@ class Assignments:
             }
         )
 
+    def loads(self) -> dict[str, int]:
+        """Return the number of sessions of each host."""
+        return {name: len(host.sessions) for name, host in self._hosts.items()}
+
     def lacking(self) -> list[Unmet]:
         """Return what calls demand that wait for a slot of a runner, by host."""
         return [each for host in self._hosts.values() for each in host.lacking]

@@ -258,6 +258,10 @@ class Dispatcher:
         """
         return [*await self._index.unmet(), *self._sessions.lacking()]
 
+    def loads(self) -> dict[str, int]:
+        """Return the number of sessions of each host. A fleet asks this to retire idle ones."""
+        return self._sessions.loads()
+
     async def wake(self, kind: WaitKind, offers: Collection[Offer] | None = None) -> None:
         """Let the sessions that wait for *kind* try again. See `WorkIndex.waiting`."""
         for batch in _batches(filter(self._cares, await self._index.waiting(kind, offers))):

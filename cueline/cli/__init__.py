@@ -18,6 +18,7 @@ from cueline.cli import (
     doctor,
     down,
     export,
+    fleet,
     fork,
     init,
     keys,
@@ -66,7 +67,7 @@ _PANELS = {
     "Decide what agents may do": (pending, approve, policy),
     "Watch costs and failures": (costs, budget, breakers),
     "Verify the log": (audit, replay, rerun),
-    "Keep cueline running": (up, down, status, scale),
+    "Keep cueline running": (up, down, status, scale, fleet),
     "Set up": (init, doctor, settings, providers, keys, log),
 }
 """The commands by what one wants to do, in the order in which help lists them."""

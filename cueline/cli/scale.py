@@ -107,8 +107,11 @@ def group_text(group: "GroupRow") -> str:
     """Return which workers a group has, as its options."""
     words = [f"--label {key}={value}" for key, value in group.labels.items()]
     for name, amount in group.resources.items():
-        known = name in {"cpus", "gpus", "memory"}
-        words.append(f"--{name} {amount:g}" if known else f"--resource {name}={amount:g}")
+        if name == "memory":
+            words.append(f"--memory {_size(amount)}")
+        else:
+            known = name in {"cpus", "gpus"}
+            words.append(f"--{name} {amount:g}" if known else f"--resource {name}={amount:g}")
     if group.per_node is not None:
         words.append(f"--per-node {group.per_node}")
     return visible(" ".join(words))
@@ -129,6 +132,13 @@ def _print(receipt: "ScaleReceipt", log: LogUrl) -> None:
         typer.echo(f"no `cueline up` is running for {visible(str(log))}: the next one starts them")
     elif not receipt.recorded:
         typer.echo("so many were wanted before")
+
+
+def _size(number: float) -> str:
+    for unit, size in reversed(_SIZES.items()):
+        if number >= size and not number % size:
+            return f"{number / size:g}{unit}"
+    return f"{number:.0f}"
 
 
 def _bytes(text: str) -> float:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cueline.client.breakers import BreakerRow
     from cueline.client.costs import Costs, GroupBy
     from cueline.client.export import Export
+    from cueline.client.fleet_status import FleetStatus
     from cueline.client.follow import Left
     from cueline.client.history import History
     from cueline.client.limits import Budget
@@ -287,6 +288,16 @@ class Reader:
         from cueline.client.status import status_of
 
         return await status_of(self.log, notice=self.notice)
+
+    async def fleet(self) -> "FleetStatus":
+        """Return the hosts and runners: those wanted, those that there are, what waits for them.
+
+        Raises:
+            CorruptEventError: the log is damaged, so that sessions may be missing.
+        """
+        from cueline.client.fleet_status import fleet_of
+
+        return await fleet_of(self.log, notice=self.notice)
 
     async def backtest(
         self, policy: "str | Path | Policy", *, since: datetime | None = None

@@ -16,6 +16,7 @@ from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.dispatcher import WorkIndex
 from cueline.actors.host_dependencies import RunnerDirectory
 from cueline.actors.session_host import SessionHost
+from cueline.actors.slot import Slots
 from cueline.actors.tool_port import ToolExecutor
 from cueline.clock import SystemClock
 from cueline.cluster.call import Handle, ask_head
@@ -41,6 +42,16 @@ class ActorFactory(Protocol):
     @property
     def grace_seconds(self) -> float:
         """Time that running effects have to finish during a shutdown."""
+        ...
+
+    @property
+    def slots(self) -> Slots:
+        """The slots of each runner."""
+        ...
+
+    @property
+    def idle_seconds(self) -> float:
+        """How long a worker above the least of its range may be idle before it retires."""
         ...
 
     @property

@@ -11,6 +11,7 @@ from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.fleet_supervisor import FleetSupervisor
 from cueline.cluster.worker import FleetNews, Worker, WorkerEvent
 from cueline.deciders.fleet import Group, Range
+from cueline.errors import HostsFullError
 from cueline.events.store import EventStore, PresenceBoard
 
 UNREACHED_SECONDS = 15.0
@@ -38,6 +39,8 @@ class ControlLoops:
         self._may_go_on = False
         """Whether sessions that wait for a runner have to be retried."""
         self._tried_at = monotonic()
+        self._is_full = False
+        """Whether sessions wait for a place in a host."""
         self._tasks: list[asyncio.Task[None]] = []
         self.fleet = FleetSupervisor(
             site, board, epoch=epoch, on_trouble=on_trouble, on_news=self._hear_of
@@ -99,7 +102,12 @@ class ControlLoops:
             self._on_news(news)
 
     async def _look(self) -> None:
-        await self._dispatcher.tick()
+        try:
+            await self._dispatcher.tick()
+            self._is_full = False
+        except HostsFullError:
+            self._is_full = True
+            raise
         if self._may_go_on or monotonic() - self._tried_at > UNREACHED_SECONDS:
             await self._try_again()
         try:
@@ -124,5 +132,6 @@ class ControlLoops:
     async def _watch(self) -> None:
         await self.fleet.look()
         await self.fleet.look_at_nodes()
-        self.fleet.act()
+        loads = self._dispatcher.loads()
+        self.fleet.need(await self._dispatcher.unmet(), loads, is_full=self._is_full)
         await self._clock.sleep(TICK_SECONDS)

@@ -23,8 +23,8 @@ from cueline.cluster.runner_directory import RunnerInfo, leaving_nodes, removal
 from cueline.cluster.session_host import RemoteHost, SessionHostActor
 from cueline.cluster.worker import CALL_SECONDS, FleetNews, NodeLeaves, Worker, WorkerEvent, attempt
 from cueline.deciders.fleet import Group, Range
-from cueline.deciders.matching import Offer
-from cueline.deciders.reconcile import Observed, Report, Retire, Start, decide
+from cueline.deciders.matching import Offer, Unmet
+from cueline.deciders.reconcile import Observed, Report, Retire, Start, decide, needed
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence, PresenceBoard
 
@@ -58,6 +58,8 @@ class FleetSupervisor:
         self._on_news = on_news
         self._clock = SystemClock()
         self._wanted: Mapping[Group, Range] = {}
+        self._needed: Mapping[Group, int] = {}
+        """So many more workers the waiting work could use."""
         self._observed = Observed()
         self._nodes: set[str] = set()
         """The nodes that take workers."""
@@ -100,9 +102,24 @@ class FleetSupervisor:
         self._wanted = wanted
         self.act()
 
+    def need(self, waiting: Sequence[Unmet], loads: Mapping[str, int], *, is_full: bool) -> None:
+        """Note the calls that wait for a runner, the *loads* of the hosts, and if all are full."""
+        for host, sessions in loads.items():
+            self._observed.note(host, sessions, time.monotonic())
+        slots = self.site.parts.slots.workers
+        self._needed = needed(self._wanted, waiting, slots, is_full=is_full)
+        self.act()
+
     def act(self) -> None:
         """Do what is to be done for the fleet to become the wanted one."""
-        for action in decide(self._wanted, self._observed, time.monotonic()):
+        actions = decide(
+            self._wanted,
+            self._observed,
+            time.monotonic(),
+            unmet=self._needed,
+            idle_seconds=self.site.parts.idle_seconds,
+        )
+        for action in actions:
             match action:
                 case Start():
                     self._look_after(self._create(action))
@@ -287,7 +304,7 @@ class FleetSupervisor:
             # Before the loss is told: hosts that learn of it also learn of the replacement, before
             # its process is up, and need not record a wait.
             self.act()
-        await self._report_lost(member, member.leaves or evidence)
+        await self._report_lost(member, evidence)
 
     async def _run_until_lost(self, member: Worker, came: Literal["joined", "back"]) -> str:
         """Start *member*, and return the evidence once it is lost."""
@@ -310,7 +327,7 @@ class FleetSupervisor:
             return f"it did not start: {type(error).__name__}"
         member.pending = False
         self._observed.place(member.incarnation, member.node)
-        self._observed.rest(member.incarnation, time.monotonic())
+        self._observed.note(member.incarnation, 0, time.monotonic())
         if member.role == "host" and not (self._ready.done() or member.leaves):
             self._ready.set_result(None)
         await self._notify_hosts()
@@ -376,10 +393,7 @@ class FleetSupervisor:
                 else:
                     ping = member.handle.ping
                     member.calls = await poll(ping, self._epoch, member.calls, at_most=often)
-                    if member.calls:
-                        self._observed.work(member.incarnation)
-                    else:
-                        self._observed.rest(member.incarnation, time.monotonic())
+                    self._observed.note(member.incarnation, member.calls, time.monotonic())
             except DEAD:
                 return "Ray reports the exit of its process"
             except (*UNCLEAR, ClusterError):
@@ -391,7 +405,7 @@ class FleetSupervisor:
         """Tell the others that *member* accepts nothing more, and the evidence of its end."""
         over = await member.is_over()
         if over is not None:
-            await self._mark_dead(member, over)
+            await self._mark_dead(member, member.leaves or over)
             return
         # Ray ends an actor without handles.
         self._unreachable.append(member)
@@ -417,6 +431,7 @@ class FleetSupervisor:
             for m in there
             if m.role == "runner"
             and not m.silent.is_set()
+            and not m.pending
             and (m.presence is not None or m.node == self.site.node)
         ]
         return [m.runner_info(self.site, lost=m in self._unreachable) for m in runners]

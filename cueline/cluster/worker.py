@@ -11,7 +11,7 @@ from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.placement import node_of_actor
 from cueline.cluster.runner_directory import RunnerInfo, living_nodes
 from cueline.deciders.fleet import Group
-from cueline.deciders.reconcile import Report
+from cueline.deciders.reconcile import Report, takes
 from cueline.errors import CuelineError
 from cueline.events.fleet import WorkerKind
 from cueline.events.store import Presence
@@ -51,15 +51,14 @@ class Worker:
         here = site.machine if self.node == site.node else None
         machine = here if self.presence is None else self.presence.machine
         name = self.name or site.named(self.incarnation)
-        takes = not (lost or self.leaves)
         return RunnerInfo(
             self.incarnation,
             name,
             self.node,
             machine,
-            takes,
+            not (lost or self.leaves),
             dict(self.group.labels),
-            dict(self.group.resources),
+            takes(self.group),
         )
 
     async def ask(self) -> None:

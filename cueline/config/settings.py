@@ -67,10 +67,12 @@ class RunnerSettings(BaseModel):
 
 
 class ClusterSettings(BaseModel):
-    """When a machine that cannot be reached counts as dead."""
+    """When workers retire, and when a machine that cannot be reached counts as dead."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    idle_seconds: Time = Field(default=60.0, ge=0, le=86_400)
+    """How long a worker above the least of its range may be idle before it retires."""
     removal_seconds: Time = Field(default=600.0, ge=30, le=86_400)
     """The silence after which an unreachable runner is removed; it ends itself at half of it."""
 

@@ -7,11 +7,14 @@ Times are seconds of any one clock.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import cycle, islice, repeat, takewhile
 from typing import NamedTuple
 
 from cueline.deciders.fleet import NONE, Group, Range
+from cueline.deciders.matching import Offer, Unmet
+from cueline.deciders.matching import unmet as unmet_by
+from cueline.events.demands import Demands
 
 CPUS = 0.01
 """What a worker takes if its group does not say: Ray reports no demand for one that takes none."""
@@ -97,6 +100,10 @@ class _Members:
     def __len__(self) -> int:
         return len(self.starting) + len(self.busy) + len(self.idle)
 
+    def take_out(self, worker: str) -> None:
+        for place in (self.starting, self.busy, self.idle, self.pending):
+            place.pop(worker, None)
+
     def to_retire(self) -> Iterator[str]:
         """Return the workers in the order in which they are given up."""
         yield from reversed(self.starting)
@@ -144,22 +151,24 @@ class Observed:
 
     def wait(self, worker: str) -> None:
         """Note that a worker waits for a node that can hold it."""
-        if (seen := self._workers.get(worker)) is not None:
-            self.members(seen.group).pending[worker] = None
+        if (members := self._members_of(worker)) is not None:
+            members.pending[worker] = None
 
-    def work(self, worker: str) -> None:
-        """Note that a worker has work."""
-        if (members := self._take_out(worker)) is not None:
+    def note(self, worker: str, load: int, now: float) -> None:
+        """Note how much work a worker that accepts work has *now*."""
+        members = self._members_of(worker)
+        if members is None or worker in (members.busy if load else members.idle):
+            return
+        members.take_out(worker)
+        if load:
             members.busy[worker] = None
-
-    def rest(self, worker: str, now: float) -> None:
-        """Note that a worker accepts work, and has none since *now*."""
-        if (members := self._take_out(worker)) is not None:
+        else:
             members.idle[worker] = now
 
     def leave(self, worker: str) -> None:
         """Note that a worker accepts no more work, so it does not count any more."""
-        if self._take_out(worker) is not None:
+        if (members := self._members_of(worker)) is not None:
+            members.take_out(worker)
             self._unplace(worker, self._workers.pop(worker))
             self.leaving.pop(worker, None)
 
@@ -192,13 +201,9 @@ class Observed:
         """Note that so many pending workers of *group* were reported."""
         self.members(group).reported = pending
 
-    def _take_out(self, worker: str) -> _Members | None:
-        if (seen := self._workers.get(worker)) is None:
-            return None
-        members = self.groups[seen.group]
-        for place in (members.starting, members.busy, members.idle, members.pending):
-            place.pop(worker, None)
-        return members
+    def _members_of(self, worker: str) -> _Members | None:
+        seen = self._workers.get(worker)
+        return None if seen is None else self.groups[seen.group]
 
     def _unplace(self, worker: str, seen: _Worker) -> None:
         if not seen.node:
@@ -258,7 +263,7 @@ def decide(
         members = observed.members(group)
         least, most = wanted.get(group, NONE)
         have = len(members) - leaving[group]
-        more = max(0, unmet.get(group, 0) - len(members.starting))
+        more = max(0, unmet.get(group, 0) - len(members.starting) - len(members.idle))
         target = min(most, max(least, have + more))
         pending = len(members.pending)
         if have < target and now >= members.rests_until:
@@ -268,12 +273,38 @@ def decide(
         elif have > most:
             stay = (each for each in members.to_retire() if each not in observed.leaving)
             actions += [Retire(worker) for worker in islice(stay, have - most)]
-        elif have > least and not more:
+        elif have > least and not unmet.get(group):
             idle = _idle_too_long(members, have - least, now - idle_seconds)
             actions += [Retire(worker) for worker in idle if worker not in observed.leaving]
         if pending != members.reported:
             actions.append(Report(group, pending))
     return actions
+
+
+def needed(
+    wanted: Mapping[Group, Range], waiting: Iterable[Unmet], slots: int, *, is_full: bool
+) -> dict[Group, int]:
+    """Return how many more workers of each group the waiting work could use.
+
+    Args:
+        wanted: the groups; those with an exact number need none.
+        waiting: the calls that wait for a runner.
+        slots: the number of calls that one runner has at a time.
+        is_full: whether sessions wait for a place in a host.
+    """
+    ranges = [group for group, count in wanted.items() if count.least < count.most]
+    calls: Counter[Group] = Counter()
+    for demands, count in waiting:
+        # Which machine a worker will be on is not known before it is there.
+        rest = demands.model_copy(update={"machine": ""})
+        meets = (group for group in ranges if group.kind == "runner" and _meets(group, rest))
+        calls.update(dict.fromkeys(islice(meets, 1), count))
+    hosts = [group for group in ranges if group.kind == "host"][:is_full]
+    return {group: -(-count // slots) for group, count in calls.items()} | dict.fromkeys(hosts, 1)
+
+
+def _meets(group: Group, demands: Demands) -> bool:
+    return not unmet_by(Offer("", None, dict(group.labels), takes(group)), demands)
 
 
 def _starts(group: Group, members: _Members, count: int) -> Iterator[Start]:

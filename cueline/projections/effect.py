@@ -3,7 +3,16 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from cueline.projections.row import Names
+from sqlite_utils import Database
+
+from cueline.projections.row import Names, ask
+
+# In flight are those of few sessions; a look at all calls ever made would take long.
+_STARTED = """
+SELECT runner, count(*) FROM sessions JOIN effects USING (stream)
+WHERE sessions.status IN ('running', 'stopping') AND effects.status = 'started' AND runner != ''
+GROUP BY runner
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +53,8 @@ class Effect:
     estimated_cost: str = "0"
     unpriced: int = 0
     seconds: float = 0.0
+
+
+def started_calls(db: Database) -> dict[str, int]:
+    """Return the number of running calls by runner."""
+    return dict(ask(db, Effect.TABLE, _STARTED, []))

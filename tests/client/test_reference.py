@@ -10,6 +10,7 @@ from cueline.client.breakers import BreakerRow
 from cueline.client.costs import Costs
 from cueline.client.export import CallRow, Ending, Export, Metrics
 from cueline.client.fleet import GroupRow, ScaleReceipt
+from cueline.client.fleet_status import FleetStatus, GroupStatus, NodeRow, WaitRow, WorkerRow
 from cueline.client.keys import KeyReceipt, KeyRow
 from cueline.client.limits import Budget, LimitRow
 from cueline.client.log import Copied
@@ -24,13 +25,18 @@ from cueline.client.status import LogStatus, ProcessRow
 from cueline.client.verify import BadRow, Verified
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/client.md").read_text()
-BASES = {"SessionDetails": SessionRow, "PauseReceipt": Receipt, "StopReceipt": Receipt}
+BASES = {
+    "SessionDetails": SessionRow,
+    "PauseReceipt": Receipt,
+    "StopReceipt": Receipt,
+    "GroupStatus": GroupRow,
+}
 BASES |= {"DecisionReceipt": Receipt}
 ROWS = [SessionRow, SessionDetails, PendingRow, Export, CallRow, Metrics, Ending, Budget, LimitRow]
 ROWS += [Costs, AuditRow, Verified, BadRow, BreakerRow, LogStatus, ProcessRow, JudgedCall]
 ROWS += [RerunResult, RerunDifference, UnansweredCall]
-ROWS += [ScaleReceipt, GroupRow]
 ROWS += [Copied, ProviderRow, KeyRow, KeyReceipt]
+ROWS += [ScaleReceipt, GroupRow, FleetStatus, GroupStatus, NodeRow, WaitRow, WorkerRow]
 ROWS += [Receipt, PauseReceipt, StopReceipt, DecisionReceipt]
 
 

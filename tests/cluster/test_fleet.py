@@ -11,6 +11,7 @@ import ray
 from ray.exceptions import ActorDiedError, RaySystemError
 
 from cueline.actors.presence import REMOVAL_SECONDS, presence_of
+from cueline.actors.slot import SLOTS
 from cueline.clock import SystemClock
 from cueline.cluster import command as commands
 from cueline.cluster import control_loops, fleet_supervisor
@@ -21,7 +22,9 @@ from cueline.cluster.control_loops import ControlLoops
 from cueline.cluster.fleet_supervisor import FleetSupervisor
 from cueline.cluster.worker import Worker, WorkerEvent
 from cueline.deciders.fleet import RUNNERS, Group, Range
-from cueline.deciders.reconcile import Node
+from cueline.deciders.matching import Unmet
+from cueline.deciders.reconcile import Node, Report
+from cueline.events.demands import Demands
 from cueline.stores.presence import MemoryPresence
 from cueline.testing.clock import FakeClock
 from cueline.testing.wait import await_until
@@ -45,21 +48,30 @@ class Actor:
         self.pending = False
         self._killed = False
         self._waiting = []
+        self.settled = {}
 
     def __getattr__(self, method):
-        answer = NEVER if method in self.POLLS else self.answer
+        answer = self.settled.get(method, NEVER) if method in self.POLLS else self.answer
         if method == "__ray_call__" and answer is not NEVER:
             answer = HERE
-        return SimpleNamespace(remote=lambda *_: self._asked(answer))
+        return SimpleNamespace(remote=lambda *_: self._asked(answer, method))
 
-    def _asked(self, answer):
+    def settle(self, method, answer):
+        """Have the long poll *method* bring *answer*."""
+        self.settled[method] = answer
+        for asked, future in self._waiting:
+            if asked == method:
+                future.set_result(answer)
+        self._waiting = [each for each in self._waiting if each[0] != method]
+
+    def _asked(self, answer, method):
         future = Future()
         if self._killed:
             future.set_exception(ActorDiedError())
         elif answer is not NEVER:
             future.set_result(answer)
         else:
-            self._waiting.append(future)
+            self._waiting.append((method, future))
         return SimpleNamespace(future=lambda: future)
 
     @property
@@ -69,7 +81,7 @@ class Actor:
     @killed.setter
     def killed(self, killed):
         self._killed = killed
-        for future in self._waiting:
+        for _, future in self._waiting:
             future.cancelled() or future.set_exception(ActorDiedError())
         self._waiting.clear()
 
@@ -111,7 +123,9 @@ async def fleet(there):
         there.made.append(Actor())
         return there.made[-1]
 
-    parts = SimpleNamespace(removal_seconds=REMOVAL_SECONDS, grace_seconds=0.0)
+    parts = SimpleNamespace(
+        removal_seconds=REMOVAL_SECONDS, grace_seconds=0.0, idle_seconds=60.0, slots=SLOTS
+    )
     site = SimpleNamespace(node=HERE, machine="m", named=str, create=create, parts=parts)
     fleet = FleetSupervisor(site, there.board, epoch=1, on_trouble=print, on_news=there.news.append)
     yield fleet
@@ -223,6 +237,74 @@ async def test_one_more_than_are_wanted_is_not_replaced(fleet, there):
     await await_until(lambda: len(there.news) > 1)
 
     assert 1 == len(there.made)
+
+
+async def test_a_runner_of_a_range_starts_when_calls_wait_for_one(fleet, there):
+    await fleet_of(fleet)
+    fleet.want({RUNNERS: Range(0, 4)})
+    before = len(there.made)
+
+    fleet.need([Unmet(Demands(), 9)], {"host-of-another": 1}, is_full=False)
+
+    assert (0, 2) == (before, len(there.made))
+
+
+async def test_a_runner_that_waits_for_a_node_is_no_failure(fleet, there):
+    fleet._ready.set_result(None)
+    fleet.site.node = "cd" * 28  # it may not wait for the log's own node
+    await fleet.start({RUNNERS: Range(1, 1)})
+    there.made[0].pending = True
+    await await_until(lambda: fleet._observed.groups[RUNNERS].pending)
+    fleet.act()
+
+    assert [Report(RUNNERS, 1)] == there.news
+    assert (1, [], False) == (len(there.made), fleet._runner_infos(), there.made[0].killed)
+
+
+async def test_a_worker_for_which_the_logs_own_node_has_no_room_starts_elsewhere(fleet, there):
+    fleet._ready.set_result(None)
+    await fleet.start({RUNNERS: Range(1, 1)})
+    there.made[0].pending = True
+    await await_until(lambda: len(there.made) > 1)
+
+    assert there.made[0].killed
+    assert "" == [*fleet._members.values()][-1].node
+
+
+async def test_a_returned_runner_accepts_calls_again(fleet, there):
+    # D13
+    lost = await quiet(there, "runner", NEVER)
+    lost.handle.answer = lost.presence
+    lost.silent.set()
+    await fleet_of(fleet, lost)
+    before = fleet._runner_infos()
+    await there.ago.advance(QUIET.total_seconds())
+    await there.board.beat(lost.presence)
+
+    await fleet.look()
+    await await_until(lambda: there.news)
+
+    assert ([], [(lost.incarnation, True)]) == (
+        before,
+        [(each.incarnation, each.takes) for each in fleet._runner_infos()],
+    )
+
+
+async def test_a_retired_runner_ends_when_its_calls_are_settled(fleet, there):
+    worker = await quiet(there, "runner", NEVER)
+    worker.handle.answer = worker.presence
+    await fleet_of(fleet, worker, runners=1)
+    await await_until(lambda: there.news)
+    fleet.want({})
+    takes = [each.takes for each in fleet._runner_infos()]
+    lives = not worker.handle.killed
+
+    worker.handle.settle("retire", 0)
+    await await_until(lambda: worker.handle.killed)
+    await await_until(lambda: len(there.news) > 1)
+
+    assert ([False], True) == (takes, lives)
+    assert ("gone", "it was retired") == (there.news[1].what, there.news[1].evidence)
 
 
 async def test_what_waits_for_a_runner_is_tried_again_when_there_is_a_host_to_do_so(there):

@@ -3,6 +3,7 @@
 import pytest
 
 from cueline.deciders.fleet import HOSTS, RUNNERS, Group, Range
+from cueline.deciders.matching import Unmet
 from cueline.deciders.reconcile import (
     REST_SECONDS,
     Node,
@@ -12,7 +13,9 @@ from cueline.deciders.reconcile import (
     Start,
     decide,
     fits,
+    needed,
 )
+from cueline.events.demands import Demands
 
 PLACE = Node({}, {"cpus": 4.0})
 PAIR = Group("runner", per_node=2)
@@ -67,7 +70,7 @@ class Fleet:
 
     def idle(self):
         for worker in self.workers:
-            self.observed.rest(worker, self.now)
+            self.observed.note(worker, 0, self.now)
 
     def lose(self, worker=None):
         worker = worker or next(iter(self.workers))
@@ -101,7 +104,7 @@ def test_those_beyond_the_wanted_number_retire_idle_ones_first():
     fleet = Fleet(runner=(3, 3))
     fleet.act()
     fleet.idle()
-    fleet.observed.work("runner-2")
+    fleet.observed.note("runner-2", 1, fleet.now)
     fleet.wanted = {RUNNERS: Range(1, 1)}
     idle = fleet.act()
     fleet.wanted = {RUNNERS: Range(0, 0)}
@@ -137,7 +140,11 @@ def test_a_returned_worker_counts_again():
 def test_workers_start_for_waiting_work_up_to_the_most():
     fleet = Fleet(runner=(0, 4))
 
-    assert ([Start(RUNNERS)] * 3, [Start(RUNNERS)]) == (fleet.act(runner=3), fleet.act(runner=9))
+    first = fleet.act(runner=3)
+    for worker in fleet.workers:
+        fleet.observed.note(worker, 1, fleet.now)
+
+    assert ([Start(RUNNERS)] * 3, [Start(RUNNERS)]) == (first, fleet.act(runner=9))
 
 
 def test_those_that_start_already_are_counted():
@@ -153,11 +160,22 @@ def test_idle_workers_beyond_the_least_retire_after_a_while():
     fleet.idle()
     fleet.now += IDLE_SECONDS / 2
     before = fleet.decide()
-    fleet.observed.work("runner-0")
-    fleet.observed.rest("runner-0", fleet.now)
+    fleet.observed.note("runner-0", 1, fleet.now)
+    fleet.observed.note("runner-0", 0, fleet.now)
     fleet.now += IDLE_SECONDS / 2
 
     assert ([], [Retire("runner-1")]) == (before, fleet.act())
+
+
+def test_a_worker_that_is_idle_still_is_idle_since_then():
+    fleet = Fleet(runner=(0, 4))
+    fleet.act(runner=1)
+    fleet.idle()
+    fleet.now += IDLE_SECONDS / 2
+    fleet.idle()
+    fleet.now += IDLE_SECONDS / 2
+
+    assert [Retire("runner-0")] == fleet.decide()
 
 
 def test_no_idle_worker_retires_while_work_waits():
@@ -167,6 +185,44 @@ def test_no_idle_worker_retires_while_work_waits():
     fleet.now += IDLE_SECONDS
 
     assert [] == fleet.decide(runner=1)
+
+
+def test_work_that_idle_workers_do_not_take_starts_no_more_of_them():
+    fleet = Fleet(runner=(0, 4))
+    fleet.act(runner=1)
+    fleet.idle()
+
+    assert [] == fleet.decide(runner=1)
+
+
+WAITS = Unmet(Demands(), 9)
+BUILDS = Unmet(Demands(labels={"zone": "b"}), 3)
+
+
+def test_a_runner_is_needed_for_each_eight_calls_that_wait():
+    assert {RUNNERS: 2} == needed({RUNNERS: Range(0, 4)}, [WAITS], 8, is_full=False)
+
+
+def test_calls_with_demands_need_runners_that_meet_them():
+    wanted = {RUNNERS: Range(0, 4), GPUS: Range(0, 4), HOSTS: Range(1, 4)}
+
+    assert {RUNNERS: 2, GPUS: 1} == needed(wanted, [WAITS, BUILDS], 8, is_full=False)
+
+
+def test_a_machine_that_a_call_demands_keeps_no_runner_from_starting():
+    waits = Unmet(Demands(machine="m1"), 1)
+
+    assert {RUNNERS: 1} == needed({RUNNERS: Range(0, 4)}, [waits], 8, is_full=False)
+
+
+def test_a_group_of_an_exact_number_needs_no_more():
+    assert {} == needed({RUNNERS: Range(1, 1), HOSTS: Range(1, 1)}, [WAITS], 8, is_full=True)
+
+
+def test_a_host_is_needed_while_sessions_wait_for_a_place():
+    wanted = {RUNNERS: Range(0, 4), HOSTS: Range(1, 4)}
+
+    assert {HOSTS: 1} == needed(wanted, [], 8, is_full=True)
 
 
 # Workers that die young.
@@ -367,8 +423,8 @@ def test_news_of_a_worker_that_has_left_change_nothing():
     fleet.observed.leave("runner-0")
     before = fleet.decide()
 
-    fleet.observed.work("runner-0")
-    fleet.observed.rest("runner-0", fleet.now)
+    fleet.observed.note("runner-0", 1, fleet.now)
+    fleet.observed.note("runner-0", 0, fleet.now)
     fleet.observed.wait("runner-0")
     fleet.observed.place("runner-0", "a")
     fleet.observed.lose("runner-0", fleet.now)
