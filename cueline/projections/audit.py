@@ -58,7 +58,7 @@ def audit(
             ("session = ?", session),
             ("type = ?", type),
             ("tool = ?", tool),
-            ("? IN (actor, substr(actor, 1, instr(actor, ':') - 1))", actor),
+            ("? IN (actor, substr(actor, 1, instr(actor || ':', ':') - 1))", actor),
             ("recorded_us >= ?", to_us(since) if since else None),
             ("recorded_us <= ?", to_us(until) if until else None),
         ]

@@ -53,18 +53,22 @@ def typed_fields(model: type[ReadModel]) -> Iterator[tuple[str, object]]:
     return ((field.name, field.type) for field in fields(model))
 
 
-_LARGEST = 2**63 - 1
-"""SQLite counts no further."""
+LARGEST = 2**63 - 1
+"""Databases count no further."""
 
 
 def select(
-    db: Database, model: type[M], where: str, parameters: Sequence[object] = (), limit: int = -1
+    db: Database,
+    model: type[M],
+    where: str,
+    parameters: Sequence[object] = (),
+    limit: int = LARGEST,
 ) -> list[M]:
     """Return the matching rows; raises as `ask` does."""
     wanted = ", ".join(f"{model.TABLE}.{name}" for name in columns(model))
     sql = f"SELECT {wanted} FROM {model.TABLE} {where} LIMIT ?"  # noqa: S608 - constants only
     flags = [n for n, (_, kind) in enumerate(typed_fields(model)) if kind is bool]
-    found = ask(db, model.TABLE, sql, [*parameters, min(limit, _LARGEST)])
+    found = ask(db, model.TABLE, sql, [*parameters, min(limit, LARGEST)])
     return list(starmap(model, (_with_flags(row, flags) for row in found)))
 
 

@@ -12,12 +12,12 @@ from sqlite_utils import Database
 
 from cueline.events.cause import Cause
 from cueline.events.store import from_us, to_us
-from cueline.projections.row import Names, ask, matching, select
+from cueline.projections.row import LARGEST, Names, ask, matching, select
 
 TERMINAL = ("completed", "failed", "stopped")
 DRIVEN = ("running", "stopping")
 """In these, somebody has to drive the session."""
-_LABEL = "? IN (SELECT key || char(31) || value FROM json_each(labels_json))"
+_LABEL = "? IN (SELECT key || '\x1f' || value FROM json_each(labels_json))"
 _PAUSED = "(coalesce(wait_kind, '') = 'operator' OR exhausted)"
 
 
@@ -235,7 +235,9 @@ def find_session(db: Database, name: str) -> SessionReadModel | None:
     return found[0] if found else None
 
 
-def due_work(db: Database, now: datetime, *, after: Due = _FIRST, limit: int = -1) -> list[Due]:
+def due_work(
+    db: Database, now: datetime, *, after: Due = _FIRST, limit: int = LARGEST
+) -> list[Due]:
     """Return the sessions with work, nearest deadline first; a page begins *after* a row.
 
     A session has work if its inbox holds unread messages, its deadline has passed, or it is

@@ -20,6 +20,12 @@ from cueline.events.session import (
 from cueline.events.store import ANY
 from cueline.projections.views import Views
 from cueline.stores.memory import MemoryStore
+from cueline.stores.postgres.migration import migrate
+from cueline.stores.postgres.place import place_of
+from cueline.stores.postgres.views import PostgresViews
+from tests.stores.conftest import one_server, servers
+
+__all__ = ["one_server", "servers"]
 
 NOW = datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC)
 TOOL = ToolSpec(
@@ -35,12 +41,12 @@ TOOL = ToolSpec(
 class Log:
     """A log whose clock ticks a second with each append, and its read models."""
 
-    def __init__(self, path) -> None:
+    def __init__(self, views, path=None) -> None:
         self.moment = NOW
         self.path = path
         self.store = MemoryStore(self)
         self.journal = Journal(self.store, Codec(), self.now)
-        self.views = Views(path)
+        self.views = views
         self.appends = 0
 
     def now(self):
@@ -131,9 +137,19 @@ class Facts:
         return [self.requested(number), started, self.replied(number, *tools, **rest)]
 
 
-@pytest.fixture
-def log(tmp_path):
-    log = Log(tmp_path / "log.db-views.db")
+OF_A_FILE = ("test_views", "test_views_file")
+
+
+@pytest.fixture(params=["file", "server"])
+def log(request, tmp_path):
+    if request.param == "file":
+        log = Log(Views(path := tmp_path / "log.db-views.db"), path)
+    elif request.module.__name__.endswith(OF_A_FILE):
+        pytest.skip("it is about the file")
+    else:
+        place = place_of(request.getfixturevalue("one_server").new_log())
+        migrate(place)
+        log = Log(PostgresViews(place))
     yield log
     log.views.close()
 

@@ -45,7 +45,7 @@ def reconciled(outcome, output=""):
 
 
 def effects_of(db, stream):
-    return select(db, Effect, "WHERE stream = ? ORDER BY requested_version, rowid", [stream])
+    return select(db, Effect, "WHERE stream = ? ORDER BY requested_version, effect", [stream])
 
 
 @pytest.fixture

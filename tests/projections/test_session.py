@@ -211,7 +211,7 @@ async def test_a_failed_attempt_may_have_used_something(log, facts):
 
     assert (0, 5, Decimal("0.02")) == (session.turns, session.input_tokens, session.usd)
     assert Decimal("0.02") == total(spent(db)).cost
-    assert "0.02" == next(db.query("SELECT cost FROM effects"))["cost"]
+    assert "0.02" == db.execute("SELECT cost FROM effects").fetchone()[0]
 
 
 async def test_what_was_recovered_is_counted(log, facts):
@@ -313,7 +313,9 @@ async def test_the_sessions_that_somebody_drives_are_told(many):
     "query",
     ["SELECT stream FROM sessions WHERE due_us <= 1", "SELECT stream FROM sessions WHERE id = 'a'"],
 )
-async def test_work_is_found_by_an_index(query, many):
+async def test_work_is_found_by_an_index(query, many, log):
+    if log.path is None:
+        pytest.skip("it is about SQLite's plans")
     (plan,) = many.execute(f"EXPLAIN QUERY PLAN {query}").fetchall()
 
     assert "USING INDEX" in plan[3] or "USING COVERING INDEX" in plan[3]

@@ -96,9 +96,14 @@ class PostgresBackend:
         return self._snapshots or PostgresSnapshots(self._place)
 
     def open_views(self) -> "Views":
-        """See `LogBackend.open_views`: a file for each machine, filled from the log."""
+        """See `LogBackend.open_views`: for a role that may not write, a file of the machine."""
         from cueline.projections.views import Views  # noqa: PLC0415 - slow to import
+        from cueline.stores.postgres.views import PostgresViews  # noqa: PLC0415 - likewise
 
+        shared = PostgresViews(self._place)
+        if shared.may_write:
+            return shared
+        shared.close()
         return Views(self._own("XDG_CACHE_HOME", ".cache") / f"{self._log_id()}-views.db")
 
     def read_up(self) -> str | None:

@@ -38,6 +38,10 @@ def migrate(place: Place, writers: Sequence[str] = (), readers: Sequence[str] = 
         LogUnavailableError: it is not possible; the message says why.
         LogFormatError: a newer cueline wrote it.
     """
+    # All read models are imported: not for those who only use the log.
+    from cueline.stores.postgres.views import make_views, views_schema  # noqa: PLC0415
+
+    views = views_schema(place)
     with connected(place) as db, db.transaction():
         if (row := db.execute(_ENCODING).fetchone()) != ("UTF8",):
             reason = f"the database's encoding is {row and row[0]}; make one with UTF8"
@@ -51,14 +55,15 @@ def migrate(place: Place, writers: Sequence[str] = (), readers: Sequence[str] = 
         for log, beside in _SCRIPTS[found:]:
             _run(db, place.schema, log)
             _run(db, place.beside, beside)
+        make_views(db, place)
         db.execute(_of("SET LOCAL search_path = {}, pg_temp", place.schema))
         if found < FORMAT:
             db.execute(_BEGUN, (FORMAT, str(uuid4())))
-        _revoke(db, place)
+        _revoke(db, place, views)
         for role in readers:
-            _grant_reading(db, place, role)
+            _grant_reading(db, place, views, role)
         for role in writers:
-            _grant_writing(db, place, role)
+            _grant_writing(db, place, views, role)
     return found < FORMAT
 
 
@@ -75,26 +80,28 @@ def _run(db: psycopg.Connection[Row], schema: str, script: str) -> None:
     db.execute(Path(__file__).with_name(script).read_bytes())
 
 
-def _revoke(db: psycopg.Connection[Row], place: Place) -> None:
-    for name in (place.schema, place.beside):
+def _revoke(db: psycopg.Connection[Row], place: Place, views: str) -> None:
+    for name in (place.schema, place.beside, views):
         for what in ("SCHEMA {}", "ALL TABLES IN SCHEMA {}", "ALL FUNCTIONS IN SCHEMA {}"):
             db.execute(_of(f"REVOKE ALL ON {what} FROM PUBLIC", name))
 
 
-def _grant_reading(db: psycopg.Connection[Row], place: Place, role: str) -> None:
-    for name in (place.schema, place.beside):
+def _grant_reading(db: psycopg.Connection[Row], place: Place, views: str, role: str) -> None:
+    db.execute(_of("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {} TO {}", views, role))
+    for name in (place.schema, place.beside, views):
         db.execute(_of("GRANT USAGE ON SCHEMA {} TO {}", name, role))
         db.execute(_of("GRANT SELECT ON ALL TABLES IN SCHEMA {} TO {}", name, role))
     # The view `present` leaves out what readers must not know.
     db.execute(_of("REVOKE ALL ON {}.presence FROM {}", place.beside, role))
 
 
-def _grant_writing(db: psycopg.Connection[Row], place: Place, role: str) -> None:
-    _grant_reading(db, place, role)
+def _grant_writing(db: psycopg.Connection[Row], place: Place, views: str, role: str) -> None:
+    _grant_reading(db, place, views, role)
     for function in _WRITES:
         db.execute(_of("GRANT EXECUTE ON FUNCTION {}.{} TO {}", place.schema, function, role))
     grant = "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {} TO {}"
     db.execute(_of(grant, place.beside, role))
+    db.execute(_of("GRANT ALL ON ALL TABLES IN SCHEMA {} TO {}", views, role))
 
 
 def _of(statement: str, *names: str) -> sql.Composed:

@@ -1,0 +1,202 @@
+"""The read models of a log in PostgreSQL, which all machines share.
+
+Their queries are SQLite's; `views.sql` and the few translations here are the whole difference.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final, cast
+
+import psycopg
+from psycopg import sql
+from sqlite_utils import Database
+
+from cueline.errors import LogUnavailableError
+from cueline.projections.row import ReadModel, typed_fields
+from cueline.projections.views import (
+    MODELS,
+    PATIENCE_SECONDS,
+    RETRY_SECONDS,
+    VERSION,
+    Checkpoint,
+    Views,
+)
+from cueline.stores.postgres.connections import Row
+from cueline.stores.postgres.failure import translated
+from cueline.stores.postgres.place import Place
+from cueline.stores.postgres.text import escaped, unescaped
+
+_TYPES: Final = {
+    int: "bigint",
+    bool: "boolean",
+    str: 'text COLLATE "C"',
+    float: "double precision",
+    int | None: "bigint",
+    str | None: 'text COLLATE "C"',
+}
+_MAY_WRITE = """
+SELECT CASE WHEN to_regclass('checkpoint') IS NULL THEN false
+    ELSE has_table_privilege('checkpoint', 'INSERT') END
+"""
+_LOCK = "SELECT pg_try_advisory_xact_lock(4245, hashtext(current_schema()))"
+_CHECKPOINT = "SELECT position, hash FROM checkpoint"
+_BEGUN = "INSERT INTO checkpoint SELECT 0, '' WHERE NOT EXISTS (SELECT FROM checkpoint)"
+
+
+class Found(list[Row]):
+    """The rows of a query, as a cursor gives them."""
+
+    def fetchone(self) -> Row | None:
+        """Return the first row, if there is one."""
+        return self[0] if self else None
+
+    def fetchall(self) -> list[Row]:
+        """Return all rows."""
+        return self
+
+
+class ViewsDatabase:
+    """What queries and projector ask of a `Database`, of the schema with the read models."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._db: psycopg.Connection[Row] | None = None
+
+    @property
+    def conn(self) -> "ViewsDatabase":
+        """Itself: it has `executemany`, as SQLite's connection."""
+        return self
+
+    def execute(self, statement: str, parameters: Sequence[object] = ()) -> Found:
+        """Run a statement in SQLite's words."""
+        with self._translated():
+            cursor = self._connected().execute(_marked(statement), _escaped(parameters))
+            if cursor.description is None:
+                return Found()
+            return Found(tuple(map(_as_it_was, row)) for row in cursor)
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+        """Run a statement for each of *rows*."""
+        with self._translated(), self._connected().cursor() as cursor:
+            cursor.executemany(_marked(statement), map(_escaped, rows))
+
+    def rollback(self) -> None:
+        """Undo what was not committed, if the server still hears."""
+        with suppress(psycopg.Error):
+            self._connected().rollback()
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._db is not None:
+            self._db.close()
+
+    def _connected(self) -> psycopg.Connection[Row]:
+        if self._db is None or self._db.closed:
+            self._db = psycopg.Connection.connect(self._place.conninfo, autocommit=True)
+            path = sql.Identifier(views_schema(self._place))
+            self._db.execute(sql.SQL("SET search_path = {}").format(path))
+            # They are filled again from the log, whatever is lost.
+            self._db.execute("SET synchronous_commit = off")
+        return self._db
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            raise translated(error, self._place) from error
+
+
+class PostgresViews(Views):
+    """The read models in the log's database. One process at a time projects."""
+
+    def __init__(self, place: Place) -> None:
+        self.path = Path(views_schema(place))
+        self._half_renewed = False
+        self._tables = ViewsDatabase(place)
+        self.db = cast("Database", self._tables)
+
+    @property
+    def may_write(self) -> bool:
+        """Whether the tables are there, and this role may fill them."""
+        return bool(self._tables.execute(_MAY_WRITE)[0][0])
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """See `Views.checkpoint`; after a crash of the server the tables are empty."""
+        found = self._tables.execute(_CHECKPOINT).fetchone()
+        return Checkpoint(*found) if found else Checkpoint()
+
+    async def clear(self) -> None:
+        """See `Views.clear`."""
+        await self._begin()
+        with self._committed():
+            for model in MODELS:
+                self._tables.execute(f"TRUNCATE {model.TABLE}")
+            self._tables.execute("UPDATE checkpoint SET position = 0, hash = ''")
+
+    async def _begin(self) -> None:
+        deadline = monotonic() + PATIENCE_SECONDS
+        while True:
+            self._tables.execute("BEGIN")
+            if self._tables.execute(_LOCK)[0][0]:
+                self._tables.execute(_BEGUN)
+                return
+            self._tables.execute("ROLLBACK")
+            if monotonic() > deadline:
+                raise LogUnavailableError(str(self.path), "another process keeps it locked")
+            # A blocking wait would block the loop.
+            never = asyncio.get_running_loop().create_future()
+            await asyncio.wait({never}, timeout=RETRY_SECONDS)
+
+    @contextmanager
+    def _committed(self) -> Iterator[None]:
+        try:
+            yield
+            self._tables.execute("COMMIT")
+        except BaseException:
+            self._tables.rollback()
+            raise
+
+
+def views_schema(place: Place) -> str:
+    """Return the schema of the read models; each version of their tables has its own."""
+    return f"{place.schema}_views{VERSION}"
+
+
+def make_views(db: psycopg.Connection[Row], place: Place) -> None:
+    """Make the tables of the read models if they are missing."""
+    schema = views_schema(place)
+    if db.execute("SELECT to_regnamespace(%s) IS NOT NULL", (schema,)).fetchone() == (True,):
+        return
+    db.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+    db.execute(sql.SQL("SET LOCAL search_path = {}, pg_temp").format(sql.Identifier(schema)))
+    db.execute(Path(__file__).with_name("views.sql").read_bytes())
+    for model in MODELS:
+        db.execute(_table(model).encode())
+        for index in model.INDEXES:
+            db.execute(f"CREATE INDEX ON {model.TABLE} ({', '.join(index)})".encode())
+
+
+def _table(model: type[ReadModel]) -> str:
+    lines = [
+        f"{name} {_TYPES[kind]}{'' if 'None' in str(kind) else ' NOT NULL'}"  # type: ignore[index]  # a column is one of these
+        for name, kind in typed_fields(model)
+    ]
+    key = f"PRIMARY KEY ({', '.join(model.KEY)})"
+    return f"CREATE UNLOGGED TABLE {model.TABLE} ({', '.join([*lines, key])})"
+
+
+def _marked(statement: str) -> bytes:
+    return statement.replace("?", "%s").encode()
+
+
+def _escaped(values: Sequence[object]) -> list[object]:
+    return [escaped(value) if isinstance(value, str) else value for value in values]
+
+
+def _as_it_was(value: Any) -> Any:
+    return unescaped(value) if isinstance(value, str) else value

@@ -1,0 +1,109 @@
+"""The read models of a log in PostgreSQL: one for all machines."""
+
+import asyncio
+import signal
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from cueline.clock import SystemClock
+from cueline.errors import LogUnavailableError
+from cueline.events.agent import AgentSpec
+from cueline.events.inbox import StartAsked
+from cueline.events.store import ANY, Write
+from cueline.projections.session import list_sessions
+from cueline.projections.views import VERSION
+from cueline.stores.backend import backend_of
+from cueline.stores.postgres.connections import connected
+from cueline.stores.postgres.place import place_of
+from cueline.stores.postgres.views import PostgresViews
+from cueline.testing.event_store_example import INBOX, fact
+from cueline.wiring import open_log
+from tests.postgres_server import PostgresServer
+from tests.stores.conftest import LANES
+
+AGENT = AgentSpec(name="editor", provider="scripted", model="m1")
+ASKED = StartAsked(
+    agent=AGENT, goal="Tidy up", labels={"team": "docs"}, asked_at=datetime(2026, 1, 1, tzinfo=UTC)
+)
+
+
+@pytest.fixture
+async def log(server):
+    async with open_log(str(server.empty_log())) as log:
+        yield log
+
+
+def ids(views, **asked):
+    return [row.id for row in list_sessions(views.db, **asked)]
+
+
+async def test_what_one_machine_has_projected_another_reads(log):
+    await log.ask_start("one", ASKED)
+    with closing(log.backend.open_views()) as here, closing(log.backend.open_views()) as there:
+        assert 0 == there.checkpoint.position
+        end = await here.catch_up(log.store)
+
+        assert isinstance(here, PostgresViews)
+        assert (end, ["one"]) == (there.checkpoint.position, ids(there))
+        assert ["one"] == ids(there, labels={"team": "docs"})
+        assert [] == ids(there, labels={"team": "sales"})
+
+
+async def test_processes_that_catch_up_at_once_project_each_event_once(log):
+    for number in range(20):
+        await log.ask_start(f"s{number}", ASKED)
+    views = [log.backend.open_views() for _ in range(4)]
+
+    ends = await asyncio.gather(*(each.catch_up(log.store, batch=3) for each in views))
+
+    assert {await log.store.last_position()} == set(ends)
+    [(events,)] = views[0].db.execute("SELECT count(*) FROM events")
+    assert (ends[0], 20) == (events, len(ids(views[0])))
+    for each in views:
+        each.close()
+
+
+async def test_they_are_filled_again_after_a_crash_of_the_server():
+    if not LANES:
+        pytest.skip("no PostgreSQL")
+    server = PostgresServer(next(iter(LANES.values())))
+    try:
+        async with open_log(str(server.empty_log())) as log:
+            await log.ask_start("one", ASKED)
+            with closing(log.backend.open_views()) as views:
+                end = await views.catch_up(log.store)
+                await asyncio.to_thread(server.stop, signal.SIGQUIT)
+                with pytest.raises(LogUnavailableError):
+                    ids(views)
+                await asyncio.to_thread(server.start)
+
+                assert end == await views.catch_up(log.store)
+                assert ["one"] == ids(views)
+    finally:
+        server.close()
+
+
+async def test_they_are_filled_anew_for_another_log(log):
+    await log.ask_start("one", ASKED)
+    with closing(log.backend.open_views()) as views:
+        await views.catch_up(log.store)
+        with connected(place_of(log.url)) as db:
+            db.execute("SET session_replication_role = replica")
+            for table in ("events", "streams", "appends"):
+                db.execute(f"DELETE FROM {table}")
+        other = backend_of(log.url).open(SystemClock())
+        await other.append([Write(INBOX, [fact()], ANY)], "k")
+        await other.close()
+
+        assert 1 == await views.catch_up(log.store)
+        assert [] == [each for each in ids(views) if each == "one"]
+
+
+@pytest.mark.parametrize("page", ["guides/stores.md", "reference/read-models.md"])
+def test_the_pages_name_their_schema(page):
+    text = (Path(__file__).parents[2] / "docs" / page).read_text()
+
+    assert f"`NAME_views{VERSION}`" in text
