@@ -117,7 +117,7 @@ async def one_kill(folder: Path, machines: Machines, name: LogUrl) -> tuple[floa
             await client.start(who, "Go on.", id=f"s{number}")
     [lost] = machines.others
     async with open_log(name) as log:
-        host = await host_of(log, lost.pids)
+        host = await host_of(log, str(lost.pids))
         await log.clock.sleep(RUN_SECONDS)
         sessions, position = await owned(log.store, host), await log.store.last_position()
         assert sessions, "the second host has no session"
