@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from bench import __main__ as benches
-from bench import api, backtest, conversation, host_kill, session, waiting
+from bench import api, backtest, conversation, fleet_simulation, host_kill, session, waiting
 from bench.__main__ import existing
 from bench.table import Row
 from cueline.actors.presence import presence_of
+from cueline.deciders.fleet import Range
 from cueline.stores import MemoryPresence
 from cueline.testing.clock import FakeClock
 
@@ -115,3 +116,21 @@ def test_the_bench_tries_a_policy_on_a_past(monkeypatch, tmp_path):
     (row,) = backtest.measure()
 
     assert row.value > 0
+
+
+async def test_the_bench_simulates_a_fleet_that_has_all_again_after_a_loss(monkeypatch):
+    small = {"NODES": 20, "RUNNERS": 40, "WAITING": 100, "RUNNING": 50, "LOST": 2, "FEW": 2}
+    for name, number in {**small, "MANY": 4}.items():
+        monkeypatch.setattr(fleet_simulation, name, number)
+    wanted = {
+        fleet_simulation.HOSTS_WANTED: Range(18, 20),
+        fleet_simulation.RUNNERS_WANTED: Range(40, 40),
+    }
+    monkeypatch.setattr(fleet_simulation, "WANTED", wanted)
+    simulation = fleet_simulation.Simulation()
+    await simulation.until_driven()
+
+    await simulation.lose_nodes()
+
+    assert (18, 40) == (len(simulation.fleet.there), len(simulation.fleet.runners))
+    assert 0 == simulation.undriven()
