@@ -8,7 +8,6 @@ from importlib.metadata import version
 from typing import Any, Protocol
 
 import ray
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.background_task import Trouble
@@ -26,6 +25,8 @@ from cueline.events.journal import Journal
 from cueline.events.store import EventStore, PresenceBoard
 
 VERSION = version("cueline")
+NODE_LABEL = "ray.io/node-id"
+"""Ray's own label of each node."""
 CONCURRENCY = 20_000
 """An async actor answers nothing, not even a ping, once so many calls wait in it."""
 _RESOLVE_SECONDS = 0.05
@@ -122,6 +123,8 @@ class ClusterContext:
     namespace: str
     node: str
     """The Ray node on the machine with the log's file."""
+    address: str
+    """The IP address of that node: another node there may take its place."""
     machine: str
     """That machine, as workspaces name it."""
     owner: str
@@ -143,12 +146,17 @@ class ClusterContext:
         placement: Mapping[str, Any] | None = None,
         restarts: bool = False,
     ) -> Handle:
-        """Start *actor* by its *placement*, or else beside the log; it is up when it first answers.
+        """Start *actor* by its *placement*; it is up when it first answers.
 
-        *placement* are Ray's options for what it takes, and where.
+        *placement* are Ray's options for what it takes, and where. By default it takes nothing,
+        and is beside the log if that node lives.
         """
-        # A hard affinity: Ray ignores a soft one for actors that take no CPU.
-        here = NodeAffinitySchedulingStrategy(self.node, soft=False)
+        # Labels, since Ray ignores a soft affinity of actors that take no CPU.
+        here = {
+            "num_cpus": 0,
+            "label_selector": {NODE_LABEL: self.node},
+            "fallback_strategy": [{"label_selector": {NODE_LABEL: f"!{self.node}"}}],
+        }
         options: dict[str, Any] = {
             "name": name,
             "namespace": self.namespace,
@@ -161,7 +169,7 @@ class ClusterContext:
             "max_concurrency": CONCURRENCY,
             # Ray's own record of each call grows without bound in its head process.
             "enable_task_events": False,
-            **(placement or {"num_cpus": 0, "scheduling_strategy": here}),
+            **(placement or here),
         }
         return ray.remote(actor).options(**options).remote(*arguments)
 

@@ -76,6 +76,7 @@ async def command(
     site = ClusterContext(
         namespace=namespace,
         node=connection.node,
+        address=connection.node_address,
         machine=machine_name(),
         owner=f"command-{uuid4().hex[:12]}",
         detached=False,

@@ -47,6 +47,8 @@ class RayConnection:
     address: str
     node: str
     """The Ray node of this process's machine."""
+    node_address: str
+    """Its IP address."""
     ours: bool
     """Whether the cluster was started here, and ends with this connection."""
 
@@ -77,7 +79,9 @@ def connect_ray(address: str | None, namespace: str) -> Iterator[RayConnection]:
         # off the terminal.
         ray._private.worker._worker_logs_enabled = False  # noqa: SLF001
         context = ray.get_runtime_context()
-        yield RayConnection(context.gcs_address, context.get_node_id(), ours=address is None)
+        node_address = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+        node = context.get_node_id()
+        yield RayConnection(context.gcs_address, node, node_address, ours=address is None)
 
 
 @contextmanager

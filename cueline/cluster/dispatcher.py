@@ -185,7 +185,7 @@ class DispatcherActor:
 
     async def _take_charge(self) -> None:
         """Open the log for writing here, and become its dispatcher."""
-        await open_log(self._site, start_writer(self._site))
+        await open_log(self._site, await start_writer(self._site))
         await self._charge.take()
         started = DispatcherStarted(
             incarnation=self.presence.incarnation,
@@ -226,6 +226,7 @@ class DispatcherActor:
         await self._loops.start((await self._fleet.read()).wanted, adopted)
         steps: dict[str, Step] = {
             "recording the fleet": self._write,
+            "keeping the log's writer": self._keep_writer,
             "following what is wanted of the fleet": self._follow,
         }
         if scope is not None:
@@ -234,11 +235,18 @@ class DispatcherActor:
         self._tasks += start_loops(steps, clock=SystemClock(), on_trouble=self._trouble)
         self._tasks.append(asyncio.create_task(self._end_former()))
 
+    async def _keep_writer(self) -> None:
+        """Start the log's writer again where its machine was away: Ray does not."""
+        await open_log(self._site, await start_writer(self._site))
+        clock = SystemClock()
+        await clock.sleep(BEAT_SECONDS)
+
     async def _start_again(self) -> Started:
         clock = SystemClock()
         try:
             return await self._start()
-        except Exception:  # noqa: BLE001 - after giving up it would live on and supervise nothing
+        except Exception as error:  # noqa: BLE001 - after giving up it would live on and supervise nothing
+            print(error, file=sys.stderr, flush=True)  # noqa: T201 - into Ray's log of this process
             await clock.sleep(BEAT_SECONDS)
             # With everything that it started: Ray starts another, which begins anew.
             os._exit(1)

@@ -76,7 +76,7 @@ class FleetSupervisor:
 
     async def open_log(self) -> None:
         """Start the writer, and wait until it has opened the log. Raises what `open_log` raises."""
-        self._writer = start_writer(self.site)
+        self._writer = await start_writer(self.site)
         await open_log(self.site, self._writer)
 
     async def start(self, wanted: Mapping[Group, Range], adopted: Sequence[Worker] = ()) -> None:

@@ -3,9 +3,21 @@
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import assert_never
 
-from cueline.cluster.call import DEAD, PAGE_BYTES, UNCLEAR, Handle, call, end_frozen_actor
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from cueline.cluster.call import (
+    DEAD,
+    PAGE_BYTES,
+    UNCLEAR,
+    Handle,
+    ask_head,
+    call,
+    end_frozen_actor,
+)
 from cueline.cluster.cluster_context import ActorFactory, ClusterContext
 from cueline.errors import ClusterError, CorruptEventError, CuelineError
 from cueline.events.store import (
@@ -184,11 +196,32 @@ class LogWriterActor:
         return self._opened
 
 
-def start_writer(site: ClusterContext) -> Handle:
-    """Start the log's writer, unless it runs; Ray restarts it. None if it needs none."""
+async def start_writer(site: ClusterContext) -> Handle:
+    """Start the log's writer, unless it runs; Ray restarts it. None if it needs none.
+
+    Raises:
+        ClusterError: the machine with the log is not in the cluster; try again later.
+    """
     if site.parts.writes_anywhere:
         return None
-    return site.create(LogWriterActor, site.named("writer"), site.parts, restarts=True)
+    node = await _node_of_log(site)
+    affinity = NodeAffinitySchedulingStrategy(node, soft=False)
+    placement = {"num_cpus": 0, "scheduling_strategy": affinity}
+    name = site.named("writer")
+    create = partial(site.create, LogWriterActor, name, site.parts)
+    return await ask_head(partial(create, restarts=True, placement=placement))
+
+
+async def _node_of_log(site: ClusterContext) -> str:
+    """Return the Ray node on the machine with the log: another, if that has restarted."""
+    nodes = [node for node in await ask_head(ray.nodes) if node["Alive"]]
+    if any(node["NodeID"] == site.node for node in nodes):
+        return site.node
+    for node in nodes:
+        if node["NodeManagerAddress"] == site.address:
+            return str(node["NodeID"])
+    reason = "the machine with the log is not in the cluster; everything waits until it is back"
+    raise ClusterError(site.address, reason)
 
 
 async def open_log(site: ClusterContext, writer: Handle) -> None:

@@ -12,10 +12,10 @@ from ray.core.generated import autoscaler_pb2
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from cueline.cluster.call import ALIVE, Handle, ask_head
+from cueline.cluster.cluster_context import NODE_LABEL
 from cueline.deciders.fleet import Group
 from cueline.deciders.reconcile import Node, takes
 
-_NODE_ID = "ray.io/node-id"
 _NAMES = {"cpus": "CPU", "gpus": "GPU", "memory": "memory"}
 _OUR_NAMES = {theirs: ours for ours, theirs in _NAMES.items()}
 
@@ -41,7 +41,7 @@ def placement(
             node, soft=not only, _spill_on_unavailable=not only
         )
     elif avoid:
-        labels[_NODE_ID] = f"!in({','.join(avoid)})"
+        labels[NODE_LABEL] = f"!in({','.join(avoid)})"
     if labels:
         options["label_selector"] = labels
     return options

@@ -44,6 +44,7 @@ class Up:
         self._site = ClusterContext(
             namespace=namespace,
             node=connection.node,
+            address=connection.node_address,
             machine=machine_name(),
             owner=OWNER,
             detached=True,

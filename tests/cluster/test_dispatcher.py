@@ -10,10 +10,13 @@ import ray
 from cueline.actors.presence import presence_of
 from cueline.clock import SystemClock
 from cueline.cluster.dispatcher import DispatcherActor, DispatcherSettings
+from cueline.cluster.log_writer import start_writer
 from cueline.errors import ClusterError, RejectedError, UnknownEventTypeError
 from cueline.events.codec import Codec
 from cueline.events.journal import Journal
 from cueline.stores.memory import MemoryStore
+
+HERE = "a" * 56
 
 
 @pytest.fixture
@@ -26,10 +29,49 @@ def dispatcher(monkeypatch):
     store = MemoryStore(SystemClock())
     journal = Journal(store, Codec(), SystemClock().now)
     parts = SimpleNamespace(log_id="ours", writes_anywhere=False, journal=lambda _: journal)
-    site = SimpleNamespace(parts=parts, named=str, create=lambda *_, **__: writer)
+    site = SimpleNamespace(parts=parts, named=str, create=lambda *_, **__: writer, node=HERE)
+    monkeypatch.setattr(ray, "nodes", lambda: [node_at(HERE, "10.0.0.5")])
     begun = SimpleNamespace(was_current_actor_reconstructed=False)
     monkeypatch.setattr(ray, "get_runtime_context", lambda: begun)
     return DispatcherActor(site, DispatcherSettings(), presence_of("up"))
+
+
+def node_at(node, address, *, lives=True):
+    return {"NodeID": node, "NodeManagerAddress": address, "Alive": lives}
+
+
+@pytest.fixture
+def place_of_the_writer(monkeypatch):
+    """Return where the writer starts of a log on the node HERE, 10.0.0.5, among *nodes*."""
+
+    async def place(*nodes):
+        monkeypatch.setattr(ray, "nodes", lambda: nodes)
+        parts = SimpleNamespace(writes_anywhere=False)
+        site = SimpleNamespace(
+            parts=parts, named=str, node=HERE, address="10.0.0.5", create=lambda *_, **how: how
+        )
+        return (await start_writer(site))["placement"]["scheduling_strategy"].node_id
+
+    return place
+
+
+async def test_the_writer_starts_on_whichever_node_is_on_the_machine_with_the_log(
+    place_of_the_writer,
+):
+    other, new = "b" * 56, "c" * 56
+    gone = node_at(HERE, "10.0.0.5", lives=False)
+
+    places = [
+        await place_of_the_writer(node_at(other, "10.0.0.6"), gone, node_at(new, "10.0.0.5")),
+        await place_of_the_writer(node_at(other, "10.0.0.6"), node_at(HERE, "10.0.0.5")),
+    ]
+
+    assert [new, HERE] == places
+
+
+async def test_without_the_machine_with_the_log_there_is_no_writer(place_of_the_writer):
+    with pytest.raises(ClusterError, match=r"10.0.0.5: the machine with the log is not in the"):
+        await place_of_the_writer(node_at("b" * 56, "10.0.0.6"))
 
 
 async def test_another_log_at_the_same_path_is_refused(dispatcher):

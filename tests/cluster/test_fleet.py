@@ -386,7 +386,7 @@ async def test_who_waits_for_what_was_started_since_is_told_when_ray_has_ended(t
     monkeypatch.setattr(commands, "ControlLoops", lambda *_, **__: idle)
     monkeypatch.setattr(commands, "living_nodes", members.living_nodes)
     monkeypatch.setattr(commands, "TICK_SECONDS", 0.0)
-    gone = RayConnection("127.0.0.1:1", "a node that has ended", ours=True)
+    gone = RayConnection("127.0.0.1:1", "a node that has ended", "127.0.0.1", ours=True)
     hear = lambda stream, _: told.append(stream)  # noqa: E731
     parts = {"store": None, "board": None, "hosts": 1, "runners": 1}
 

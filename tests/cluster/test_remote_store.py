@@ -38,7 +38,9 @@ class InProcess(RemoteStore):
 
     def __init__(self, parts):
         super().__init__(
-            ClusterContext(namespace="", node="", machine="", owner="", detached=False, parts=parts)
+            ClusterContext(
+                namespace="", node="", address="", machine="", owner="", detached=False, parts=parts
+            )
         )
         self.actor = LogWriterActor(parts)
 

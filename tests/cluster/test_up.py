@@ -55,7 +55,7 @@ def killed(monkeypatch):
 async def begin_and_end(monkeypatch, dispatcher):
     monkeypatch.setattr(ClusterContext, "create", lambda *_, **__: dispatcher)
     parts = SimpleNamespace(grace_seconds=0.0)
-    up = Up(RayConnection("a:1", "here", ours=True), "n", parts, presence_of("up"))
+    up = Up(RayConnection("a:1", "here", "a", ours=True), "n", parts, presence_of("up"))
     try:
         return await up.start(DispatcherSettings())
     finally:
@@ -98,7 +98,7 @@ def notes(monkeypatch, tmp_path):
         return *seen[0], UpRecord.read(log)
 
     monkeypatch.setattr(Up, "start", start)
-    there = RayConnection("a:1", "here", ours=True)
+    there = RayConnection("a:1", "here", "a", ours=True)
     monkeypatch.setattr(connection, "connect_ray", lambda *_: nullcontext(there))
     return notes
 

@@ -1,6 +1,5 @@
 """A second node on the tests' own machine: what is on it moves when it is drained."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -8,14 +7,19 @@ import time
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
+import psutil
 import pytest
 import ray
 from ray._private.worker import global_worker
 from ray.core.generated.autoscaler_pb2 import DrainNodeReason
 
+from cueline.actors.presence import presence_of
 from cueline.cluster.connection import connect_ray
+from cueline.cluster.dispatcher import DispatcherSettings
+from cueline.cluster.up import Up
 from cueline.errors import ClusterError
 from cueline.events.session import ToolReturned, ToolStarted
+from cueline.on_ray import actor_factory_of, dispatcher_lives, namespace_of
 from cueline.testing.wait import PATIENCE_SECONDS, await_until, wait_until
 
 CALLS = """
@@ -41,10 +45,10 @@ main()
 """
 
 
-@pytest.fixture
-def second_node(cluster):
+def start_node(cluster, address, cpus):
+    """Start another node, and return its process and its id."""
     before = living()
-    node = ["--address", cluster.address, "--node-ip-address", "127.0.0.1", "--num-cpus", "4"]
+    node = ["--address", cluster.address, "--node-ip-address", address, "--num-cpus", cpus]
     raylet = subprocess.Popen(
         [sys.executable, "-c", RAY, "start", *node, "--block"],
         stdout=subprocess.DEVNULL,
@@ -52,10 +56,24 @@ def second_node(cluster):
         start_new_session=True,
     )
     wait_until(lambda: living() - before)
-    yield (living() - before).pop()
-    # A node that is drained ends by itself, as soon as nothing is left on it.
-    with suppress(ProcessLookupError):
-        os.killpg(raylet.pid, signal.SIGTERM)
+    return raylet, (living() - before).pop()
+
+
+def end_node(raylet, number):
+    """Send the signal *number* to a node: one that is drained ends by itself."""
+    there = [psutil.Process(raylet.pid), *psutil.Process(raylet.pid).children(recursive=True)]
+    for process in there:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
+    raylet.wait(PATIENCE_SECONDS)
+
+
+@pytest.fixture
+def second_node(cluster):
+    raylet, node = start_node(cluster, "127.0.0.1", "4")
+    yield node
+    with suppress(psutil.NoSuchProcess):
+        end_node(raylet, signal.SIGTERM)
     raylet.wait(PATIENCE_SECONDS)
 
 
@@ -125,6 +143,37 @@ def moved(world, node):
     members = world.place.members()
     up = [member for member in members if member.presence is not None]
     return 4 == len(up) and not [member for member in members if member.node == node]
+
+
+async def test_what_waits_for_the_machine_with_the_log_goes_on_when_it_is_back(world_of, cluster):
+    """Its writer and the dispatcher are on the node that dies; the host and the runner are not."""
+    raylet, node = start_node(cluster, "127.0.0.2", "0")
+    async with world_of() as world:
+        parts = actor_factory_of(world.log)
+        there = replace(cluster, node=node, node_address="127.0.0.2")
+        up = Up(there, namespace_of(parts.log_id), parts, presence_of("up"))
+        await up.start(DispatcherSettings(stays=True))
+        await world.ask(CALLS, 1, tools=["undeclared"])
+        await world.begun()
+        writer = await node_of(up, "writer")
+
+        end_node(raylet, signal.SIGKILL)
+        await await_until(lambda: node not in living())
+        world.let_go()
+        before = (await world.types())["ToolReturned"]
+        silent = not await dispatcher_lives(world.log)
+        raylet, _ = start_node(cluster, "127.0.0.2", "0")
+        result = await world.result()
+        await up.stop()
+    end_node(raylet, signal.SIGTERM)
+
+    assert (node, 0, True, "Done.") == (writer, before, silent, result)
+    assert 1 == len(world.journal_lines())
+
+
+async def node_of(up, role):
+    actor = ray.get_actor(up._site.named(role), up._site.namespace)
+    return await actor.__ray_call__.remote(lambda _: ray.get_runtime_context().get_node_id())
 
 
 def test_a_process_is_on_one_cluster_at_a_time(cluster):

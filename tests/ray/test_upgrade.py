@@ -22,7 +22,7 @@ calls = [{ name = "undeclared" }]
 [[reply]]
 text = "Done."
 """
-SESSIONS = 5
+SESSIONS = 3
 
 
 @pytest.fixture
