@@ -65,6 +65,8 @@ async def scale(
     for kind, count in wanted.items():
         if count is not None:
             least, most = range_of(f"{kind}s", count)
+            if kind == "host" and least == 0 < most and not (labels or resources or per_node):
+                raise ConfigError("hosts", f"0..{most} begins at 0: some host has to look for work")
             group = WorkerGroup(
                 kind=kind, labels=dict(labels), resources=dict(resources), per_node=per_node
             )

@@ -11,7 +11,9 @@ from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.fleet_supervisor import FleetSupervisor
 from cueline.cluster.worker import FleetNews, Worker, WorkerEvent
 from cueline.deciders.fleet import Group, Range
-from cueline.errors import HostsFullError
+from cueline.deciders.reconcile import Report, takes
+from cueline.errors import ClusterError, HostsFullError
+from cueline.events.demands import Demands
 from cueline.events.store import EventStore, PresenceBoard
 
 UNREACHED_SECONDS = 15.0
@@ -39,6 +41,8 @@ class ControlLoops:
         self._may_go_on = False
         """Whether sessions that wait for a runner have to be retried."""
         self._tried_at = monotonic()
+        self._pending: set[Group] = set()
+        """The groups of which was said that some wait for a node."""
         self._is_full = False
         """Whether sessions wait for a place in a host."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -98,8 +102,18 @@ class ControlLoops:
             if news.what != "lost" or news.member.role == "host":
                 # Of a lost host, too: it may have been told to retry, without effect.
                 self._may_go_on = True
+        if isinstance(news, Report):
+            self._tell_pending(news)
         if self._on_news is not None:
             self._on_news(news)
+
+    def _tell_pending(self, report: Report) -> None:
+        """Say once which workers wait for a node, until none of them waits any more."""
+        if not report.pending:
+            self._pending.discard(report.group)
+        elif report.group not in self._pending:
+            self._pending.add(report.group)
+            self._on_trouble("the fleet", ClusterError("the fleet", pending_text(report)))
 
     async def _look(self) -> None:
         try:
@@ -135,3 +149,12 @@ class ControlLoops:
         loads = self._dispatcher.loads()
         self.fleet.need(await self._dispatcher.unmet(), loads, is_full=self._is_full)
         await self._clock.sleep(TICK_SECONDS)
+
+
+def pending_text(report: Report) -> str:
+    """Return which workers wait, and for what."""
+    group, number = report.group, report.pending
+    workers = f"1 {group.kind} waits" if number == 1 else f"{number} {group.kind}s wait"
+    needs = Demands(labels=dict(group.labels), resources=takes(group))
+    limit = "" if group.per_node is None else f", and less than {group.per_node} of them on it"
+    return f"{workers} for a node with {needs}{limit}; `cueline fleet` shows it"

@@ -32,9 +32,8 @@ from cueline.cluster.runner import RunnerActor
 from cueline.cluster.session_host import SessionHostActor
 from cueline.cluster.worker import FleetNews, NodeLeaves, Worker, WorkerEvent
 from cueline.deciders.fleet import HOSTS, RUNNERS, Group, TakeFleet, group_of
-from cueline.deciders.reconcile import Report, takes
+from cueline.deciders.reconcile import Report
 from cueline.errors import ClusterError, CuelineError, FencedError
-from cueline.events.demands import Demands
 from cueline.events.dispatcher import DispatcherEvent, DispatcherStarted, DispatcherStopped
 from cueline.events.fleet import (
     FLEET_STREAM,
@@ -102,8 +101,6 @@ class DispatcherActor:
         self._loops: ControlLoops | None = None
         self._facts: asyncio.Queue[FleetReport] = asyncio.Queue()
         self._unwritten: list[FleetReport] = []
-        self._pending: set[Group] = set()
-        """The groups of which somebody was told that they wait for a node."""
         self._tasks: list[asyncio.Task[None]] = []
         self._untold: NotificationBuffer[str] = NotificationBuffer(_KEPT)
         if ray.get_runtime_context().was_current_actor_reconstructed:
@@ -314,9 +311,7 @@ class DispatcherActor:
                 ray.kill(await ask_head(partial(ray.get_actor, name, namespace)))
 
     def _trouble(self, stream: str, error: CuelineError) -> None:
-        self._say(trouble_message(stream, error))
-
-    def _say(self, message: str) -> None:
+        message = trouble_message(stream, error)
         self._untold.add(message)
         if self._wanted.stays:
             # Nobody takes them: they go into Ray's log of this process.
@@ -325,10 +320,6 @@ class DispatcherActor:
     def _hear_of(self, news: FleetNews) -> None:
         for fact in facts_of(news, self._charge.epoch, SystemClock().now()):
             self._facts.put_nowait(fact)
-        if isinstance(news, Report):
-            if news.pending and news.group not in self._pending:
-                self._say(pending_text(news))
-            (self._pending.add if news.pending else self._pending.discard)(news.group)
 
     async def _follow(self) -> None:
         """Have the fleet as is wanted, whoever asks for it, until an error."""
@@ -385,15 +376,6 @@ def facts_of(news: FleetNews, epoch: int, now: datetime) -> Iterator[FleetReport
             gone = RunnerStale if what == "lost" else RunnerRemoved
             lost = HostLost if worker.role == "host" else gone
             yield lost(incarnation=worker.incarnation, reason=reason, epoch=epoch, at=now)
-
-
-def pending_text(report: Report) -> str:
-    """Return which workers wait, and for what."""
-    group, number = report.group, report.pending
-    workers = f"1 {group.kind} waits" if number == 1 else f"{number} {group.kind}s wait"
-    needs = Demands(labels=dict(group.labels), resources=takes(group))
-    limit = "" if group.per_node is None else f", and less than {group.per_node} of them on it"
-    return f"{workers} for a node with {needs}{limit}; `cueline fleet` shows it"
 
 
 def _group_and_node_of(actor: SessionHostActor | RunnerActor) -> tuple[Group, str]:

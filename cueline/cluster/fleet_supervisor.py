@@ -94,6 +94,9 @@ class FleetSupervisor:
             self._look_after(member)
         with suppress(Exception):  # while Ray's head is away: the next look does it
             await self.look_at_nodes()
+        hosts = sum(count.least for group, count in wanted.items() if group.kind == "host")
+        if not hosts and not self._ready.done():
+            self._ready.set_result(None)
         self.want(wanted)
         await self._ready
 

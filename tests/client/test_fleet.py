@@ -75,6 +75,7 @@ async def test_a_group_of_none_is_not_wanted_any_more(client):
     [
         ({}, "name a number of `hosts` or of `runners`"),
         ({"runners": -1}, r"runners: -1\.\.-1 is no range"),
+        ({"hosts": (0, 2)}, r"hosts: 0\.\.2 begins at 0"),
         ({"hosts": (4, 2)}, r"hosts: 4\.\.2 is no range"),
         ({"runners": MOST + 1}, "1001 is more than 1000"),
         ({"runners": 1, "per_node": 0}, "per_node: 0 is less than 1"),

@@ -250,7 +250,6 @@ async def test_a_runner_of_a_range_starts_when_calls_wait_for_one(fleet, there):
 
 
 async def test_a_runner_that_waits_for_a_node_is_no_failure(fleet, there):
-    fleet._ready.set_result(None)
     fleet.site.node = "cd" * 28  # it may not wait for the log's own node
     await fleet.start({RUNNERS: Range(1, 1)})
     there.made[0].pending = True
@@ -262,7 +261,6 @@ async def test_a_runner_that_waits_for_a_node_is_no_failure(fleet, there):
 
 
 async def test_a_worker_for_which_the_logs_own_node_has_no_room_starts_elsewhere(fleet, there):
-    fleet._ready.set_result(None)
     await fleet.start({RUNNERS: Range(1, 1)})
     there.made[0].pending = True
     await await_until(lambda: len(there.made) > 1)
@@ -316,6 +314,22 @@ async def test_what_waits_for_a_runner_is_tried_again_when_there_is_a_host_to_do
         await loops._look()
 
     assert ["waits for a runner"] * 2 == placed
+
+
+async def test_workers_that_wait_for_a_node_are_told_of_once(there):
+    said = []
+    loops = waited_for(there, [])
+    loops._on_trouble = lambda _, error: said.append(str(error))
+    group = Group("runner", (("zone", "b"),), (("gpus", 1.0),), 2)
+
+    for number in (2, 3, 0, 1):
+        loops._hear_of(Report(group, number))
+
+    needs = "a node with the label zone=b, 0.01 cpus, 1 gpus, and less than 2 of them on it"
+    assert [
+        f"the fleet: 2 runners wait for {needs}; `cueline fleet` shows it",
+        f"the fleet: 1 runner waits for {needs}; `cueline fleet` shows it",
+    ] == said
 
 
 async def test_what_waits_for_a_runner_is_tried_again_without_any_news(there, monkeypatch):
@@ -454,5 +468,4 @@ def joined(fleet, member):
 
 
 async def fleet_of(fleet, *members, runners=0):
-    fleet._ready.set_result(None)
     await fleet.start({RUNNERS: Range(runners, runners)}, members)
