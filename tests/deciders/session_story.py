@@ -24,7 +24,7 @@ from cueline.events.session import (
 )
 from tests.deciders.simulated_shell import SimulatedShell
 from tests.deciders.simulation import check_stall
-from tests.session_example import NOW, agent, returned, saying, started
+from tests.session_example import NOW, agent, returned, saying, started, tool
 
 REPLIES = [
     (),
@@ -37,6 +37,9 @@ REPLIES = [
     ("pay", "delete", "nonsense"),
     ("burn", "look", "shout"),
     ("tell", "peek", "look"),
+    ("help",),
+    ("help", "look", "aid"),
+    ("aid", "help", "shout"),
 ]
 KINDS = ["rate_limited", "overloaded", "rate_limited", "unknown", "cancelled", "lost", "refused"]
 KINDS += ["context_too_long", "auth"]
@@ -87,8 +90,15 @@ POLICIES = st.fixed_dictionaries(
 )
 
 
+HELPERS = (
+    tool("help").model_copy(update={"target": "agent:helper"}),
+    tool("aid", sensitive=True, critical=False).model_copy(update={"target": "agent:helper"}),
+)
+
+
 def under(spec, policy):
-    return spec.model_copy(update={"policy": spec.policy.model_copy(update=policy)})
+    under_policy = {"policy": spec.policy.model_copy(update=policy)}
+    return spec.model_copy(update={"tools": (*spec.tools, *HELPERS), **under_policy})
 
 
 AGENTS = st.builds(under, AGENTS, POLICIES)
@@ -117,6 +127,10 @@ def finish(shell, n):
 def fail(shell, n):
     kind = FAILURES[n % len(FAILURES)]
     shell.finish_tool(n // 8, kind, asked_for(kind, n))
+
+
+def end_child(shell, n):
+    shell.end_child(n, ["completed", "failed", "stopped"][n // 8 % 3])
 
 
 def asked_for(kind, n):
@@ -245,6 +259,7 @@ def possible(shell):
         *[fail_to_think] * (4 * bool(shell.model)),
         *[finish] * (8 * bool(shell.tools)),
         *[fail] * (8 * bool(shell.tools)),
+        *[end_child] * (6 * bool(shell.children)),
         *[answer] * (1 + 8 * asked),
         *[answer_late] * (4 * asked),
         *[wait] * (1 + 4 * bool(wake_at(state))),

@@ -33,12 +33,14 @@ from cueline.deciders.session.due import (
     RecoverTool,
     ReserveBudget,
     RunTool,
+    StartChild,
 )
 from cueline.events.failure import NO_OLD_MESSAGES
-from cueline.events.inbox import BudgetFreed, DecisionGiven, InboxMessage
+from cueline.events.inbox import BudgetFreed, ChildEnded, DecisionGiven, InboxMessage
 from cueline.events.message import Usage
 from cueline.events.session import (
     ApprovalResolved,
+    CallDelegated,
     ContextCompacted,
     MessageReceived,
     MessageRefused,
@@ -52,6 +54,7 @@ from cueline.events.session import (
     SessionTakenOver,
     ToolFailed,
     ToolReconciled,
+    ToolSkipped,
     ToolStarted,
 )
 from cueline.events.stream import is_compaction
@@ -75,6 +78,8 @@ class SimulatedShell:
         """The model call in hand."""
         self.tools: dict[str, int] = {}
         """The tool calls in hand, and their attempts."""
+        self.children: dict[str, ChildEnded] = {}
+        """The children that run, and how each ends if all goes well."""
         self.gate = SimulatedGate()
         self.ledger = SimulatedLedger()
         self.mail = 1
@@ -179,7 +184,7 @@ class SimulatedShell:
             case _:
                 return True
 
-    def do(self, effect: Effect, luck: str = "good") -> None:
+    def do(self, effect: Effect, luck: str = "good") -> None:  # noqa: C901 - one case for each effect
         """Do *effect*; *luck* says how it goes."""
         match effect:
             case CallModel():
@@ -190,6 +195,8 @@ class SimulatedShell:
                 self._run(effect, luck)
             case RecoverTool():
                 self._recover(effect, luck)
+            case StartChild():
+                self._start_child(effect, luck)
             case ReconcileTool():
                 self._reconcile(effect, luck)
             case AskApproval():
@@ -260,6 +267,42 @@ class SimulatedShell:
             )
             assert self.take(started), "what is due may start"
             self.tools[effect.effect] = effect.attempt
+
+    def _start_child(self, effect: StartChild, luck: str) -> None:
+        call = self.state.call(effect.effect)
+        assert call is not None, "what is due is in the state"
+        if effect.valid_until is not None and self.now > effect.valid_until:
+            assert call.approval is not None, "a deadline belongs to a grant"
+            self.take(
+                ApprovalResolved(approval=call.approval.id, verdict="superseded", by="deadline")
+            )
+        elif luck in ("unreachable", "kept_back"):
+            assert self.take(ToolSkipped(effect=effect.effect, reason="no room in the tree"))
+        else:
+            name, mode = f"{self.state.stream}.{effect.effect}", "sync"
+            if luck == "lost":
+                mode = "async_callback"
+            assert name not in self.children, "a call starts one child"
+            started = CallDelegated(
+                effect=effect.effect,
+                tool=call.tool,
+                agent="helper",
+                child=name,
+                mode=mode,
+                deadline_at=self.now + timedelta(seconds=600),
+                rule="",
+            )
+            assert self.take(started), "what is due may start"
+            self.children[name] = ChildEnded(
+                child=name, effect=effect.effect, status="completed", text="Helped.", mode=mode
+            )
+
+    def end_child(self, index: int, status: str = "completed") -> None:
+        """Have a child end, and its parent hear of it."""
+        name = sorted(self.children)[index % len(self.children)]
+        ended = self.children.pop(name)
+        code = "" if status == "completed" else "auth"
+        self.send(ended.model_copy(update={"status": status, "error_code": code}))
 
     def _recover(self, effect: RecoverTool, luck: str) -> None:
         if luck == "unreachable":

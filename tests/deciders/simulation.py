@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from cueline.deciders.retry import REST_SECONDS
 from cueline.deciders.session import DRIVEN, SESSION, SessionState, Status, wake_at
+from cueline.deciders.session.children import awaited
 from cueline.events.inbox import DecisionGiven, InboxMessage, RaiseAsked, ResumeAsked
 from cueline.events.session import MessageReceived, MessageRefused, SessionEvent, SessionForked
 from cueline.testing.given import STREAM
@@ -54,6 +55,8 @@ def _go_on(shell: SimulatedShell) -> None:
         shell.finish_tool(0, "killed" if shell.state.stop else None)
     elif owed:
         shell.do(owed[0])
+    elif shell.children:
+        shell.end_child(0)
     elif shell.state.hold or _is_exhausted(shell.state):
         shell.send(_more(shell))
     elif asking and shell.gate.knows(asking[0].id):
@@ -101,6 +104,8 @@ def check_stall(shell: SimulatedShell) -> None:
         return
     moment = wake_at(state)
     assert moment is not None, f"stalled: {state!r}"
+    if state.stop is not None and awaited(state):
+        return  # it ends after its children, which are told to
     assert moment - shell.now < timedelta(seconds=REST_SECONDS), f"I12: no rest: {state!r}"
 
 
