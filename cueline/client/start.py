@@ -61,7 +61,8 @@ class StartRequest:
         if self.parent is not None:
             asked = await child_of(client.cache, self.parent, asked)
             check_limits(asked.agent, asked.allowances)
-        await client.context.check_tools(asked.agent)
+        for each in (asked.agent, *asked.agent.agents.values()):
+            await client.context.check_tools(each)
         with_it: list[InboxMessage] = [] if self.waived is None else [self.waived]
         with_it += self.messages
         stream = await client.log.ask_start(self.id, asked, by=f"user:{user}", with_it=with_it)
