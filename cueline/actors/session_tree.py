@@ -193,8 +193,8 @@ def child_writes(
 
 def stop_writes(before: SessionState, after: SessionState) -> list[FactWrite]:
     """Return the messages to the children that the facts between the two states stop."""
-    reason = f"its parent {shown(after.stream)} "
-    reason += "has to end" if after.stop is not None else "waits no longer for it"
+    ends = after.stop is not None or after.finished
+    reason = f"its parent {shown(after.stream)} {'ends' if ends else 'waits no longer for it'}"
     return [_message(child, StopAsked(reason=reason)) for child in newly_stopped(before, after)]
 
 

@@ -32,6 +32,7 @@ from tests.session_example import (
     AGENT,
     NOW,
     asking,
+    failing,
     forked,
     later,
     received,
@@ -304,6 +305,17 @@ def test_a_callback_child_that_does_not_end_is_waited_for_no_longer():
     past.when(SessionContinued(by="deadline", at=later(660)))
 
     assert isinstance(past.facts[-1], SessionCompleted)
+
+
+# 003-003: nobody would hear of them.
+def test_the_children_of_a_session_that_fails_are_stopped():
+    past = calling("helper").when(delegated(mode="async_callback"), asking(2))
+    before = past.state
+
+    past.when(failing("refused", turn=2))
+
+    assert Status.FAILED is past.state.status
+    assert [CHILD] == newly_stopped(before, past.state)
 
 
 # Rights.

@@ -54,6 +54,11 @@ def with_stop(state: SessionState, stop: Stop) -> SessionState:
     )
 
 
+def stopping(children: tuple[OpenChild, ...]) -> tuple[OpenChild, ...]:
+    """Return *children* of a session that ends: those of its calls end with it."""
+    return tuple([replace(c, stopping=True) if c.deadline_at else c for c in children])
+
+
 def stop_overdue(
     state: SessionState, at: datetime | None, waited: Mapping[str, float]
 ) -> SessionState:

@@ -11,7 +11,7 @@ from cueline.deciders.session.budget import (
     with_budget_wait,
 )
 from cueline.deciders.session.call import with_result_digest
-from cueline.deciders.session.children import stop_overdue
+from cueline.deciders.session.children import stop_overdue, stopping
 from cueline.deciders.session.fallback import break_prefix
 from cueline.deciders.session.limit import advance_wall_clock
 from cueline.deciders.session.limit_state import LimitState
@@ -254,4 +254,12 @@ def _lost(model: ModelCall) -> ModelCall:
 def session_ended(state: SessionState, status: Status) -> SessionState:
     """End the session; a fork needs the calls, to tell the model their results."""
     over = replace(state.turn, model=None)
-    return replace(state, status=status, turn=over, waiting=None, hold=None, stop=None)
+    return replace(
+        state,
+        status=status,
+        turn=over,
+        waiting=None,
+        hold=None,
+        stop=None,
+        children=stopping(state.children),
+    )
