@@ -146,16 +146,19 @@ class Runner:
         self._now = now
         self._served: dict[str, _Served] = {}
         self._running: set[asyncio.Task[None]] = set()
-        self._kept: dict[_Call, float] = {}
-        """The calls whose outcome no owner has recorded yet, with the time of their end."""
+        self._kept: dict[_Call, float | None] = {}
+        """The calls that ended and whose outcome no owner has recorded yet, as far as is known.
+
+        With the time at which this was first asked about.
+        """
         self._closed = False
 
     @property
     def unsettled(self) -> int:
         """The number of calls that run, or whose outcome may not be recorded yet."""
         now = self._now()
-        while self._kept and now - next(iter(self._kept.values())) > KEPT_SECONDS:
-            del self._kept[next(iter(self._kept))]
+        kept = {call: now if since is None else since for call, since in self._kept.items()}
+        self._kept = {call: since for call, since in kept.items() if now - since <= KEPT_SECONDS}
         return len(self._running) + len(self._kept)
 
     def refuse(self) -> None:
@@ -238,10 +241,10 @@ class Runner:
 
     def _ended(self, call: _Call, task: "asyncio.Task[None]") -> None:
         self._running.discard(task)
-        self._kept[call] = self._now()
         call.task = None
         if call.report is not None:
             return
+        self._kept[call] = None
         if task.cancelled():
             # It ended before its first step, so it did not report.
             call.end(NOT_BEGUN)
@@ -250,7 +253,9 @@ class Runner:
             call.end(ToolReport("failed", kind="killed", message=why))
 
     async def _carry_out(self, call: _Call, order: ToolOrder) -> None:
-        call.end(await self._run(order))
+        report = await self._run(order)
+        self._kept[call] = None
+        call.end(report)
 
     async def _run(self, order: ToolOrder) -> ToolReport:
         if digest_of_order(order) != order.digest:

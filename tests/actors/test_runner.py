@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from cueline.actors.runner import CallName
+from cueline.actors.runner import KEPT_SECONDS, CallName
 from cueline.actors.tool_port import ToolOrder
 from cueline.deciders.session import order_digest
 from cueline.errors import RunnerBusyError, StaleOrderError, ToolFailedError, ToolImportError
@@ -46,6 +46,53 @@ async def test_a_call_that_is_asked_for_twice_runs_once():
 
     assert [b"at last", b"at last"] == [report.content for report in await both]
     assert 1 == valve.began
+
+
+# So a runner that is to retire ends no call whose outcome nobody has.
+async def test_a_call_is_settled_when_its_owner_has_recorded_the_outcome():
+    valve = Valve()
+    served = runner(valve)
+    asking = asyncio.create_task(served.execute(order()))
+    await take_turns()
+    running = served.unsettled
+    valve.opened.set()
+    await asking
+    await take_turns()
+    unrecorded = served.unsettled
+
+    served.forget(name())
+
+    assert (1, 1, 0) == (running, unrecorded, served.unsettled)
+
+
+async def test_an_outcome_that_nobody_records_is_settled_after_a_while():
+    now = [0.0]
+    served = runner_on(JournalingExecutor({"pay": fine}), now=lambda: now[0])
+    await served.execute(order())
+    await take_turns()
+    before = served.unsettled
+
+    now[0] += KEPT_SECONDS + 1
+
+    assert (1, 0) == (before, served.unsettled)
+
+
+async def test_the_calls_of_an_earlier_turn_are_settled():
+    served = runner()
+    await served.execute(order())
+    await take_turns()
+
+    await served.outcome(name("2.0"))
+
+    assert 0 == served.unsettled
+
+
+async def test_a_runner_that_retires_starts_no_call():
+    served = runner()
+    served.refuse()
+
+    with pytest.raises(RunnerBusyError):
+        await served.execute(order())
 
 
 async def test_never_seen_also_means_never_will():

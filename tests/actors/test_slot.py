@@ -2,12 +2,14 @@
 
 import pytest
 
-from cueline.actors.slot import Slots
+from cueline.actors.slot import SlotHolder, Slots, SlotTable
+from cueline.events.demands import NO_DEMANDS
 from cueline.events.inbox import StopAsked
 from cueline.events.session import ToolInDoubt
 from cueline.testing.fakes import asks_for, says, tool_spec
 from tests.actors.session_harness import TOOLS, SessionHarness, Valve
 
+READ = tool_spec("read", "read_only")
 READS = asks_for(*(("read", {"n": n}) for n in range(5)))
 
 
@@ -31,6 +33,39 @@ async def test_a_call_in_the_loop_waits_for_no_worker():
     await scene.begin(slots=Slots(loop=1, workers=1))
 
     assert 2 == (await scene.count())["ToolStarted"]
+
+
+class Seeker:
+    """A session that looks for a slot when it is woken."""
+
+    def __init__(self, table):
+        self.holder = SlotHolder(table, self)
+        self.rings = 0
+
+    def ring(self):
+        self.rings += 1
+
+
+# The hosts share the slots, and their number changes.
+def test_a_host_that_joined_takes_its_share_of_the_slots():
+    table = SlotTable(Slots(workers=2))
+    Seeker(table).holder.take("1.0", "r1", READ)
+
+    table.resize(Slots(workers=2).share(2))
+
+    assert {"r1"} == set(table.full(READ))
+
+
+def test_a_host_that_left_gives_its_slots_to_the_sessions_of_the_others():
+    table = SlotTable(Slots(workers=1))
+    Seeker(table).holder.take("1.0", "r1", READ)
+    waits = Seeker(table)
+    waits.holder.end_search([NO_DEMANDS])
+
+    table.resize(Slots(workers=2))
+    table.resize(Slots(workers=2))
+
+    assert (set(), 1) == (set(table.full(READ)), waits.rings)
 
 
 async def sessions_in_calls(valve, count):

@@ -139,3 +139,18 @@ async def test_a_deaf_runner_ends_also_where_it_cannot_say_so(monkeypatch):
 
     with pytest.raises(SystemExit):
         await actor._watch()
+
+
+async def test_a_runner_says_at_once_that_it_has_work_and_when_it_has_none(runner):
+    actor = runner.actor
+    idle = await actor.ping(0, 1, 60.0)
+    running = asyncio.create_task(actor.ping(0, 0, 60.0))
+    await asyncio.wait([running], timeout=0)
+
+    assert 0 == idle
+    assert not running.done()
+    running.cancel()
+
+
+async def test_a_runner_without_calls_retires_at_once(runner):
+    assert 0 == await runner.actor.retire(0, 60.0)

@@ -58,9 +58,13 @@ async def test_a_running_fleet_becomes_what_is_asked_for(world_of):
         await client.scale(hosts=1, runners=1)
         await until(lambda: are(client, (1, 0), (1, 0)))
 
-        facts = [fact async for _, fact in world.log.journal().read(FLEET_STREAM)]
-        reasons = [each.reason for each in facts if each.type in {"HostLost", "RunnerRemoved"}]
-        assert ["it was retired"] * 3 == reasons
+        await until(lambda: have_retired(world, 3))
+
+
+async def have_retired(world, count):
+    facts = [fact async for _, fact in world.log.journal().read(FLEET_STREAM)]
+    reasons = [each.reason for each in facts if each.type in {"HostLost", "RunnerRemoved"}]
+    return ["it was retired"] * count == reasons
 
 
 async def test_ray_knows_which_runner_a_session_waits_for(world_of):
