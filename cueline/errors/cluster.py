@@ -43,7 +43,7 @@ class HostsFullError(CuelineError):
     def __str__(self) -> str:
         return (
             f"{self.sessions} sessions have work, and no host has a place for them ({self.hosts} "
-            "hosts are full or drain); they wait. More hosts: `cueline up --hosts N`"
+            "hosts are full or drain); they wait. More hosts: `cueline scale --hosts N`"
         )
 
 
