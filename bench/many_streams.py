@@ -6,6 +6,8 @@ once, goes through its turns, and a task looks how late the event loop wakes it.
 The turns are compared with those of the same session before, while nothing streams.
 The turns are told also for when all 500 are followed with `stream()`, in the same loop.
 On two cores the host shares one with the server.
+A piece takes about 0.12 ms of the processor, nearly all of it in the vendor's SDK and in HTTP:
+5,000 a second leave a host 0.4 of a core.
 Floors: 99 of 100 times the loop is at most 50 ms late; a turn takes at most 2 × as long.
 """
 
