@@ -60,7 +60,10 @@ async def recover(entity: Entity, parts: HostDependencies) -> list[SessionEvent]
     now, state = parts.clock.now(), entity.state
     if state.status in DRIVEN:
         lost = _lost(entity, parts)
-        return [SessionTakenOver(epoch=entity.epoch, lost_attempts=lost, at=now)]
+        taken = SessionTakenOver(
+            epoch=entity.epoch, lost_attempts=lost, handed_over=entity.was_handed_over, at=now
+        )
+        return [taken]
     if derived_events(state):
         return [SessionContinued(by="replay", at=now)]
     if await _reachable(state, parts):

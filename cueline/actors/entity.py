@@ -27,6 +27,7 @@ from cueline.actors.agent_cache import LoadedAgent
 from cueline.actors.background_task import Trouble, shielded
 from cueline.actors.event_actor import actor_of
 from cueline.actors.inbox import check_asked_for
+from cueline.actors.session_owner import is_left
 from cueline.actors.session_tree import (
     OutputReader,
     TreeRoom,
@@ -88,6 +89,7 @@ class Entity:
         "state",
         "stream",
         "version",
+        "was_handed_over",
     )
 
     def __init__(
@@ -104,6 +106,8 @@ class Entity:
         self.state = session_of(stream)
         self.prompt = Prompt()
         self.epoch = 0
+        self.was_handed_over = False
+        """Whether the former owner lived, and gave the session up."""
         self.version = NO_STREAM
         self.journal = journal
         """The agent's own journal, once the agent is known."""
@@ -130,6 +134,7 @@ class Entity:
             # Acquiring an unknown name would create its stream.
             await check_asked_for(store, self.stream)
         self.epoch = await store.acquire(self.stream, self._owner, head.epoch)
+        self.was_handed_over = is_left(head.owner)
         await self._fold(self.stream, None)
 
     async def inherit(self, parent: str, version: int) -> None:

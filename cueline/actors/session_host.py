@@ -12,7 +12,7 @@ from cueline.actors.breaker_registry import BreakerRegistry
 from cueline.actors.entity import Entity
 from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.session_loop import SessionLoop
-from cueline.actors.session_owner import set_aside_owner
+from cueline.actors.session_owner import left_by, set_aside_owner
 from cueline.actors.slot import SlotTable
 from cueline.actors.timers import Timers
 from cueline.errors import (
@@ -199,6 +199,8 @@ class SessionHost:
                     await drive.load()
                 # Awaited here: one more coroutine would take 0.25 KB a session.
                 await drive.run()
+                if drive.drains and drive.is_driven:
+                    await self._hand_over(stream)
                 again = not drive.drains and await self._has_news(stream, drive)
                 has_work = again or drive.drains
         except (FencedError, WrongExpectedVersionError):
@@ -228,6 +230,14 @@ class SessionHost:
                 await self._set_aside_stream(stream)
                 self._set_aside[stream] = max(inbox, self._drives[stream].inbox_seen)
         self._on_trouble(stream, error)
+
+    async def _hand_over(self, stream: str) -> None:
+        """Mark a session as handed over: its next owner then knows that this one has not died."""
+        store = self._journal.store
+        with suppress(CuelineError):
+            head = await store.head(stream)
+            if head.owner == self.incarnation:
+                await store.acquire(stream, left_by(self.incarnation), head.epoch)
 
     async def _set_aside_stream(self, stream: str) -> None:
         """Set a session aside in the log, so that others see that nobody drives it."""

@@ -153,6 +153,11 @@ class SessionLoop:
         return self._mailbox.news
 
     @property
+    def is_driven(self) -> bool:
+        """Whether the session needs an owner."""
+        return self._entity.state.status in DRIVEN
+
+    @property
     def inbox_seen(self) -> int:
         """See `SessionState.inbox_seen`."""
         return self._entity.state.inbox_seen

@@ -22,11 +22,22 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 2.0
 """Time between checks that the owner still lives."""
 _ASIDE = ".aside"
+_LEFT = ".left"
 
 
 def set_aside_owner(owner: str) -> str:
     """Return the owner's name that marks a session as set aside by *owner*."""
     return f"{owner}{_ASIDE}"
+
+
+def left_by(owner: str) -> str:
+    """Return the owner's name that marks a session as handed over by *owner*."""
+    return f"{owner}{_LEFT}"
+
+
+def is_left(owner: str | None) -> bool:
+    """Whether this *owner* marks a session that was handed over."""
+    return owner is not None and owner.endswith(_LEFT)
 
 
 def is_aside(owner: str | None) -> bool:

@@ -116,9 +116,10 @@ def course_lines(fact: Fact) -> Iterator[Line]:
             tone: Tone = "dim" if kind == "retry" else "note"
             said = wait_text(kind, cause, paused=paused, until=until)
             yield Line(tone, one_line(said, WIDTH))
-        case SessionTakenOver(epoch=epoch, lost_attempts=lost):
+        case SessionTakenOver(epoch=epoch, lost_attempts=lost, handed_over=handed_over):
+            how = "handed over to another host" if handed_over else "taken over by a new owner"
             again = "".join(f"; 1 lost attempt{possible_cost(attempt.cost)}" for attempt in lost)
-            yield Line("note", f"taken over by a new owner, epoch {epoch}{again}")
+            yield Line("note", f"{how}, epoch {epoch}{again}")
         case OutcomeCameLate(effect=effect, outcome=outcome):
             yield Line("dim", f"  {effect}: {outcome} came late and changes nothing")
         case AgentChanged() | PromptPrefixChanged():

@@ -8,6 +8,7 @@ from cueline.actors import session_host
 from cueline.actors.dispatcher import Dispatcher
 from cueline.actors.slot import Slots
 from cueline.deciders.session import Status
+from cueline.deciders.session.state import MAX_TAKEOVERS
 from cueline.events.demands import NO_DEMANDS, Demands
 from cueline.events.inbox import MessageSent, StopAsked
 from cueline.testing.crash import World
@@ -103,6 +104,25 @@ async def test_those_without_a_running_effect_move_first():
 
     left = {*here.streams} - {*await host.active()}
     assert (8, 5, 0) == (len(called), len(left), len(left & called))
+
+
+async def test_a_session_that_moves_again_and_again_is_not_taken_for_one_that_kills_its_hosts():
+    # 000-068: while a fleet starts again, its sessions move with each host that joins.
+    here = Hosts("a", slots=1)
+    await here.start(2)
+    host = here.worlds["a"].host
+    (waits,) = [stream for stream in here.streams if not host._drives[stream].is_busy]
+
+    for _ in range(MAX_TAKEOVERS):
+        await host.hand_over(1)
+        await here.clock.settle()
+        await here.tick()
+    here.tool.opened.set()
+    await here.clock.settle()
+
+    state = await here.outside.state(waits)
+    assert {Status.COMPLETED} == await here.statuses()
+    assert 2 * MAX_TAKEOVERS + 1 == (await here.outside.store.head(waits)).epoch, state
 
 
 async def test_balanced_hosts_move_nothing():

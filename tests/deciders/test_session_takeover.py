@@ -68,6 +68,14 @@ def test_a_session_that_took_down_three_hosts_waits_for_an_operator():
     assert [RecoverTool] == owed(past)
 
 
+def test_a_session_that_was_handed_over_three_times_has_taken_down_no_host():
+    handed_over = SessionTakenOver(epoch=2, handed_over=True, at=NOW)
+
+    past = given().when(*up_to_reply("shout"), handed_over, handed_over, handed_over)
+
+    assert (0, None) == (past.state.takeovers, past.state.hold)
+
+
 def test_nothing_starts_in_a_session_that_took_down_three_hosts():
     past = given().when(*up_to_reply("look", "put"), running("1.1", "put"), TAKEN, TAKEN, TAKEN)
 

@@ -229,7 +229,7 @@ def session_taken_over(state: SessionState, event: SessionTakenOver) -> SessionS
     model = state.turn.model
     if model is not None and model.phase == "started":
         model = _lost(model)
-    takeovers = state.takeovers + 1
+    takeovers = state.takeovers + (not event.handed_over)
     hold = state.hold
     if takeovers >= MAX_TAKEOVERS and not state.stop:
         hold = hold or LimitHold(Cause(code="hosts_died", times=takeovers))

@@ -119,11 +119,13 @@ class LostAttempt(Part):
 
 
 class SessionTakenOver(Fact):
-    """A new owner continues after the former one died."""
+    """A new owner continues after the former one died, or handed the session over."""
 
     type: Literal["SessionTakenOver"] = "SessionTakenOver"
     epoch: int
     lost_attempts: tuple[LostAttempt, ...] = ()
+    handed_over: bool = Field(default=False, exclude_if=not_)
+    """The former owner lived, and gave the session up."""
     at: AwareDatetime
 
 
