@@ -131,7 +131,7 @@ async def test_everything_before_a_damaged_event_is_projected(busy, monkeypatch)
 
 async def test_read_models_of_another_log_are_filled_anew(busy, facts, tmp_path):
     await busy.caught_up()
-    other = type(busy)(tmp_path / "unused")
+    other = type(busy)(Views(tmp_path / "unused"))
     for n in range(20):
         await other.append(f"session-default/c{n}", facts.STARTED)
 
@@ -143,7 +143,7 @@ async def test_read_models_of_another_log_are_filled_anew(busy, facts, tmp_path)
 
 async def test_a_log_that_was_cut_off_is_projected_anew(busy, facts, tmp_path):
     await busy.caught_up()
-    shorter = type(busy)(tmp_path / "unused")
+    shorter = type(busy)(Views(tmp_path / "unused"))
     await shorter.append("session-default/a", facts.STARTED)
 
     assert 1 == await busy.views.catch_up(shorter.store)
