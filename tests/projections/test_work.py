@@ -187,8 +187,6 @@ async def test_who_waits_for_a_runner_is_counted_by_what_it_demands(log, facts):
 async def test_who_waits_for_a_runner_is_found_without_a_look_at_those_that_wait_for_others(
     sql, log
 ):
-    if log.path is None:
-        pytest.skip("it is about SQLite's plans")
     plan = [row[-1] for row in log.views.db.execute(f"EXPLAIN QUERY PLAN {sql}", ["runner"])]
 
     assert "wait_kind=?" in plan[0]
