@@ -10,6 +10,7 @@ from cueline.client.message import post
 from cueline.client.receipt import Receipt, reader_of, where
 from cueline.client.session import Session
 from cueline.deciders.session import rests
+from cueline.deciders.session.changed_agent import with_tools
 from cueline.deciders.session.unread import waived_secrets
 from cueline.events.agent import ToolSpec
 from cueline.events.inbox import ResumeAsked, SecretsWaived
@@ -40,7 +41,13 @@ class ResumeRequest:
         return self.now.state.stream
 
     async def submit(self, client: "Client") -> Session:
-        """Record what is to be said, and have it driven where *client* drives sessions."""
+        """Record what is to be said, and have it driven where *client* drives sessions.
+
+        Raises:
+            ToolImportError: a runner of the cluster cannot run its tools.
+        """
+        if not self.now.stopping:
+            await client.context.check_tools(with_tools(self.now.agent, self.tools))
         # Though it may have been asked to stop: a host that has set it aside hears.
         client.context.tries_again(self.stream)
         if self.waived is not None:
