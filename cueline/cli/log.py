@@ -91,8 +91,12 @@ def copy(
     from cueline.client.log import copy_log
     from cueline.loop import run
 
-    with _progress() as show:
-        copied = run(copy_log(source, target, progress=show))
+    try:
+        with _progress() as show:
+            copied = run(copy_log(source, target, progress=show))
+    except KeyboardInterrupt:
+        typer.echo("stopped; the same command goes on from here", err=True)
+        raise typer.Exit(Exit.LEFT) from None
     if as_json:
         typer.echo(json_of(asdict(copied)))
     else:

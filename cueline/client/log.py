@@ -12,7 +12,7 @@ from cueline.events.log_url import LogName, LogUrl
 from cueline.stores.backend import backend_of
 from cueline.stores.log_copy import CopyStep as CopyStep  # noqa: PLC0414 - what `progress` is told
 from cueline.stores.log_copy import copy_rows, finish_copy
-from cueline.stores.waiting import pause
+from cueline.stores.waiting import take_turns
 from cueline.up_record import find_up
 from cueline.wiring import open_log
 
@@ -68,7 +68,7 @@ async def copy_log(
         with closing(backend_of(target).open_rows(to_write=True)) as copy:
             for step in copy_rows(rows, copy):
                 progress(step)
-                await pause(0)  # Ctrl-C comes in here
+                await take_turns()  # Ctrl-C comes in here
             finish_copy(copy)
     async with open_log(target, must_exist=True, read_only=True) as log:
         checked = await verify_log(log)

@@ -6,7 +6,9 @@ import sys
 from contextlib import closing
 
 import pytest
+from typer.testing import CliRunner
 
+from cueline.cli import app
 from cueline.client.log import copy_log
 from cueline.clock import SystemClock
 from cueline.errors import ConfigError, LogUnavailableError, RejectedError
@@ -204,3 +206,15 @@ async def test_a_log_is_not_copied_to_itself_nor_from_memory(tmp_path):
         await copy_log("memory:x", name)
     with pytest.raises(LogUnavailableError, match="there is no log; name one"):
         await copy_log(tmp_path / "none.db", name)
+
+
+def test_the_command_tells_what_was_copied_and_what_is_damaged(tmp_path):
+    source, target = str(tmp_path / "one.db"), str(tmp_path / "two.db")
+    asyncio.run(fill(source))
+
+    done = CliRunner().invoke(app, ["log", "copy", source, target])
+
+    # An emptied event of a session is damage, in the copy as in the log.
+    assert 1 == done.exit_code
+    assert f"{target}: 11 events in 4 streams copied and checked in" in done.output
+    assert f"damaged in {source} too: {SESSION}@5 (position 5): it was emptied" in done.output
