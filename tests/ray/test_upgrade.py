@@ -1,5 +1,6 @@
 """An `up` of another version on the cluster of the one that runs: it takes over, and drains it."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ import ray
 from cueline.cluster.cluster_context import VERSION
 from cueline.testing.wait import wait_until
 from cueline.up_record import find_up
+from cueline.wiring import open_log
 from tests.ray.test_own_ray import ACTS
 
 FORMER = "0.0.9"
@@ -73,7 +75,7 @@ def test_an_up_of_another_version_takes_over_and_no_call_is_made_again(typed, tm
 
     second = typed("up", "--detach")
     (tmp_path / "work/go").touch()
-    wait_until(lambda: statuses(typed) == {"completed"})
+    wait_until(lambda: all("SessionCompleted" in each for each in types(log)))
     wait_until(lambda: all(each.endswith(f"@{VERSION}") for each in names()))
 
     assert (0, 0) == (first.returncode, second.returncode), second.stderr
@@ -86,5 +88,13 @@ def test_an_up_of_another_version_takes_over_and_no_call_is_made_again(typed, tm
     )
 
 
-def statuses(typed):
-    return {each["status"] for each in json.loads(typed("list", "--json").stdout)}
+def types(log):
+    """Return the types of the events of each session, read here: a command takes a second."""
+
+    async def read():
+        async with open_log(log) as opened:
+            journal = opened.journal()
+            streams = [f"session-default/s{number}" for number in range(SESSIONS)]
+            return [[fact.type async for _, fact in journal.read(each)] for each in streams]
+
+    return asyncio.run(read())
