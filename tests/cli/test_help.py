@@ -29,6 +29,7 @@ COMMANDS = sorted(commands(GROUP))
 NO_LOG = {
     "config show",
     "init",
+    "log copy",
     "policy check",
     "providers",
     "models",
