@@ -20,11 +20,11 @@ ACTS = Path(__file__).with_name("acts.py")
 TOOLS = ("look", "put", "pay")
 EXTRA = 20
 """So many messages may each take a turn more."""
-AGENT = f"""
-name = "victim"
+AGENT = """
+name = "{name}"
 provider = "scripted"
-model = "script.toml"
-tools = {json.dumps([f"{ACTS}:{name}" for name in TOOLS])}
+model = "{script}"
+tools = {tools}
 [limits]
 max_turns = 1000
 max_tokens = 100_000_000
@@ -77,6 +77,7 @@ class Ground:
 
     longest_seconds = 0.3
     """Of a call."""
+    more_tools = ()
 
     def __init__(self, folder, chance, tally, turns):
         self.folder, self.chance, self.tally = folder, chance, tally
@@ -88,10 +89,15 @@ class Ground:
         self.left = set()
         """What a killed `up` had below it."""
         folder.mkdir(parents=True)
-        (folder / "agent.toml").write_text(AGENT)
+        tools = [f"{ACTS}:{name}" for name in TOOLS]
+        self._write_agent("agent.toml", "victim", "script.toml", [*tools, *self.more_tools])
         turns = [self._turn(number) for number in range(1, chance.randint(*turns))]
         end = ['[[reply]]\ntext = "All is done."\n'] * EXTRA
         (folder / "script.toml").write_text("".join([*turns, *end]))
+
+    def _write_agent(self, file, name, script, tools):
+        text = AGENT.format(name=name, script=script, tools=json.dumps(tools))
+        (self.folder / file).write_text(text)
 
     def _turn(self, number):
         calls = [self._call(f"{number}.{call}") for call in range(self.chance.randint(1, 4))]

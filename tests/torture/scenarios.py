@@ -5,7 +5,7 @@ import json
 import math
 import subprocess
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from contextlib import suppress
 from itertools import pairwise
 
@@ -22,7 +22,7 @@ from cueline.stores.postgres.connections import connected
 from cueline.stores.postgres.place import place_of
 from cueline.testing.wait import PATIENCE_SECONDS, wait_until
 from tests.postgres_server import PostgresServer, installed
-from tests.torture.ground import CUELINE, Ground
+from tests.torture.ground import ACTS, CUELINE, Ground
 from tests.torture.lanes import ACTORS, UNDISTURBED
 from tests.torture.machines import Machines
 
@@ -34,8 +34,21 @@ SILENCE_SECONDS = 12
 SETTINGS = f"[cluster]\nremoval_seconds = {REMOVAL_SECONDS}\n"
 LEAVE_SECONDS = 60
 """What has lost its cluster has ended after so long."""
-PARENTS = 10
-"""So many sessions have a child, at most: another of them."""
+HELP = """
+[[reply]]
+calls = [{ name = "helper", arguments = { goal = "Help" } }]
+"""
+"""A turn that starts a child session."""
+HELPER = """
+[[reply]]
+calls = [{ name = "pay", arguments = { item = "help", seconds = 0.5 } }]
+
+[[reply]]
+text = "I helped."
+"""
+HELPED_TURN = 2
+FAMILY = 2
+"""A session and its child."""
 _STREAMS = """
 SELECT name, type, hash, events.epoch FROM events JOIN streams ON streams.id = stream
 ORDER BY position
@@ -46,18 +59,24 @@ class MachinesGround(Ground):
     """A log in PostgreSQL, and machines that drive its sessions."""
 
     longest_seconds = 1.5
+    more_tools = ("agent:helper.toml",)
     count = 3
     """Of machines."""
 
     def __init__(self, folder, chance, tally, turns):
         super().__init__(folder, chance, tally, turns)
         (folder / "cueline.toml").write_text(SETTINGS)
+        self._write_agent("helper.toml", "helper", "help.toml", [f"{ACTS}:pay"])
+        (folder / "help.toml").write_text(HELPER)
         self.machines = Machines(self.count)
         network = self.machines.network
         self.server = PostgresServer(next(iter(installed().values())), **self._of(network))
         self.server.allow(network.addresses)
         self.log = LogUrl.of(f"postgresql://ada@{network.address}/postgres?schema=cueline")
         backend_of(self.log).migrate()
+
+    def _turn(self, number):
+        return HELP if number == HELPED_TURN else super()._turn(number)
 
     def _of(self, network):
         return {"listen_addresses": network.address, "max_connections": "300"}
@@ -87,19 +106,17 @@ class MachinesGround(Ground):
         wait_until(lambda: self.ask(*asked).returncode == 0)
 
     def begin(self, sessions):
-        """Start *sessions*, of which the first ones are parents of the last ones."""
+        """Start *sessions*; each has a child in its second turn."""
         asyncio.run(self._begin(sessions))
 
     async def _begin(self, sessions):
-        families = zip(sessions[1::2], sessions[::2], strict=False)
-        parents = dict(list(families)[:PARENTS])
         async with open_client(self.log) as client:
             agent = Agent.from_file(self.folder / "agent.toml")
             for session in sessions:
                 place = self.folder / session
                 place.mkdir()
                 here = agent.model_copy(update={"workspace": place})
-                await client.start(here, "Go", id=session, parent=parents.get(session))
+                await client.start(here, "Go", id=session)
 
     def streams(self):
         found = defaultdict(list)
@@ -133,6 +150,12 @@ class MachinesGround(Ground):
     def exported(self, session):
         return json.loads(json.dumps(document(export_of(self._histories[session])), default=str))
 
+    def repeated_help(self):
+        """Return the undeclared calls of children that began twice."""
+        lines = [line for session in self._histories for line in self.journal(session)]
+        began = Counter(key for word, key, *_ in lines if word == "start" and ".2.0/" in key)
+        return [key for key, count in began.items() if count > 1]
+
     def late_starts(self):
         """Yield the calls that a tool began after they had been recorded as lost."""
         for session, history in self._histories.items():
@@ -158,7 +181,7 @@ def drive(disturb, ground, sessions):
     """Start *sessions*, have *disturb* do something to their machines, and wait for all of them."""
     ground.up()
     ground.begin([UNDISTURBED])
-    wait_until(lambda: 1 == ground.count_ended())
+    wait_until(lambda: FAMILY == ground.count_ended())
     share = ground.chance.uniform(0.02, 0.7)
     expected = share * len(ground.rows()) * len(sessions)
     ground.begin(sessions)
@@ -166,11 +189,14 @@ def drive(disturb, ground, sessions):
     ground.acknowledge()
     at = time.monotonic()
     disturb(ground)
-    wait_until(lambda: ground.count_ended() > len(sessions), within=3 * PATIENCE_SECONDS)
+    every = FAMILY * (len(sessions) + 1)
+    wait_until(lambda: ground.count_ended() == every, within=3 * PATIENCE_SECONDS)
     ground.tally.seconds.append(time.monotonic() - at)
     ground.read([*sessions, UNDISTURBED])
     ground.ask("down")
     judge_rows(ground.rows(), ground.tally)
+    for call in ground.repeated_help():
+        ground.tally.fault("repeated", f"{call} began twice")
     for call in ground.late_starts():
         ground.tally.fault("zombies", f"{call} began after it was lost")
     judge_processes(ground)
@@ -241,9 +267,10 @@ def judge_rows(rows, tally):
     for name, type_, _, epoch in rows:
         epochs[name].append(epoch)
         types[name].append(type_)
-    for inbox, kinds in types.items():
-        if kinds.count("ChildAsked") != kinds.count("ChildEnded"):
-            tally.fault("untold", f"{inbox} has {kinds.count('ChildEnded')} ends of children")
+    for name, kinds in list(types.items()):
+        told = types[name.replace("session-", "inbox-")].count("ChildEnded")
+        if name.startswith("session-") and kinds.count("CallDelegated") != told:
+            tally.fault("untold", f"{name} was told of {told} ends of children")
     for name, seen in epochs.items():
         late = sum(after < before for before, after in pairwise(seen))
         for _ in range(late):

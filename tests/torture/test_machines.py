@@ -47,7 +47,7 @@ def test_nothing_is_lost_or_repeated_when_a_machine_dies(ground, figures):
 def test_an_event_of_a_former_owner_and_a_parent_that_was_not_told_would_be_seen():
     found = Tally()
     taken_over = [("session-default/s1", "TurnStarted", b"", epoch) for epoch in (1, 2, 1, 2)]
-    asked = [("inbox-default/s2", "ChildAsked", b"", 0)] * 2
+    asked = [("session-default/s2", "CallDelegated", b"", 1)] * 2
     told = [("inbox-default/s2", "ChildEnded", b"", 0)]
 
     judge_rows([*taken_over, *asked, *told], found)
