@@ -129,6 +129,7 @@ async def test_everything_before_a_damaged_event_is_projected(busy, monkeypatch)
     assert 5 == busy.views.checkpoint.position
 
 
+# C33
 async def test_read_models_of_another_log_are_filled_anew(busy, facts, tmp_path):
     await busy.caught_up()
     other = type(busy)(Views(tmp_path / "unused"))

@@ -79,6 +79,7 @@ def rows_of(url):
         }
 
 
+# 002-022, C37
 async def test_a_copy_has_the_same_rows_and_id_and_goes_on_where_the_log_ended(ends):
     source, target = ends
     await fill(source)
