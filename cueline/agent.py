@@ -42,7 +42,7 @@ from cueline.events.agent import (
 )
 from cueline.events.child import AGENT_SCHEME, DELEGATE
 from cueline.events.demands import NO_DEMANDS, Demands
-from cueline.events.number import Number, Parameters, Time
+from cueline.events.number import Number, Parameters, Seconds
 from cueline.providers.allowed_address import check_allowed
 from cueline.providers.defaults import completed
 from cueline.providers.model_file import find_model_file
@@ -98,7 +98,7 @@ class ToolSettings(BaseModel):
     retry: RetryPolicy | None = None
     breaker: BreakerPolicy | None = None
     demands: Demands | None = None
-    timeout_seconds: Time | None = Field(default=None, gt=0)
+    timeout_seconds: Seconds | None = Field(default=None, gt=0)
 
 
 class Agent(BaseModel):

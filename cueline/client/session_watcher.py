@@ -25,6 +25,7 @@ from cueline.events.store import PresenceBoard, RecordedEvent
 from cueline.events.stream import shown
 
 Check = Callable[[], Awaitable[bool | None]]
+Stays = Callable[[], Awaitable[bool]]
 """Raises if nothing more will come; True ends the wait."""
 Told = tuple[RecordedEvent, SessionEvent]
 """An event, and its fact."""
@@ -68,9 +69,7 @@ class SessionWatcher:
         async for told in follow_facts(self.reader):
             yield told
 
-    async def until_it_rests(
-        self, stays: Callable[[], Awaitable[bool]] | None = None
-    ) -> AsyncGenerator[Told]:
+    async def until_it_rests(self, stays: Stays | None = None) -> AsyncGenerator[Told]:
         """Yield past and new events until the session waits or ends.
 
         Args:
@@ -89,8 +88,9 @@ class SessionWatcher:
         if not await self.rests():
             await self._check()
         async with aclosing(self._notifier.changes(session_reader.stream)) as growing:
-            while not await self.rests() or (stays is not None and await stays()):
-                heard = await self._look_until(asyncio.ensure_future(anext(growing)), self._is_over)
+            is_over = partial(self._is_over, stays)
+            while not await self._is_left(stays):
+                heard = await self._look_until(asyncio.ensure_future(anext(growing)), is_over)
                 async for told in follow_facts(session_reader, heard):
                     yield told
 
@@ -173,10 +173,14 @@ class SessionWatcher:
         await self._check()
         return False
 
-    async def _is_over(self) -> bool:
-        """Whether the children rest; raises what `_check` raises."""
+    async def _is_over(self, stays: Stays | None) -> bool:
+        """See `_is_left`; raises what `_check` raises."""
         await self._check()
-        return await self.rests()
+        return await self._is_left(stays)
+
+    async def _is_left(self, stays: Stays | None) -> bool:
+        """Whether the session rests, and nobody stays with it."""
+        return await self.rests() and (stays is None or not await stays())
 
     async def _check(self) -> None:
         """Raise if nobody drives the session, or nobody will."""

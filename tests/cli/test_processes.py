@@ -123,7 +123,7 @@ def test_what_outlasts_the_grace_is_cancelled_and_recorded(shell, monkeypatch):
 
 def test_a_second_ctrl_c_leaves_at_once_and_loses_nothing(shell, monkeypatch):
     """D1: resume really goes on, whether or not the session had read that it was to pause."""
-    monkeypatch.setenv("CUELINE_GRACE_SECONDS", "3600")
+    monkeypatch.setenv("CUELINE_GRACE_SECONDS", "300")
     process = running(shell)
 
     process.send_signal(signal.SIGINT)

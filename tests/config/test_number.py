@@ -18,6 +18,8 @@ def numbers_of(kind, path=()):
     """Tell where a value of *kind* has numbers; a name or 0 stands for each entry."""
     if kind in (int, float, Decimal):
         yield path
+    elif path and kind is Agent:
+        return  # one that it starts has the same fields
     elif isinstance(kind, type) and issubclass(kind, BaseModel):
         for name, field in kind.model_fields.items():
             yield from numbers_of(field.annotation, (*path, name))

@@ -1,7 +1,8 @@
 from decimal import Decimal
 
 from cueline.events.agent import Limits, Price
-from cueline.events.session import ReservationClosed
+from cueline.events.inbox import ChildEnded
+from cueline.events.session import MessageReceived, ReservationClosed
 from cueline.events.stream import sibling
 from cueline.runtime import Runtime
 
@@ -34,11 +35,18 @@ async def test_a_child_spends_its_parents_budget_whoever_dies(on_cluster):
         await world.kill_in_a_call("host")
 
         assert "Helped." == await world.result(child.stream_name)
-        told = await world.facts(parent.stream_name)
-        (settled,) = [f.message for f in told if f.type == "MessageReceived"]
+        settled = await end_told_to(parent)
         paid = [
             f.usd for f in await world.facts(child.stream_name) if isinstance(f, ReservationClosed)
         ]
         assert (2, sum(paid)) == (len(paid), settled.usd)
         assert 0 < settled.usd
         assert [] == await world.facts(sibling(child.stream_name, "budget"))
+
+
+async def end_told_to(parent):
+    """Return what the parent was told of its child's end, once it has read that."""
+    async for _, fact, _ in parent.follow():
+        if isinstance(fact, MessageReceived) and isinstance(fact.message, ChildEnded):
+            return fact.message
+    raise AssertionError("it follows until then")
