@@ -25,8 +25,9 @@ from cueline.events.store import PresenceBoard, RecordedEvent
 from cueline.events.stream import shown
 
 Check = Callable[[], Awaitable[bool | None]]
-Stays = Callable[[], Awaitable[bool]]
 """Raises if nothing more will come; True ends the wait."""
+Stays = Callable[[], Awaitable[bool]]
+"""Whether to wait on for new events though the session waits or has ended."""
 Told = tuple[RecordedEvent, SessionEvent]
 """An event, and its fact."""
 Heard = Sequence[RecordedEvent]
@@ -91,6 +92,8 @@ class SessionWatcher:
             is_over = partial(self._is_over, stays)
             while not await self._is_left(stays):
                 heard = await self._look_until(asyncio.ensure_future(anext(growing)), is_over)
+                if heard is None:
+                    break
                 async for told in follow_facts(session_reader, heard):
                     yield told
 
@@ -107,7 +110,7 @@ class SessionWatcher:
             while True:
                 grown = asyncio.ensure_future(anext(growing))
                 heard = await self._look_until(grown, self._check_taken)
-                async for told in follow_facts(session_reader, heard):
+                async for told in follow_facts(session_reader, heard or ()):
                     yield told
 
     async def wait_for_answer(self) -> SessionCompleted | SessionIdle | None:
@@ -122,8 +125,11 @@ class SessionWatcher:
         last = await self._wait_for_own_host()
         async with aclosing(self._notifier.changes(stream, but=BUSY)) as growing:
             while can_resume(last) and not await self._check_others():
-                await self._look_until(asyncio.ensure_future(anext(growing)), self._check_others)
+                grown = asyncio.ensure_future(anext(growing))
+                heard = await self._look_until(grown, self._check_others)
                 last = await last_fact(journal, stream)
+                if heard is None:
+                    break
         if isinstance(last, SessionIdle) and not await has_read_all(journal, stream):
             return None
         return last if isinstance(last, SessionCompleted | SessionIdle) else None
@@ -148,8 +154,11 @@ class SessionWatcher:
     def _look_again(self) -> asyncio.Future[None]:
         return asyncio.ensure_future(self._clock.sleep(LOOK_SECONDS))
 
-    async def _look_until(self, growing: asyncio.Future[Heard], check: Check) -> Heard:
-        """Return the new events when there are any, or none when *check* ends the wait."""
+    async def _look_until(self, growing: asyncio.Future[Heard], check: Check) -> Heard | None:
+        """Return the new events when there are any, or None when *check* ends the wait.
+
+        After None, whoever yields the events has ended, too.
+        """
         try:
             while not growing.done():
                 looking = self._look_again()
@@ -158,7 +167,7 @@ class SessionWatcher:
                 finally:
                     looking.cancel()
                 if not growing.done() and await check():
-                    return ()
+                    return None
             return growing.result()
         finally:
             growing.cancel()
@@ -168,8 +177,8 @@ class SessionWatcher:
         """Whether the session waits; raises what `_check` raises."""
         with suppress(LogUnavailableError):  # read again
             await self.reader.read_last_turn()
-        if await self.rests():
-            return True
+            if await self.rests():
+                return True
         await self._check()
         return False
 
@@ -179,8 +188,10 @@ class SessionWatcher:
         return await self._is_left(stays)
 
     async def _is_left(self, stays: Stays | None) -> bool:
-        """Whether the session rests, and nobody stays with it."""
-        return await self.rests() and (stays is None or not await stays())
+        """Whether the session rests, and nobody stays with it; not while the log is away."""
+        with suppress(LogUnavailableError):  # read again
+            return await self.rests() and (stays is None or not await stays())
+        return False
 
     async def _check(self) -> None:
         """Raise if nobody drives the session, or nobody will."""
@@ -208,9 +219,8 @@ class SessionWatcher:
         state, now = self.reader.state, self._clock.now()
         self.children = []
         if state.waiting is not None and state.waiting.kind == "child":
-            with suppress(LogUnavailableError):  # read again
-                below = await children_at_rest(self._journal, state, now)
-                self.children = [SessionView(each) for each in below]
+            below = await children_at_rest(self._journal, state, now)
+            self.children = [SessionView(each) for each in below]
             return bool(self.children) and not await self.reader.unread()
         if not rests(state, now):
             return False

@@ -8,10 +8,12 @@ from cueline.actors.presence import REMOVAL_SECONDS, SILENCE_SECONDS
 from cueline.actors.session_owner import LOOK_SECONDS, set_aside_owner
 from cueline.errors import (
     ClusterError,
+    LogUnavailableError,
     SessionOwnedError,
     SessionUndrivenError,
     UnknownSessionError,
 )
+from cueline.events.codec import Codec
 from cueline.events.inbox import MessageSent
 from cueline.events.journal import Journal
 from cueline.testing.fakes import asks_for, says
@@ -155,6 +157,81 @@ async def test_a_message_that_is_not_read_is_waited_for():
 
     await waiting.end()
     assert 2 == waiting.told.count("ModelReplied")
+
+
+async def stays():
+    return True
+
+
+async def asking():
+    """Return a session that rests: its call waits for a person."""
+    scene = SessionHarness([asks_for(("deploy", {})), says("done")])
+    world = await scene.begin()
+    await living(scene, world.name)
+    return scene
+
+
+async def test_a_session_that_rests_is_followed_while_a_person_stays_with_it():
+    scene = await asking()
+    waiting = Waiting(scene, stays=stays)
+    await scene.clock.advance(10 * LOOK_SECONDS)
+    assert "SessionWaiting" == waiting.told[-1]
+
+    await scene.decide()
+    await scene.clock.settle()
+
+    assert "SessionCompleted" == waiting.told[-1]
+    assert not waiting.task.done()
+    waiting.task.cancel()
+
+
+async def test_a_person_who_comes_back_does_not_go_on_with_a_wait_that_has_ended():
+    leaves = []
+
+    async def stays_but_once():
+        return not leaves or leaves.pop()
+
+    scene = await asking()
+    waiting = Waiting(scene, stays=stays_but_once)
+    await scene.clock.settle()
+
+    leaves.append(False)
+    await scene.clock.advance(LOOK_SECONDS)
+
+    await waiting.end()
+    assert await scene.types() == waiting.told
+
+
+class UnreachableStore:
+    """A log that cannot be asked how far its streams go, while `away`."""
+
+    def __init__(self, store):
+        self._store = store
+        self.away = False
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def head(self, stream):
+        if self.away:
+            raise LogUnavailableError("log.db", "it does not answer")
+        return await self._store.head(stream)
+
+
+async def test_a_session_that_rests_is_followed_again_when_the_log_is_back():
+    scene = await asking()
+    store = UnreachableStore(scene.outside.store)
+    waiting = Waiting(scene, journal=Journal(store, Codec(), scene.clock.now), stays=stays)
+    await scene.clock.settle()
+    store.away = True
+    await scene.clock.advance(2 * LOOK_SECONDS)
+    store.away = False
+
+    await scene.decide()
+    await scene.clock.settle()
+
+    assert "SessionCompleted" == waiting.told[-1]
+    waiting.task.cancel()
 
 
 @both

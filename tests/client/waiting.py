@@ -39,10 +39,18 @@ class Waiting:
     """Somebody who waits for the session of a scene."""
 
     def __init__(
-        self, scene, home=None, stream=SESSION, journal=None, *, notifier=None, way="until_it_rests"
+        self,
+        scene,
+        home=None,
+        stream=SESSION,
+        journal=None,
+        *,
+        notifier=None,
+        way="until_it_rests",
+        **wishes,
     ):
         self.told = []
-        self._way = way
+        self._way, self._wishes = way, wishes
         outside = scene.outside
         journal = journal or outside.journal
         session_reader, notifier = (
@@ -55,7 +63,7 @@ class Waiting:
         self.task = asyncio.create_task(self._wait(waiter))
 
     async def _wait(self, waiter):
-        async for recorded, fact in getattr(waiter, self._way)():
+        async for recorded, fact in getattr(waiter, self._way)(**self._wishes):
             assert recorded.version == len(self.told) + 1
             self.told.append(fact.type)
             self.state = waiter.reader.state
