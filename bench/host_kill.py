@@ -27,7 +27,7 @@ from cueline.errors import CuelineError
 from cueline.events.agent import AgentSpec, Limits
 from cueline.events.inbox import StartAsked
 from cueline.events.store import PresenceBoard, RecordedEvent
-from cueline.on_ray import on_ray
+from cueline.on_ray.placement import on_ray
 from cueline.preflight import agent_to_record
 from cueline.testing.wait import PATIENCE_SECONDS
 from cueline.tools.tool import ToolContext, tool

@@ -153,7 +153,7 @@ async def runtime_on(
         async with inline(log, scope=scope, on_trouble=troubles.hear) as here:
             yield Runtime(log, LocalContext(log.url, here, troubles, scope), place)
         return
-    from cueline.on_ray import on_ray  # noqa: PLC0415 - Ray takes its time, and not everybody needs it
+    from cueline.on_ray.placement import on_ray  # noqa: PLC0415 - Ray takes its time, and not everybody needs it
 
     async with on_ray(log, scope=scope, address=address, on_trouble=troubles.hear) as there:
         yield Runtime(log, LocalContext(log.url, there, troubles, scope), place)

@@ -9,7 +9,9 @@ from cueline.actors.presence import presence_of
 from cueline.cluster import connection
 from cueline.errors import ClusterError
 from cueline.events.snapshot import NO_SNAPSHOTS
-from cueline.on_ray import ANSWER_SECONDS, actor_factory_of, on_ray
+from cueline.on_ray.actor_factory import actor_factory_of
+from cueline.on_ray.attached_runtime import ANSWER_SECONDS
+from cueline.on_ray.placement import on_ray
 from cueline.testing.clock import FakeClock
 from cueline.up_record import UpRecord
 from cueline.wiring import open_log

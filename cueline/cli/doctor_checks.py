@@ -201,7 +201,7 @@ def ports(log: LogUrl) -> DoctorFinding:
 
 def nodes(address: str) -> DoctorFinding:
     """Look at each node of a Ray cluster."""
-    from cueline.on_ray import count_nodes
+    from cueline.on_ray.nodes import count_nodes
 
     try:
         number = open_log.run(count_nodes(address))

@@ -88,7 +88,8 @@ async def _end_orphans(
     log: LogUrl, record: "UpRecord | None", address: str | None, grace_seconds: float
 ) -> "UpRecord":
     """End what is left on the cluster; return *record*, or one of what was looked for."""
-    from cueline.on_ray import end_left_behind, record_of
+    from cueline.on_ray.orphans import end_left_behind
+    from cueline.on_ray.up import record_of
 
     try:
         async with open_log.reader(log) as reader:

@@ -25,7 +25,7 @@ from cueline.errors import ClusterError, ConfigError
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
-    from cueline.on_ray import UpPlan
+    from cueline.on_ray.up import UpPlan
     from cueline.up_record import UpRecord
 
 _HELP = """Keep cueline running: it drives every session of the log, also after a crash.
@@ -90,7 +90,7 @@ def up(
     as_json: JsonOption = False,
 ) -> None:
     """Keep cueline running."""
-    from cueline.on_ray import UpPlan
+    from cueline.on_ray.up import UpPlan
     from cueline.preflight import check_log
 
     if recover not in {"all", "none"}:
@@ -148,7 +148,7 @@ def _check_lasts(log: LogUrl, files: Sequence[Path]) -> None:
 
 def _running(log: LogUrl) -> "UpRecord | None":
     """Return the `cueline up` of the log; one of which nobody here can tell has to answer."""
-    from cueline.on_ray import dispatcher_lives
+    from cueline.on_ray.attached_runtime import dispatcher_lives
     from cueline.up_record import find_up
 
     running = find_up(log)

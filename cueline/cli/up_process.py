@@ -18,7 +18,7 @@ from cueline.console.progress import progress
 from cueline.errors import LogUnavailableError
 
 if TYPE_CHECKING:
-    from cueline.on_ray import UpPlan, UpProcess
+    from cueline.on_ray.up import UpPlan, UpProcess
 
 _LOG_SECONDS = 1.0
 _STARTING = "starting Ray, and what drives the sessions"
@@ -31,7 +31,7 @@ async def keep(plan: "UpPlan", outside: SettingsContext, *, as_json: bool) -> No
         ClusterError: Ray is not usable, or has ended.
         LogLostError: the log is not there any more.
     """
-    from cueline.on_ray import run_up
+    from cueline.on_ray.up import run_up
 
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -66,7 +66,7 @@ async def leave(plan: "UpPlan", outside: SettingsContext, *, as_json: bool) -> N
     Raises:
         ClusterError: Ray is not usable.
     """
-    from cueline.on_ray import start_up
+    from cueline.on_ray.up import start_up
 
     print_redacted(f"starting for {plan.log} …", outside)
     with progress(_STARTING):

@@ -20,7 +20,7 @@ from cueline.cluster.command import command
 from cueline.cluster.connection import connect_ray
 from cueline.deciders.fleet import HOSTS, RUNNERS, Range
 from cueline.events.inbox import StartAsked
-from cueline.on_ray import actor_factory_of, namespace_of
+from cueline.on_ray.actor_factory import actor_factory_of, namespace_of
 from cueline.preflight import agent_to_record
 from cueline.runtime import LocalContext, Troubles
 from cueline.testing.wait import PATIENCE_SECONDS, await_until

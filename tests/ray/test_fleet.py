@@ -12,7 +12,7 @@ from cueline.cluster.placement import pending_demands
 from cueline.cluster.up import Up
 from cueline.deciders.reconcile import CPUS
 from cueline.events.fleet import FLEET_STREAM
-from cueline.on_ray import actor_factory_of, namespace_of
+from cueline.on_ray.actor_factory import actor_factory_of, namespace_of
 from cueline.testing.wait import PATIENCE_SECONDS
 
 CALLS = """

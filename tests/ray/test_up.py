@@ -18,7 +18,7 @@ from cueline.cluster.up import Up
 from cueline.errors import ClusterError
 from cueline.events.fleet import FLEET_STREAM
 from cueline.inline import inline
-from cueline.on_ray import actor_factory_of, namespace_of
+from cueline.on_ray.actor_factory import actor_factory_of, namespace_of
 from cueline.testing.wait import PATIENCE_SECONDS
 
 SCRIPT = """

@@ -10,7 +10,7 @@ from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
 from cueline.errors import ConfigError, LogUnavailableError
 from cueline.events.log_url import LogUrl
-from cueline.on_ray import actor_factory_of
+from cueline.on_ray.actor_factory import actor_factory_of
 from cueline.stores.backend import backend_of
 from cueline.testing.event_store_example import SESSION, begin
 from cueline.testing.presence_contract import HOST

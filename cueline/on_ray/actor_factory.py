@@ -1,0 +1,154 @@
+"""The factory of the actors of a log.
+
+The arguments of actors are pickled: names and paths, never an open file.
+"""
+
+from dataclasses import dataclass, replace
+
+from cueline.actors.approval_gate import ApprovalGate, GatePort
+from cueline.actors.background_task import Trouble
+from cueline.actors.cost_ledger import CostLedger, LedgerPort
+from cueline.actors.host_dependencies import RunnerDirectory
+from cueline.actors.presence import machine_name
+from cueline.actors.session_host import SessionHost
+from cueline.actors.slot import Slots
+from cueline.actors.stream_notifier import StreamNotifier
+from cueline.actors.tool_port import ToolExecutor
+from cueline.clock import SystemClock
+from cueline.events.agent import AgentSpec
+from cueline.events.journal import Journal
+from cueline.events.log_url import LogUrl
+from cueline.events.snapshot import NO_SNAPSHOTS
+from cueline.events.store import EventStore, PresenceBoard
+from cueline.host_wiring import ViewsIndex, collaborators
+from cueline.secret import secret_names
+from cueline.stores import MemoryPresence
+from cueline.stores.backend import LogBackend, backend_of
+from cueline.tools.executor import ProcessToolExecutor
+from cueline.wiring import OpenLog
+
+_MANY_HOSTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class LogActorFactory:
+    """See `cluster.cluster_context.ActorFactory`."""
+
+    url: LogUrl
+    """The log's, absolute."""
+    log_id: str
+    machine: str | None
+    """Where the log's writer has to run; None: anywhere."""
+    grace_seconds: float
+    idle_seconds: float
+    removal_seconds: float
+    slots: Slots
+    """Of each runner; the hosts share them."""
+
+    @property
+    def writes_anywhere(self) -> bool:
+        """See `cluster.cluster_context.ActorFactory`."""
+        return self.machine is None
+
+    def log(self) -> tuple[EventStore, PresenceBoard, str]:
+        """See `cluster.cluster_context.ActorFactory`."""
+        clock = SystemClock()
+        backend = backend_of(self.url)
+        store = backend.open(clock, must_exist=True)
+        return store, backend.open_presence(clock), store.log_id
+
+    def reader(self) -> EventStore | None:
+        """See `cluster.cluster_context.ActorFactory`."""
+        backend = backend_of(self.url)
+        if not self._is_here(backend):
+            return None
+        return backend.open(SystemClock(), read_only=True)
+
+    def journal(self, store: EventStore) -> Journal:
+        """See `cluster.cluster_context.ActorFactory`."""
+        return self._log(store).journal()
+
+    def host(
+        self,
+        incarnation: str,
+        *,
+        store: EventStore,
+        board: PresenceBoard,
+        runners: RunnerDirectory,
+        gate: GatePort,
+        ledger: LedgerPort,
+        on_trouble: Trouble,
+    ) -> SessionHost:
+        """See `cluster.cluster_context.ActorFactory`."""
+        log = replace(self._log(store, board), slots=self.slots)
+        parts = collaborators(log, runners, gate, ledger)
+        return SessionHost(incarnation, parts, on_trouble=on_trouble)
+
+    def gate(self, store: EventStore) -> ApprovalGate:
+        """See `cluster.cluster_context.ActorFactory`."""
+        return ApprovalGate(self.journal(store))
+
+    def ledger(self, store: EventStore) -> CostLedger:
+        """See `cluster.cluster_context.ActorFactory`."""
+        return CostLedger(self.journal(store))
+
+    def executor(self) -> ToolExecutor:
+        """See `cluster.cluster_context.ActorFactory`."""
+        # The hosts count, and each has one slot at least. A call that has started must not queue.
+        return ProcessToolExecutor(max(self.slots.workers, _MANY_HOSTS))
+
+    async def check_tools(self, agent: AgentSpec) -> dict[str, str]:
+        """See `cluster.cluster_context.ActorFactory`."""
+        tools = [tool for tool in agent.tools if tool.runs]
+        executor = ProcessToolExecutor(1)  # a runner's own may be busy
+        try:
+            return await executor.check(tools, secret_names(agent), agent.environment)
+        finally:
+            await executor.close()
+
+    def index(self, store: EventStore) -> ViewsIndex:
+        """See `cluster.cluster_context.ActorFactory`."""
+        return ViewsIndex(backend_of(self.url).open_views(), store)
+
+    def _log(self, store: EventStore, board: PresenceBoard | None = None) -> OpenLog:
+        clock = SystemClock()
+        backend = backend_of(self.url)
+        return OpenLog(
+            backend=backend,
+            store=store,
+            notifier=StreamNotifier(store),
+            board=board or MemoryPresence(clock),
+            clock=clock,
+            grace_seconds=self.grace_seconds,
+            idle_seconds=self.idle_seconds,
+            removal_seconds=self.removal_seconds,
+            # Elsewhere a resume takes longer.
+            snapshots=backend.open_snapshots() if self._is_here(backend) else NO_SNAPSHOTS,
+        )
+
+    def _is_here(self, backend: LogBackend) -> bool:
+        return self.machine in (None, machine_name()) and backend.exists()
+
+
+def actor_factory_of(log: OpenLog) -> LogActorFactory:
+    """Return the factory of the actors of *log*.
+
+    Raises:
+        LogUnavailableError: no other process can write to it.
+    """
+    log.backend.check(shared=True)
+    machine = machine_name() if log.backend.writer_place == "machine" else None
+    return LogActorFactory(
+        log.url.absolute(),
+        log.id,
+        machine,
+        log.grace_seconds,
+        log.idle_seconds,
+        log.removal_seconds,
+        log.slots,
+    )
+
+
+def namespace_of(log_id: str) -> str:
+    """Return the Ray namespace of a log."""
+    return f"cueline-{log_id}"

@@ -1,0 +1,77 @@
+"""Attaches to the running `cueline up` of a log."""
+
+import os
+from collections.abc import Collection
+from datetime import timedelta
+
+from cueline.actors.presence import living
+from cueline.errors import ClusterError
+from cueline.events.agent import AgentSpec
+from cueline.up_record import UpRecord
+from cueline.wiring import OpenLog
+
+ANSWER_SECONDS = 15.0
+"""How long a dispatcher may take to restart."""
+POLL_SECONDS = 0.05
+
+
+class AttachedRuntime:
+    """A running `cueline up`. It notices new inbox messages by itself."""
+
+    is_dedicated = False
+
+    def __init__(self, record: UpRecord) -> None:
+        self._record = record
+
+    async def check_tools(self, agent: AgentSpec) -> None:
+        """See `KnownPlacement`: RAY_ADDRESS says that it is the cluster of this process."""
+        if not agent.tools or os.environ.get("RAY_ADDRESS") != self._record.address:
+            return
+        from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - see `placement.on_ray`
+
+        with connect_ray(self._record.address, self._record.namespace):
+            from cueline.cluster.dispatcher import OWNER  # noqa: PLC0415 - it imports Ray
+            from cueline.cluster.node_check import check_tools, runners_in  # noqa: PLC0415 - as above
+
+            runners = runners_in(self._record.namespace, OWNER)
+            await check_tools(runners, agent)
+
+    async def place(self, streams: Collection[str]) -> None:
+        """See `Placement`."""
+
+    @property
+    def live_text(self) -> None:
+        """See `KnownPlacement`: its hosts are elsewhere."""
+
+    def has(self, incarnation: str | None) -> bool:  # noqa: ARG002 - all hosts are its own
+        """See `KnownPlacement`."""
+        return False
+
+    def settled(self, stream: str) -> None:
+        """See `KnownPlacement`: its hosts are elsewhere."""
+
+
+async def attach_to_up(log: OpenLog, record: UpRecord, address: str | None) -> AttachedRuntime:
+    """Return the `cueline up` of *record*, if its dispatcher answers.
+
+    Raises:
+        ClusterError: it does not answer, or another cluster was named.
+    """
+    if address not in (None, "auto", record.address):
+        reason = (
+            f"this log is driven by `cueline up` at {record.address}: name that, or take it down"
+        )
+        raise ClusterError(str(address), reason)
+    until = log.clock.now() + timedelta(seconds=ANSWER_SECONDS)
+    while log.clock.now() < until:
+        if await dispatcher_lives(log):
+            return AttachedRuntime(record)
+        await log.clock.sleep(POLL_SECONDS)
+    again = "`cueline up` starts it again, " if record.kept_by == "ray" else ""
+    reason = f"{record.keeper_text} does not answer: {again}`cueline down` ends it"
+    raise ClusterError(record.address, reason)
+
+
+async def dispatcher_lives(log: OpenLog) -> bool:
+    """Whether the log has a living dispatcher."""
+    return any(each.role == "dispatcher" for each in await living(log.board, log.clock.now()))

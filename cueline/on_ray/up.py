@@ -1,0 +1,152 @@
+"""Starts the actors of a log for `cueline up`."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import Any, Literal
+
+from cueline.actors.presence import presence_of
+from cueline.config.settings import Settings
+from cueline.environment import user_name
+from cueline.events.log_url import LogUrl
+from cueline.on_ray.actor_factory import actor_factory_of, namespace_of
+from cueline.up_record import UpRecord
+from cueline.wiring import OpenLog, open_log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpPlan:
+    """What `cueline up` has to start, and where."""
+
+    log: LogUrl
+    address: str | None
+    """Of a Ray cluster; None: a new one on this machine."""
+    hosts: int | None
+    """None: as was asked for last, at first 1; likewise for runners."""
+    runners: int | None
+    recover: bool
+    """See `UpRecord`."""
+    settings: Settings
+
+
+@asynccontextmanager
+async def run_up(plan: UpPlan) -> AsyncIterator["UpProcess"]:
+    """Run a log's actors until the block ends, then take them down.
+
+    Raises:
+        ClusterError: the cluster cannot be used, or another `cueline up` has the log; the
+            message says what to do.
+        LogUnavailableError: the log cannot be used here or there.
+    """
+    async with _starting(plan, "process") as up:
+        try:
+            found = await up.start()
+            try:
+                yield UpProcess(up.record, found, up.actors.watch, up.log.store.last_position)
+            finally:
+                with suppress(OSError):  # its folder may be gone
+                    up.note(ready=False)
+        finally:
+            await up.end()
+
+
+async def start_up(plan: UpPlan) -> tuple[UpRecord, int]:
+    """Start a log's actors on a cluster, and leave them to Ray, which restarts them.
+
+    Returns where they are, and the number of running sessions that nobody drove.
+
+    Raises:
+        ClusterError: as `run_up`.
+        LogUnavailableError: as `run_up`.
+    """
+    async with _starting(plan, "ray") as up:
+        try:
+            found = await up.start()
+        except BaseException:
+            await up.end()
+            raise
+    return up.record, found
+
+
+@asynccontextmanager
+async def _starting(
+    plan: UpPlan, kept_by: Literal["process", "ray"]
+) -> AsyncIterator["_StartingUp"]:
+    """Open the log and connect to Ray."""
+    # First: Ray reads the environment on import.
+    from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - see above
+
+    async with open_log(plan.log) as log:
+        parts = actor_factory_of(log.with_settings(plan.settings))
+        namespace = namespace_of(parts.log_id)
+        with connect_ray(plan.address, namespace) as connection:
+            from cueline.cluster.dispatcher import DispatcherSettings  # noqa: PLC0415 - it imports Ray
+            from cueline.cluster.up import Up  # noqa: PLC0415 - as above
+
+            record = record_of(log, connection.address)
+            record = replace(record, kept_by=kept_by, recover=plan.recover)
+            wanted = DispatcherSettings(
+                hosts=plan.hosts,
+                runners=plan.runners,
+                by=user_name(),
+                recover=plan.recover,
+                stays=kept_by == "ray",
+            )
+            actors = Up(connection, namespace, parts, record.keeper)
+            yield _StartingUp(log, record, actors, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class _StartingUp:
+    """An `up` of this process, and its record."""
+
+    log: OpenLog
+    record: UpRecord
+    actors: Any
+    """`cluster.up.Up`, which imports Ray."""
+    wanted: Any
+    """Its `DispatcherSettings`."""
+
+    async def start(self) -> int:
+        """Start the actors, record where they are, and return how many sessions nobody drove."""
+        # From now on there are actors to take down, even if we are killed. The same holds for
+        # those of an earlier record.
+        if UpRecord.read(self.log.url) is None:
+            self.note(ready=False)
+        started = await self.actors.start(self.wanted)
+        self.note(ready=True)
+        return int(started.found)
+
+    def note(self, *, ready: bool) -> None:
+        """Record whether they accept sessions."""
+        replace(self.record, ready=ready).write(self.log.url)
+
+    async def end(self) -> None:
+        """Take the actors down."""
+        await self.actors.stop()
+        self.record.withdraw(self.log.url)
+
+
+@dataclass(frozen=True, slots=True)
+class UpProcess:
+    """What `cueline up` keeps running."""
+
+    record: UpRecord
+    found: int
+    """The number of running sessions that nobody drove."""
+    watch: Callable[[], Awaitable[list[str]]]
+    """Returns the errors since the last call; raises `ClusterError` at the end."""
+    look: Callable[[], Awaitable[int]]
+    """Checks the log; raises `LogLostError` if its file is gone."""
+
+
+def record_of(log: OpenLog, address: str) -> UpRecord:
+    """Return the record of an `up` that this process has on the cluster at *address*."""
+    return UpRecord(
+        address=address,
+        namespace=namespace_of(log.id),
+        version=version("cueline"),
+        keeper=presence_of("up"),
+        kept_by="ray",
+    )
