@@ -306,6 +306,9 @@ class SessionLoop:
         except WrongExpectedVersionError as error:
             if error.stream == self._entity.stream:
                 raise
+            for effect in started:
+                if isinstance(effect, RunTool):
+                    self._slots.free(effect.effect)
             return None
         again = changed or any(fact.type in _WITHOUT_WAIT for fact in steps.facts)
         return _Taken(started, vain, over, again)

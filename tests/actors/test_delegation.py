@@ -6,6 +6,7 @@ import pytest
 
 from cueline.actors.inbox import ask_start
 from cueline.actors.person_wait import person_seconds
+from cueline.actors.slot import Slots
 from cueline.deciders.session import Status
 from cueline.errors import ProviderRefusedError
 from cueline.events.inbox import ChildEnded, DecisionGiven, StartAsked, StopAsked
@@ -50,12 +51,12 @@ class Family:
         limited = agent.limits.model_copy(update=limits)
         self.agent = agent.model_copy(update={"limits": limited})
 
-    async def run(self, life=None, *, within=60.0, scope=None, **asked):
+    async def run(self, life=None, *, within=60.0, scope=None, slots=None, **asked):
         await self.outside.start("s", self.agent, **asked)
-        return await self.go_on(life, within=within, scope=scope)
+        return await self.go_on(life, within=within, scope=scope, slots=slots)
 
-    async def go_on(self, life=None, *, within=60.0, scope=None):
-        world = World(self.outside, life, scope=scope)
+    async def go_on(self, life=None, *, within=60.0, scope=None, slots=None):
+        world = World(self.outside, life, scope=scope, slots=slots)
         world.host.activate(SESSION)
         await world.rest(within=within)
         assert [] == world.troubles
@@ -148,6 +149,27 @@ async def test_a_child_is_not_started_under_an_id_that_exists():
 @pytest.mark.parametrize(("most", "status"), [(2, ToolReturned), (1, ToolSkipped)])
 async def test_a_call_is_decided_again_if_its_tree_has_changed(most, status):
     family = Family({SESSION: [LOOK, says("done")], CHILD: [says("I")]}, max_descendants=most)
+    begin = "ModelReplied, CallDelegated, SessionWaiting"
+    await family.run(tree_changes(family, begin))
+
+    assert 1 == len(await family.of(status))
+    assert Status.COMPLETED is await family.status()
+
+
+async def test_a_call_that_is_decided_again_takes_one_slot():
+    both = asks_for(("look", {"goal": "a"}), ("read", {}))
+    family = Family({SESSION: [both, says("done")], CHILD: [says("I")]})
+    tools = (*family.agent.tools, tool_spec("read", "read_only"))
+    family.agent = family.agent.model_copy(update={"tools": tools})
+    life = tree_changes(family, "ModelReplied, CallDelegated, ToolStarted")
+    await family.run(life, slots=Slots(workers=1))
+
+    assert ["done", "I"] == [each.output for each in await family.of(ToolReturned)]
+    assert Status.COMPLETED is await family.status()
+
+
+def tree_changes(family, begin):
+    """Return a process in which another starts a child just before the facts that *begin* so."""
 
     async def another():
         counted = DescendantAsked(session="session-default/x", parent=SESSION)
@@ -155,11 +177,7 @@ async def test_a_call_is_decided_again_if_its_tree_has_changed(most, status):
         if not (await family.outside.store.head("tree-default/s")).version:
             await family.outside.journal.append([write], "x")
 
-    point = "before ModelReplied, CallDelegated, SessionWaiting, StartAsked, DescendantAsked"
-    await family.run(Interrupted({point: another}))
-
-    assert 1 == len(await family.of(status))
-    assert Status.COMPLETED is await family.status()
+    return Interrupted({f"before {begin}, StartAsked, DescendantAsked": another})
 
 
 # I12: a dispatcher of one command drives the children of its session, too.
