@@ -36,6 +36,10 @@ _LONG_SECONDS = 365 * 86400.0
 _REMEMBERED = 1000
 
 
+class _NodeIsFullError(TimeoutError):
+    """The log's own node has no room for a worker; another starts elsewhere."""
+
+
 class FleetSupervisor:
     """Starts and ends hosts and runners until there are as many as wanted.
 
@@ -80,12 +84,12 @@ class FleetSupervisor:
         await open_log(self.site, self._writer)
 
     async def start(self, wanted: Mapping[Group, Range], adopted: Sequence[Worker] = ()) -> None:
-        """Start the *wanted* workers missing from *adopted*, and wait until a host drives.
+        """Start the *wanted* workers missing from *adopted*.
 
-        Silent workers count as lost.
+        Wait until a host drives, or waits for a node. Silent workers count as lost.
 
         Raises:
-            ClusterError: none starts.
+            ClusterError: no host starts.
         """
         for member in adopted:
             if member.silent.is_set():
@@ -322,7 +326,8 @@ class FleetSupervisor:
             self._find_hosts(member)
             member.node = await call(placing, CALL_SECONDS)
         except (*DEAD, *UNCLEAR, CuelineError) as error:
-            if member.role == "host" and not self._ready.done():
+            is_failure = member.role == "host" and not isinstance(error, _NodeIsFullError)
+            if is_failure and not self._ready.done():
                 reason = f"no session host starts: {error}"
                 self._ready.set_exception(ClusterError("the cluster", reason))
             # It has begun nothing and never may: others rely on that.
@@ -349,7 +354,7 @@ class FleetSupervisor:
                     return presence
                 if not await is_pending(member.handle, member.group):
                     if time.monotonic() > deadline:
-                        raise TimeoutError
+                        raise TimeoutError(f"no answer within {START_SECONDS:.0f} s")
                     continue
                 deadline = time.monotonic() + START_SECONDS
                 if not member.pending:
@@ -361,11 +366,11 @@ class FleetSupervisor:
         """Have *member* wait for a node: no calls go to it, and others know.
 
         Raises:
-            TimeoutError: there is no room on the log's own node; it starts on another.
+            _NodeIsFullError: it was to start on the log's own node.
         """
         if member.node == self.site.node and member.group.per_node is None:
             self._observed.lose_node(member.node)
-            raise TimeoutError
+            raise _NodeIsFullError
         member.pending = True
         self._observed.wait(member.incarnation)
         if member.role == "host" and not self._ready.done():

@@ -21,9 +21,10 @@ from cueline.cluster.connection import RayConnection
 from cueline.cluster.control_loops import ControlLoops
 from cueline.cluster.fleet_supervisor import FleetSupervisor
 from cueline.cluster.worker import Worker, WorkerEvent
-from cueline.deciders.fleet import RUNNERS, Group, Range
+from cueline.deciders.fleet import HOSTS, RUNNERS, Group, Range
 from cueline.deciders.matching import Unmet
 from cueline.deciders.reconcile import Node, Report
+from cueline.errors import ClusterError
 from cueline.events.demands import Demands
 from cueline.stores.presence import MemoryPresence
 from cueline.testing.clock import FakeClock
@@ -267,6 +268,23 @@ async def test_a_worker_for_which_the_logs_own_node_has_no_room_starts_elsewhere
 
     assert there.made[0].killed
     assert "" == [*fleet._members.values()][-1].node
+
+
+async def test_a_fleet_starts_although_the_logs_own_node_has_no_room_for_its_first_host(
+    fleet, there
+):
+    starting = asyncio.create_task(fleet.start({HOSTS: Range(1, 1)}))
+    await await_until(lambda: there.made)
+    there.made[0].pending = True
+    await await_until(lambda: len(there.made) > 1)
+    there.made[1].pending = True
+
+    await starting
+
+
+async def test_a_host_that_does_not_answer_is_named_in_the_error(fleet):
+    with pytest.raises(ClusterError, match="no session host starts: no answer within 0 s"):
+        await fleet.start({HOSTS: Range(1, 1)})
 
 
 async def test_a_returned_runner_accepts_calls_again(fleet, there):
