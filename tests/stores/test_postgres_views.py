@@ -86,6 +86,22 @@ async def test_they_are_filled_again_after_a_crash_of_the_server():
         server.close()
 
 
+async def test_they_go_on_after_the_server_refused_the_beginning_of_a_transaction(one_server):
+    url = one_server.new_log()
+    backend_of(url).migrate()
+    async with open_log(str(url)) as log:
+        await log.ask_start("one", ASKED)
+        with closing(log.backend.open_views()) as views:
+            views.db.execute("DELETE FROM checkpoint")
+            views.db.execute("ALTER TABLE checkpoint ADD CONSTRAINT none CHECK (position > 0)")
+            with pytest.raises(LogUnavailableError):
+                await views.catch_up(log.store)
+            views.db.execute("ALTER TABLE checkpoint DROP CONSTRAINT none")
+
+            await views.catch_up(log.store)
+            assert ["one"] == ids(views)
+
+
 async def test_they_are_filled_anew_for_another_log(log):
     await log.ask_start("one", ASKED)
     with closing(log.backend.open_views()) as views:

@@ -140,17 +140,25 @@ class PostgresViews(Views):
 
     async def _begin(self) -> None:
         deadline = monotonic() + PATIENCE_SECONDS
-        while True:
-            self._tables.execute("BEGIN")
-            if self._tables.execute(_LOCK)[0][0]:
-                self._tables.execute(_BEGUN)
-                return
-            self._tables.execute("ROLLBACK")
+        while not self._begun():
             if monotonic() > deadline:
                 raise LogUnavailableError(str(self.path), "another process keeps it locked")
             # A blocking wait would block the loop.
             never = asyncio.get_running_loop().create_future()
             await asyncio.wait({never}, timeout=RETRY_SECONDS)
+
+    def _begun(self) -> bool:
+        """Begin a transaction, unless another process projects."""
+        self._tables.execute("BEGIN")
+        try:
+            if self._tables.execute(_LOCK)[0][0]:
+                self._tables.execute(_BEGUN)
+                return True
+        except BaseException:
+            self._tables.rollback()
+            raise
+        self._tables.execute("ROLLBACK")
+        return False
 
     @contextmanager
     def _committed(self) -> Iterator[None]:
