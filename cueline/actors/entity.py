@@ -191,7 +191,7 @@ class Entity:
             calls = calls_after(self.prompt, steps.facts)
             writes += child_writes(after, steps.facts, calls, steps.room, self._clock.now())
         if after.finished and not before.finished:
-            writes += notify_parent(after, steps.steps[-1][-1], self._read_output)
+            writes += notify_parent(after, steps.facts, self._read_output)
         return writes
 
     async def rest(self) -> None:

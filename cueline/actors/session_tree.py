@@ -38,6 +38,7 @@ from cueline.events.tree import DescendantAsked
 
 OutputReader = Callable[[str, Mapping[str, Any]], tuple[Any, str]]
 """Reads a text as JSON of a schema: returns the value, and why the text is none."""
+_End = SessionCompleted | SessionFailed | SessionStopped
 _STATUS: Final[Mapping[Status, Literal["completed", "failed", "stopped"]]] = {
     Status.COMPLETED: "completed",
     Status.FAILED: "failed",
@@ -199,9 +200,9 @@ def stop_writes(before: SessionState, after: SessionState) -> list[FactWrite]:
 
 
 def notify_parent(
-    state: SessionState, end: SessionEvent, read_output: OutputReader
+    state: SessionState, facts: Sequence[SessionEvent], read_output: OutputReader
 ) -> list[FactWrite]:
-    """Return the message to the parent of a session that has ended in *state* with *end*."""
+    """Return the message to the parent of a session that ended in *state* with one of *facts*."""
     if state.setup is None or state.setup.family.parent is None:
         return []
     call = state.setup.family.call
@@ -219,11 +220,13 @@ def notify_parent(
             "mode": call.mode,
             "original_parameters": call.parameters,
         }
+        # A message that came with the end is refused after it, in the same append.
+        end = next(fact for fact in facts if isinstance(fact, _End))
         ended = ended.model_copy(update=said | _result(state.agent, end, read_output))
     return [_message(state.setup.family.parent, ended)]
 
 
-def _result(agent: AgentSpec, end: SessionEvent, read_output: OutputReader) -> dict[str, object]:
+def _result(agent: AgentSpec, end: _End, read_output: OutputReader) -> dict[str, object]:
     """Return what a child's end says of its result."""
     match end:
         case SessionFailed():
@@ -238,7 +241,6 @@ def _result(agent: AgentSpec, end: SessionEvent, read_output: OutputReader) -> d
             if problem:
                 return said | {"error_code": "invalid_output", "error": f"{problem}\n{text}"}
             return said | {"value": value}
-    return {}
 
 
 def _message(to: str, message: ChildAsked | ChildEnded | StopAsked) -> FactWrite:

@@ -9,10 +9,11 @@ from cueline.actors.person_wait import person_seconds
 from cueline.actors.slot import Slots
 from cueline.deciders.session import Status
 from cueline.errors import ProviderRefusedError
-from cueline.events.inbox import ChildEnded, DecisionGiven, StartAsked, StopAsked
+from cueline.events.inbox import ChildEnded, DecisionGiven, MessageSent, StartAsked, StopAsked
 from cueline.events.journal import FactWrite
 from cueline.events.session import (
     MessageReceived,
+    MessageRefused,
     SessionContinued,
     ToolFailed,
     ToolReturned,
@@ -114,6 +115,25 @@ async def test_a_child_that_fails_is_a_failed_call():
         failed.kind, failed.message, failed.child
     )  # fmt: skip
     assert Status.COMPLETED is await family.status()
+
+
+async def test_a_message_that_comes_with_its_last_reply_does_not_hide_a_childs_result():
+    family = Family({SESSION: [LOOK, says("done")], CHILD: []})
+    world = World(family.outside)
+
+    async def answers(*_):
+        await family.outside.say(CHILD, MessageSent(lane="note", text="And?"))
+        world.host.activate(CHILD)
+        return says("I saw it.")
+
+    family.outside.model.by_session[CHILD].append(answers)
+    await family.outside.start("s", family.agent)
+    world.host.activate(SESSION)
+    await world.rest(within=60)
+
+    assert 1 == len(await family.of(MessageRefused, CHILD))
+    (returned,) = await family.of(ToolReturned)
+    assert "I saw it." == returned.output
 
 
 # C25, D7
