@@ -12,7 +12,6 @@ from cueline.actors.fold import SessionCache
 from cueline.deciders.session import SessionState, Status
 from cueline.deciders.session.children import newly_stopped
 from cueline.deciders.session.delegation import allowances_below, child_request, too_deep
-from cueline.deciders.session.permission import may_start
 from cueline.errors import (
     RejectedError,
     SessionFinishedError,
@@ -155,8 +154,11 @@ async def register_child(journal: Journal, child: str, asked: StartAsked) -> lis
 
 
 async def room_to_delegate(journal: Journal, state: SessionState) -> TreeRoom | None:
-    """Return the room of the session's tree if a call may start a child now; None otherwise."""
-    asking = [call.effect for call in state.turn.calls if call.delegates and may_start(state, call)]
+    """Return the room of the session's tree if a call has yet to start a child; None otherwise.
+
+    A call may become free to start in the same append, when an open breaker closes the one before.
+    """
+    asking = [c.effect for c in state.turn.calls if c.delegates and c.phase == "requested"]
     if not asking:
         return None
     assert state.setup is not None, "a session with calls was started"

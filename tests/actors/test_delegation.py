@@ -8,7 +8,8 @@ from cueline.actors.inbox import ask_start
 from cueline.actors.person_wait import person_seconds
 from cueline.actors.slot import Slots
 from cueline.deciders.session import Status
-from cueline.errors import ProviderRefusedError
+from cueline.errors import ProviderRefusedError, ToolFailedError
+from cueline.events.agent import BreakerPolicy
 from cueline.events.inbox import ChildEnded, DecisionGiven, MessageSent, StartAsked, StopAsked
 from cueline.events.journal import FactWrite
 from cueline.events.session import (
@@ -153,6 +154,24 @@ async def test_a_session_goes_on_at_once_if_its_only_call_is_not_run():
     await family.run(within=0)
 
     assert Status.COMPLETED is await family.status()
+
+
+# C5
+async def test_a_child_is_started_after_a_call_that_a_breaker_keeps_from_running():
+    async def fails(order):
+        raise ToolFailedError("timeout", "it is away")
+
+    fragile = {"critical": False, "breaker": BreakerPolicy(threshold=1, on_open="fallback")}
+    flaky = tool_spec("flaky").model_copy(update=fragile)
+    first, both = asks_for(("flaky", {})), asks_for(("flaky", {}), ("look", {"goal": "see"}))
+    family = Family({SESSION: [first, both, says("done")], f"{SESSION}.2.1": [says("I saw it.")]})
+    family.outside.executor.tools["flaky"] = fails
+    family.agent = family.agent.model_copy(update={"tools": (*family.agent.tools, flaky)})
+    await family.run()
+
+    assert 1 == len(await family.of(ToolSkipped))
+    assert Status.COMPLETED is await family.status()
+    assert Status.COMPLETED is await family.status(f"{SESSION}.2.1")
 
 
 async def test_a_child_is_not_started_under_an_id_that_exists():
