@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,11 +81,12 @@ def _version_task() -> Callable[[], str]:
 
 def runners_in(namespace: str, owner: str) -> list[Handle]:
     """Return the runners of *owner*."""
-    return [
-        ray.get_actor(actor["name"], namespace)
-        for actor in ray.util.list_named_actors(all_namespaces=True)
-        if actor["namespace"] == namespace and actor["name"].startswith(f"{owner}/runner-")
-    ]
+    runners = []
+    for actor in ray.util.list_named_actors(all_namespaces=True):
+        if actor["namespace"] == namespace and actor["name"].startswith(f"{owner}/runner-"):
+            with suppress(ValueError):  # it has just ended
+                runners.append(ray.get_actor(actor["name"], namespace))
+    return runners
 
 
 async def check_tools(runners: Sequence[Handle], agent: AgentSpec) -> None:

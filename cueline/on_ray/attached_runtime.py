@@ -1,8 +1,10 @@
 """Attaches to the running `cueline up` of a log."""
 
+import asyncio
 import os
 from collections.abc import Collection
 from datetime import timedelta
+from functools import partial
 
 from cueline.actors.presence import living
 from cueline.errors import ClusterError
@@ -22,6 +24,8 @@ class AttachedRuntime:
 
     def __init__(self, record: UpRecord) -> None:
         self._record = record
+        self._connecting = asyncio.Lock()
+        """A process has one connection to Ray."""
 
     async def check_tools(self, agent: AgentSpec) -> None:
         """See `KnownPlacement`: RAY_ADDRESS says that it is the cluster of this process."""
@@ -29,12 +33,15 @@ class AttachedRuntime:
             return
         from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - see `placement.on_ray`
 
-        with connect_ray(self._record.address, self._record.namespace):
-            from cueline.cluster.dispatcher import OWNER  # noqa: PLC0415 - it imports Ray
-            from cueline.cluster.node_check import check_tools, runners_in  # noqa: PLC0415 - as above
+        namespace = self._record.namespace
+        async with self._connecting:
+            with connect_ray(self._record.address, namespace):
+                from cueline.cluster.call import ask_head  # noqa: PLC0415 - it imports Ray
+                from cueline.cluster.dispatcher import OWNER  # noqa: PLC0415 - as above
+                from cueline.cluster.node_check import check_tools, runners_in  # noqa: PLC0415 - as above
 
-            runners = runners_in(self._record.namespace, OWNER)
-            await check_tools(runners, agent)
+                runners = await ask_head(partial(runners_in, namespace, OWNER))
+                await check_tools(runners, agent)
 
     async def place(self, streams: Collection[str]) -> None:
         """See `Placement`."""

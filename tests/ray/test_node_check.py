@@ -5,8 +5,10 @@ import subprocess
 import sys
 
 import pytest
+import ray
 
 from cueline.cluster.cluster_context import VERSION
+from cueline.cluster.node_check import runners_in
 from cueline.up_record import find_up
 
 TOOL = """
@@ -21,6 +23,20 @@ name = "greeter"
 provider = "scripted"
 model = "script.toml"
 tools = ["tool_of_a_test:greet"]
+"""
+PROGRAM = """
+import asyncio, sys
+from cueline import Agent, open_runtime
+
+async def main():
+    agent = Agent.from_file("agent.toml")
+    async with open_runtime(sys.argv[-1]) as runtime:
+        starts = [runtime.start(agent, "Greet.") for _ in range(2)]
+        for error in await asyncio.gather(*starts, return_exceptions=True):
+            print(type(error).__name__)
+
+if __name__ == "__main__":
+    asyncio.run(main())
 """
 SCRIPT = """
 [[reply]]
@@ -37,9 +53,9 @@ def cueline(tmp_path, cluster):
     (tmp_path / "script.toml").write_text(SCRIPT)
     environ = {**os.environ, "PYTHONPATH": str(modules), "RAY_ADDRESS": cluster.address}
 
-    def run(*words):
+    def run(*words, program=("-m", "cueline.cli")):
         return subprocess.run(
-            [sys.executable, "-m", "cueline.cli", *words, "--log", str(tmp_path / "log.db")],
+            [sys.executable, *program, *words, "--log", str(tmp_path / "log.db")],
             check=False,
             capture_output=True,
             text=True,
@@ -81,3 +97,20 @@ def test_a_run_says_on_which_nodes_a_tool_cannot_be_imported(cueline, tmp_path, 
     reason = "1 of 1 node with runners cannot run its tools: 127.0.0.1 has no greet (No module"
     assert (True, True) == (done.returncode > 0, reason in done.stderr), done.stderr
     assert "[]" == sessions.stdout.strip()
+
+
+def test_sessions_that_a_program_starts_at_once_are_all_checked(cueline, tmp_path):
+    (tmp_path / "modules/tool_of_a_test.py").write_text(TOOL)
+    (tmp_path / "program.py").write_text(PROGRAM)
+    assert 0 == cueline("up", "--detach").returncode
+
+    done = cueline(program=["program.py"])
+
+    assert ["ToolImportError"] * 2 == done.stdout.split(), done.stderr
+
+
+def test_a_runner_that_has_just_ended_is_not_asked(cluster, monkeypatch):
+    ended = [{"namespace": "cueline-tests", "name": "up/runner-1@0"}]
+    monkeypatch.setattr(ray.util, "list_named_actors", lambda **_: ended)
+
+    assert [] == runners_in("cueline-tests", "up")
