@@ -37,8 +37,9 @@ async def children_at_rest(
 
 
 async def person_seconds(journal: Journal, stream: str, now: datetime) -> float:
-    """Return for how many seconds nothing below *stream* could go on without a person.
+    """Return for how many seconds *stream*, or a session below it, waited for a person.
 
+    Waits at the same time count once.
     Raises what `Journal.read` raises.
     """
     total, end = 0.0, None

@@ -207,6 +207,35 @@ def test_a_child_that_does_not_even_stop_is_given_up():
     past.when(received(2, ended(text="too late"))).then(MessageReceived)
 
 
+def deadline(seconds, waited=0.0):
+    return SessionContinued(
+        by="deadline", at=later(seconds), waited={CHILD: waited} if waited else {}
+    )
+
+
+# I14: else its parent would wake ever sooner while nobody answers.
+def test_a_child_that_waits_for_a_person_near_its_deadline_is_looked_at_once_a_minute():
+    past = calling("helper").when(delegated()).when(deadline(600, waited=0.5))
+    assert later(660) == wake_at(past.state)
+
+    past.when(deadline(660, waited=60.5))
+    assert later(720) == wake_at(past.state)
+
+    before = past.state
+    past.when(deadline(720, waited=70))
+    assert [CHILD] == newly_stopped(before, past.state)
+
+
+# I14
+def test_a_child_that_was_asked_to_stop_gets_no_time_to_wait_for_a_person():
+    past = calling("helper").when(delegated()).when(deadline(600))
+
+    past.when(deadline(660, waited=60))
+
+    failed = next(fact for fact in past.facts if isinstance(fact, ToolFailed))
+    assert "child_timeout" == failed.kind
+
+
 def test_a_deadline_leaves_other_children_alone():
     past = calling("helper", "other").when(delegated(0, seconds=10), delegated(1))
 

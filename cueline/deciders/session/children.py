@@ -14,6 +14,8 @@ from cueline.events.session import CallDelegated
 
 GRACE_SECONDS: Final = 60.0
 """Time that a child has to end after it was stopped at its deadline."""
+PERSON_SECONDS: Final = 60.0
+"""A deadline that a wait for a person moves is moved by this at least: each look is recorded."""
 
 
 def call_delegated(state: SessionState, event: CallDelegated) -> SessionState:
@@ -64,7 +66,7 @@ def stop_overdue(
 ) -> SessionState:
     """Stop the children whose deadline has passed; give up those that did not end after that.
 
-    The seconds that a child *waited* for people move its deadline.
+    The seconds that a child *waited* for people move its deadline, unless it was stopped.
     """
     if at is None or not overdue(state, at):
         return state
@@ -78,10 +80,11 @@ def overdue(state: SessionState, at: datetime) -> list[OpenChild]:
 
 
 def _later(child: OpenChild, waited: float) -> OpenChild:
-    if child.deadline_at is None or waited <= child.waited:
+    if child.deadline_at is None or child.stopping or waited <= child.waited:
         return child
-    until = child.deadline_at + timedelta(seconds=waited - child.waited)
-    return replace(child, deadline_at=until, waited=waited)
+    more = max(waited - child.waited, PERSON_SECONDS)
+    until = child.deadline_at + timedelta(seconds=more)
+    return replace(child, deadline_at=until, waited=child.waited + more)
 
 
 def _after(child: OpenChild, at: datetime) -> OpenChild | None:

@@ -143,7 +143,7 @@ class OpenChild(Struct, frozen=True):
     overdue: bool = False
     """Its deadline passed."""
     waited: float = 0.0
-    """Seconds that it waited for people; they moved the deadline."""
+    """Seconds for which its waits for people moved the deadline."""
     gone: bool = False
     """It did not end after it was asked to."""
 
