@@ -228,7 +228,7 @@ class FleetSupervisor:
         await self._notify_hosts()
         if member.role == "host":
             await self._drain(member, grace)
-        elif not member.pending:
+        else:
             with suppress(TimeoutError):
                 # A drained node may go at any time. Otherwise calls end within their time-outs.
                 async with asyncio.timeout(grace if member.node in self._leaving else None):
@@ -243,7 +243,7 @@ class FleetSupervisor:
     async def _run_out(self, member: Worker) -> None:
         """Let a runner start nothing more, and wait until its last outcome is fetched."""
         running = 1
-        while running:
+        while running and self._may_have_calls(member):
             try:
                 running = await poll(member.handle.retire, self._epoch)
             except DEAD:
@@ -433,16 +433,17 @@ class FleetSupervisor:
     def _runner_infos(self) -> list[RunnerInfo]:
         """Return the runners that answer; lost and leaving ones accept nothing more."""
         there = [*self._members.values(), *self._unreachable]
-        # One on the log's own node will have started in a moment; another may wait for a node.
         runners = [
             m
             for m in there
-            if m.role == "runner"
-            and not m.silent.is_set()
-            and not m.pending
-            and (m.presence is not None or m.node == self.site.node)
+            if m.role == "runner" and not m.silent.is_set() and self._may_have_calls(m)
         ]
         return [m.runner_info(self.site, lost=m in self._unreachable) for m in runners]
+
+    def _may_have_calls(self, runner: Worker) -> bool:
+        # One on the log's own node will have started in a moment; another may wait for a node.
+        has_place = runner.presence is not None or runner.node == self.site.node
+        return has_place and not runner.pending
 
     def offers(self) -> list[Offer]:
         """Return what the runners offer that accept calls."""

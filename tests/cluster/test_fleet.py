@@ -287,6 +287,19 @@ async def test_a_host_that_does_not_answer_is_named_in_the_error(fleet):
         await fleet.start({HOSTS: Range(1, 1)})
 
 
+@pytest.mark.parametrize("is_known", [False, True])
+async def test_a_worker_that_has_no_node_yet_is_retired_at_once(fleet, there, is_known):
+    # Ray's autoscaler would start a node for it.
+    fleet.site.node = "cd" * 28  # it may not wait for the log's own node
+    await fleet.start({RUNNERS: Range(1, 1)})
+    there.made[0].pending = True
+    if is_known:
+        await await_until(lambda: fleet._observed.groups[RUNNERS].pending)
+
+    fleet.want({})
+    await await_until(lambda: there.made[0].killed)
+
+
 async def test_a_returned_runner_accepts_calls_again(fleet, there):
     # D13
     lost = await quiet(there, "runner", NEVER)
