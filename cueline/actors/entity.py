@@ -16,9 +16,9 @@ prompt is folded beside it from the same facts. There is no recovery code: after
 a crash, the next entity replays the log and calls `due`.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -41,6 +41,7 @@ from cueline.deciders.session import SessionState, evolve, session_of, step
 from cueline.errors import LogUnavailableError, UnknownOutcomeError
 from cueline.events.codec import not_redacted
 from cueline.events.journal import FactWrite, Journal
+from cueline.events.sanitize import Redactor, sanitize
 from cueline.events.session import SessionEvent
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import sibling
@@ -81,6 +82,7 @@ class Entity:
         "_clock",
         "_owner",
         "_read_output",
+        "_redactor",
         "_report",
         "_snapshot",
         "epoch",
@@ -115,6 +117,7 @@ class Entity:
         self._owner = owner
         self._clock = clock
         self._read_output = read_output
+        self._redactor = Redactor()
         self._report = report
         self._snapshot = NO_STREAM
         """The version of the newest snapshot."""
@@ -144,7 +147,7 @@ class Entity:
 
     def share(self, loaded_agent: LoadedAgent) -> None:
         """Use the agent's objects that all its sessions share."""
-        self.journal = loaded_agent.journal
+        self.journal, self._redactor = loaded_agent.journal, loaded_agent.redactor
         if self.state.setup is not None:
             setup = replace(self.state.setup, agent=loaded_agent.agent, tools=loaded_agent.tools)
             self.state = replace(self.state, setup=setup)
@@ -191,8 +194,12 @@ class Entity:
             calls = calls_after(self.prompt, steps.facts)
             writes += child_writes(after, steps.facts, calls, steps.room, self._clock.now())
         if after.finished and not before.finished:
-            writes += notify_parent(after, steps.facts, self._read_output)
+            writes += notify_parent(after, steps.facts, self._read_recordable)
         return writes
+
+    def _read_recordable(self, text: str, schema: Mapping[str, Any]) -> tuple[Any, str]:
+        """Read output; JSON can spell what the text did not hold: secrets, and what is not text."""
+        return sanitize(self._read_output(text, schema), self._redactor)[0]
 
     async def rest(self) -> None:
         """Write a snapshot if enough was appended since the last."""

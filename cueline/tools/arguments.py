@@ -65,9 +65,12 @@ def read_value(text: str, schema: Mapping[str, Any]) -> tuple[Any, str]:
     """
     try:
         value = json.loads(unfenced(text))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return None, f"it is no JSON: {error}"
-    problem = check_value(schema, value)
+    try:
+        problem = check_value(schema, value)
+    except ValueError as error:  # for example, half a surrogate pair in a name
+        problem = f"$: {error}"
     return (None, problem) if problem else (value, "")
 
 

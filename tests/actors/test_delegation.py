@@ -94,7 +94,14 @@ async def test_the_result_of_a_child_is_marked_as_untrusted():
         ('```json\n{"ok": true}\n```', ToolReturned, '{"ok": true}'),
         ('{"ok": 3}', ToolFailed, "3 is not of type"),
         ("fine", ToolFailed, "it is no JSON"),
+        ('{"ok": true, "n": NaN}', ToolReturned, '"n": "NaN"'),
+        ('{"ok": true, "n": 100000000000000000000}', ToolReturned, '"100000000000000000000"'),
+        ('{"ok": true, "n": "\\ud800"}', ToolReturned, '"n": "\ufffd"'),
+        (f'{{"ok": true, "n": {"[" * 70}{"]" * 70}}}', ToolReturned, "[nested too deeply]"),
+        ('{"\\ud800": 1}', ToolFailed, "surrogates not allowed"),
+        ("[" * 5000, ToolFailed, "it is no JSON"),
     ],
+    ids=["fenced", "wrong", "text", "nan", "large", "surrogate", "deep", "name", "too deep"],
 )
 async def test_a_child_with_a_declared_output_returns_its_value(said, kind, text):
     child = named("look", output=OUTPUT)
