@@ -58,7 +58,8 @@ async def copy_log(
     """
     began = monotonic()
     names = str(LogUrl.of(source)), str(LogUrl.of(target))
-    if names[0] == names[1]:
+    files = [{*backend_of(name).files()} for name in names]
+    if names[0] == names[1] or files[0] & files[1]:
         raise ConfigError(names[1], "a log is copied to another; name two logs")
     with closing(backend_of(source).open_rows()) as rows:
         await _refuse_company(source)

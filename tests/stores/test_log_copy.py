@@ -202,6 +202,10 @@ async def test_a_log_is_not_copied_to_itself_nor_from_memory(tmp_path):
     name = str(tmp_path / "one.db")
     with pytest.raises(ConfigError, match="copied to another; name two logs"):
         await copy_log(name, name)
+    backend_of(name).migrate()
+    (other := tmp_path / "other.db").symlink_to(name)
+    with pytest.raises(ConfigError, match="copied to another; name two logs"):
+        await copy_log(name, other)
     with pytest.raises(LogUnavailableError, match="a log in memory outlives"):
         await copy_log("memory:x", name)
     with pytest.raises(LogUnavailableError, match="there is no log; name one"):
