@@ -11,6 +11,8 @@ sessions have another host, and as many runners as before are started.
 Seconds are those of the processor: nothing waits here.
 Memory is what Python holds for all that, by `tracemalloc`, without the read model.
 Not simulated is what the processes of a fleet send: heartbeats, and the answers to the dispatcher.
+A fleet of that size has limits elsewhere: each of 11,000 processes writes a heartbeat every two
+seconds, and each runner that joins or leaves is told to each host with the whole list of runners.
 Floors: 20 ms for a tick with nothing changed; a change adds no more than 2 × among ten times as
 many changes.
 """

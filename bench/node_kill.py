@@ -3,6 +3,7 @@
 Two machines, made of namespaces on this one, have a node of Ray each and one log in PostgreSQL;
 each has a host and a runner. Sessions whose model takes half a second and whose tool may be
 repeated run on both; then all processes of the second machine get SIGKILL at once.
+Each of three kills has new machines and a new log; the median counts.
 Nobody has evidence of their end but silence: the first machine sees no process table of the second,
 as it is with real machines. Ray is set to notice a node's death within about four seconds.
 The clock runs until the last session of the lost host has appended by another.
@@ -41,7 +42,7 @@ from tests.postgres_server import PostgresServer, installed
 from tests.torture.ground import CUELINE
 from tests.torture.machines import Machines, missing
 
-ROUNDS = 1
+ROUNDS = 3
 RUN_SECONDS = 10.0
 """A host that lived for less is replaced after a rest."""
 

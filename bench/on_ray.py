@@ -10,6 +10,8 @@ One host and two are measured in turn in the same run; of the rounds the median 
 Two cores cannot show more turns with the second host, only what it adds.
 Floor: a turn takes at most 1.15 × the CPU time with two hosts, beside one. A machine without
 PostgreSQL has none of its rows.
+With the second host the calls to the writer and to the runner probably carry less each: host,
+writer and runner take more for the same turns.
 """
 
 import asyncio
