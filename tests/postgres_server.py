@@ -100,6 +100,8 @@ class PostgresServer:
 
     def kill(self):
         """SIGKILL all of its processes at once."""
+        self.process.send_signal(signal.SIGSTOP)  # it starts no process meanwhile
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         below = psutil.Process(self.process.pid).children()
         for process in (self.process, *below):
             with suppress(psutil.NoSuchProcess):
