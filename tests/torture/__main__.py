@@ -3,6 +3,7 @@
 import argparse
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -121,6 +122,8 @@ def main():
     names = [n for each in asked.lanes for n in (MACHINES if each == "machines" else [each])]
     if (reason := missing()) and not MACHINES.keys().isdisjoint(names):
         parser.error(reason)
+    # Otherwise its machines would outlive it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     folder = Path(tempfile.mkdtemp(prefix="cueline-torture-"))
     held, what = True, described()
     for name in names:

@@ -181,8 +181,10 @@ class Machine:
 
     def kill(self):
         """SIGKILL everything on it at once."""
-        for process in psutil.Process(self._process.pid).children() if self.runs else ():
-            process.kill()
+        if self.runs:
+            # Before it has a first process, its end is that of what starts one.
+            for process in psutil.Process(self._process.pid).children() or [self._process]:
+                process.kill()
         self._process.wait(PATIENCE_SECONDS)
 
     def freeze(self):

@@ -6,7 +6,7 @@ import math
 import subprocess
 import time
 from collections import Counter, defaultdict
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import pairwise
 
 import psutil
@@ -68,12 +68,17 @@ class MachinesGround(Ground):
         (folder / "cueline.toml").write_text(SETTINGS)
         self._write_agent("helper.toml", "helper", "help.toml", [f"{ACTS}:pay"])
         (folder / "help.toml").write_text(HELPER)
-        self.machines = Machines(self.count)
-        network = self.machines.network
-        self.server = PostgresServer(next(iter(installed().values())), **self._of(network))
-        self.server.allow(network.addresses)
-        self.log = LogUrl.of(f"postgresql://ada@{network.address}/postgres?schema=cueline")
-        backend_of(self.log).migrate()
+        with ExitStack() as stack:
+            self.machines = Machines(self.count)
+            stack.callback(self.machines.close)
+            network = self.machines.network
+            programs = next(iter(installed().values()))
+            self.server = PostgresServer(programs, **self._of(network))
+            stack.callback(self.server.close)
+            self.server.allow(network.addresses)
+            self.log = LogUrl.of(f"postgresql://ada@{network.address}/postgres?schema=cueline")
+            backend_of(self.log).migrate()
+            stack.pop_all()  # it is all there: `close` ends it
 
     def _turn(self, number):
         return HELP if number == HELPED_TURN else super()._turn(number)

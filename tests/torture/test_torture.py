@@ -1,5 +1,7 @@
 """A short run of `make torture`, and that it would see a fault."""
 
+import signal
+import sys
 from random import Random
 
 import pytest
@@ -41,6 +43,34 @@ def test_a_call_that_ran_twice_and_a_lost_event_would_be_seen(ground):
     judge(ground, ["s1"], UNDISTURBED)
 
     assert (1, 2, 0) == (found.lost, found.repeated, found.disagreements), found.found
+
+
+ENDED = """
+import os, signal
+from tests.torture import __main__ as torture
+
+class Ground:
+    def __init__(self, folder, *_):
+        self.folder = folder
+
+    def close(self):
+        print("closed")
+
+def drive(*_):
+    os.kill(os.getpid(), signal.SIGTERM)
+
+torture.LANES["inline"] = torture.Lane(drive, (1, 1), ground=Ground)
+torture.main()
+"""
+
+
+def test_a_run_that_is_told_to_end_clears_up_first(popen):
+    command = [sys.executable, "-c", ENDED, "--lanes", "inline"]
+
+    process = popen(command, stdout=-1, text=True)
+
+    assert ("closed\n", None) == process.communicate()
+    assert 128 + signal.SIGTERM == process.returncode
 
 
 def pays(ground, session):
