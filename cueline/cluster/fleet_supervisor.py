@@ -335,6 +335,8 @@ class FleetSupervisor:
             return f"it did not start: {type(error).__name__}"
         member.pending = False
         self._observed.place(member.incarnation, member.node)
+        if member.node in self._leaving:
+            self._observed.lose_node(member.node, drains=True)
         self._observed.note(member.incarnation, 0, time.monotonic())
         if member.role == "host" and not (self._ready.done() or member.leaves):
             self._ready.set_result(None)

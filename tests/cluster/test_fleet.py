@@ -300,6 +300,21 @@ async def test_a_worker_that_has_no_node_yet_is_retired_at_once(fleet, there, is
     await await_until(lambda: there.made[0].killed)
 
 
+async def test_a_worker_that_starts_on_a_node_that_drains_is_retired(fleet, there, monkeypatch):
+    async def leaving():
+        return {HERE}
+
+    monkeypatch.setattr(fleet_supervisor, "leaving_nodes", leaving)
+    fleet.site.node = "cd" * 28
+    worker = await quiet(there, "runner", NEVER)
+    worker.handle.answer, worker.node = worker.presence, ""
+    await fleet_of(fleet, worker, runners=1)
+    await await_until(lambda: len(there.news) > 1)
+    fleet.act()
+
+    assert "its node was drained" == worker.leaves
+
+
 async def test_a_returned_runner_accepts_calls_again(fleet, there):
     # D13
     lost = await quiet(there, "runner", NEVER)
