@@ -26,7 +26,8 @@ from cueline.actors.model_port import DeltaSink, ModelReply, ModelRequest, drop_
 from cueline.actors.session_host import SessionHost
 from cueline.clock import SystemClock
 from cueline.errors import ProviderUnavailableError
-from cueline.events.agent import AgentSpec, BreakerPolicy, RetryPolicy
+from cueline.events.agent import AgentSpec
+from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
 from cueline.events.inbox import StartAsked
 from cueline.loop import run
 from cueline.stores.waiting import take_turns

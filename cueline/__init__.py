@@ -14,18 +14,9 @@ if TYPE_CHECKING:
     from cueline.client.session import Result, Session
     from cueline.clock import SystemClock
     from cueline.errors import CuelineError, ToolFailedError
-    from cueline.events.agent import (
-        BreakerPolicy,
-        Fallback,
-        Hook,
-        Limits,
-        ModelChoice,
-        Policy,
-        Price,
-        RetryPolicy,
-        Rule,
-    )
+    from cueline.events.agent import Fallback, Hook, Limits, ModelChoice, Policy, Price, Rule
     from cueline.events.demands import Demands
+    from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
     from cueline.events.session import ApprovalRequested, SessionEvent
     from cueline.runtime import Runtime, open_runtime
     from cueline.tools.tool import Image, Tool, ToolContext, tool
@@ -63,7 +54,7 @@ __all__ = [
 _HOMES = {
     "Agent": "cueline.agent",
     "ApprovalRequested": "cueline.events.session",
-    "BreakerPolicy": "cueline.events.agent",
+    "BreakerPolicy": "cueline.events.failure_policy",
     "CuelineError": "cueline.errors",
     "Demands": "cueline.events.demands",
     "Fallback": "cueline.events.agent",
@@ -74,7 +65,7 @@ _HOMES = {
     "Policy": "cueline.events.agent",
     "Price": "cueline.events.agent",
     "Result": "cueline.client.session",
-    "RetryPolicy": "cueline.events.agent",
+    "RetryPolicy": "cueline.events.failure_policy",
     "Rule": "cueline.events.agent",
     "Runtime": "cueline.runtime",
     "Session": "cueline.client.session",

@@ -30,18 +30,17 @@ from cueline.errors import ConfigError
 from cueline.events.agent import (
     COMPACT_AT,
     AgentSpec,
-    BreakerPolicy,
     ContextWindow,
     Fallback,
     Limits,
     Policy,
     Price,
-    RetryPolicy,
     ToolSpec,
     Workspace,
 )
 from cueline.events.child import AGENT_SCHEME, DELEGATE
 from cueline.events.demands import NO_DEMANDS, Demands
+from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
 from cueline.events.number import Number, Parameters, Seconds
 from cueline.providers.allowed_address import check_allowed
 from cueline.providers.defaults import completed

@@ -5,16 +5,8 @@ from decimal import Decimal
 from typing import Literal
 
 from cueline.deciders.session import order_digest
-from cueline.events.agent import (
-    AgentSpec,
-    BreakerPolicy,
-    Declared,
-    Fallback,
-    Limits,
-    Policy,
-    RetryPolicy,
-    ToolSpec,
-)
+from cueline.events.agent import AgentSpec, Declared, Fallback, Limits, Policy, ToolSpec
+from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
 from cueline.events.inbox import DecisionGiven, InboxMessage, MessageSent, Resolution
 from cueline.events.message import TextBlock, ToolCall
 from cueline.events.session import (

@@ -7,8 +7,9 @@ from pydantic import SecretStr, ValidationError
 
 from cueline.agent import Agent
 from cueline.errors import ConfigError
-from cueline.events.agent import BreakerPolicy, Hook, Policy, RetryPolicy
+from cueline.events.agent import Hook, Policy
 from cueline.events.demands import NO_DEMANDS, Demands
+from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
 from cueline.secret import secret_names, secret_values
 
 

@@ -15,8 +15,9 @@ from cueline import errors
 from cueline.agent import Agent
 from cueline.cli import app
 from cueline.config.setting import leaves
-from cueline.events.agent import BreakerPolicy, Limits, Policy, RetryPolicy
+from cueline.events.agent import Limits, Policy
 from cueline.events.codec import FACTS
+from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
 from cueline.projections.views import MODELS
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -37,8 +37,9 @@ from cueline.errors import (
     UnknownOutcomeError,
     WrongExpectedVersionError,
 )
-from cueline.events.agent import AgentSpec, BreakerPolicy, ToolSpec
+from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.breaker import BreakerEvent
+from cueline.events.failure_policy import BreakerPolicy
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import stream_name

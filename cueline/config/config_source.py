@@ -13,7 +13,7 @@ from cueline.config.problem import SettingProblem, problems_of, unknown
 from cueline.config.setting import Setting, leaves, table_of
 from cueline.config.settings import Settings
 from cueline.errors import ConfigError
-from cueline.events.agent import RetryPolicy
+from cueline.events.failure_policy import RetryPolicy
 from cueline.providers.model_file import find_model_file
 from cueline.suggestion import closest
 from cueline.text_input import read_to_end

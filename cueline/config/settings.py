@@ -8,14 +8,8 @@ from pydantic_core import PydanticCustomError
 
 from cueline.config.config_file import DEFAULT_LOG
 from cueline.config.pattern import MEANINGS, URL, VARIABLE
-from cueline.events.agent import (
-    BreakerPolicy,
-    Fallback,
-    Limits,
-    Policy,
-    Price,
-    RetryPolicy,
-)
+from cueline.events.agent import Fallback, Limits, Policy, Price
+from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
 from cueline.events.log_url import LogUrl
 from cueline.events.number import Seconds, Time, Whole
 

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from cueline.deciders.decider import Decider
 from cueline.deciders.retry import LONGEST_WAIT_SECONDS
-from cueline.events.agent import BreakerPolicy
 from cueline.events.breaker import (
     BreakerClosed,
     BreakerEvent,
@@ -24,6 +23,7 @@ from cueline.events.breaker import (
     FailureCounted,
 )
 from cueline.events.failure import OURS, TRANSIENT
+from cueline.events.failure_policy import BreakerPolicy
 
 PROBE_SECONDS = 120.0
 """A probe without an outcome after this is lost; its own session recovers it earlier."""

@@ -3,8 +3,8 @@
 import hashlib
 from datetime import datetime, timedelta
 
-from cueline.events.agent import RetryPolicy
 from cueline.events.failure import NOT_STARTED
+from cueline.events.failure_policy import RetryPolicy
 
 FATAL_MODEL = frozenset({"invalid_request", "refused", "content_filtered"})
 """Failures that any retry of the same request would repeat."""

@@ -8,7 +8,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Literal, get_args
 
 from cueline.errors import ConfigError
-from cueline.events.agent import Declared, Preset, RetryPolicy
+from cueline.events.agent import Declared
+from cueline.events.failure_policy import Preset, RetryPolicy
 from cueline.tools.schema import subject
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")

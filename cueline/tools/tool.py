@@ -19,8 +19,9 @@ from msgspec import Struct
 from pydantic import JsonValue
 
 from cueline.errors import ConfigError, ToolFailedError, ToolImportError
-from cueline.events.agent import BreakerPolicy, Declared, Preset, RetryPolicy, ToolSpec
+from cueline.events.agent import Declared, ToolSpec
 from cueline.events.demands import NO_DEMANDS, Demands
+from cueline.events.failure_policy import BreakerPolicy, Preset, RetryPolicy
 from cueline.tools.declaration import (
     Function,
     Transient,

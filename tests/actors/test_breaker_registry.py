@@ -5,8 +5,8 @@ import pytest
 from cueline.actors.breaker_registry import BreakerRegistry, stream_safe
 from cueline.actors.entity import RETRY_SECONDS
 from cueline.errors import LogUnavailableError, ProviderRefusedError, ProviderUnavailableError
-from cueline.events.agent import BreakerPolicy
 from cueline.events.cause import Cause
+from cueline.events.failure_policy import BreakerPolicy
 from cueline.events.store import Draft, Write
 from cueline.events.stream import check_stream, sibling
 from cueline.testing.clock import take_turns

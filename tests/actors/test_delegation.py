@@ -9,7 +9,7 @@ from cueline.actors.person_wait import person_seconds
 from cueline.actors.slot import Slots
 from cueline.deciders.session import Status
 from cueline.errors import ProviderRefusedError, ToolFailedError
-from cueline.events.agent import BreakerPolicy
+from cueline.events.failure_policy import BreakerPolicy
 from cueline.events.inbox import ChildEnded, DecisionGiven, MessageSent, StartAsked, StopAsked
 from cueline.events.journal import FactWrite
 from cueline.events.session import (

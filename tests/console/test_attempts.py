@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cueline.console.attempts import Attempts
-from cueline.events.agent import AgentSpec, Fallback, RetryPolicy
+from cueline.events.agent import AgentSpec, Fallback
+from cueline.events.failure_policy import RetryPolicy
 from cueline.events.inbox import ResumeAsked
 from cueline.events.session import (
     MessageReceived,

@@ -15,7 +15,8 @@ from cueline.errors import (
     ToolFailedError,
     UnknownOutcomeError,
 )
-from cueline.events.agent import BreakerPolicy, Limits, RetryPolicy
+from cueline.events.agent import Limits
+from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
 from cueline.events.inbox import (
     DecisionGiven,
     MessageSent,

@@ -15,7 +15,6 @@ from cueline.deciders.breaker import (
     Succeed,
     admission,
 )
-from cueline.events.agent import BreakerPolicy
 from cueline.events.breaker import (
     BreakerClosed,
     BreakerHalfOpened,
@@ -24,6 +23,7 @@ from cueline.events.breaker import (
     FailureCounted,
 )
 from cueline.events.failure import OURS, TRANSIENT
+from cueline.events.failure_policy import BreakerPolicy
 from cueline.testing.given import given_past
 from tests.session_example import NOW, later
 

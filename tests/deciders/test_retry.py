@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cueline.deciders.retry import LONGEST_WAIT_SECONDS, delay_seconds, retry_at
-from cueline.events.agent import RETRY_PRESETS, RetryPolicy
+from cueline.events.failure_policy import RETRY_PRESETS, RetryPolicy
 from cueline.events.number import LONGEST_SECONDS
 from tests.session_example import NOW, later
 

@@ -5,8 +5,9 @@ import pytest
 from cueline.deciders.session import due, wake_at
 from cueline.deciders.session.due import CloseReservation, ReserveBudget
 from cueline.deciders.session.limit_state import Bill
-from cueline.events.agent import BreakerPolicy, Fallback
+from cueline.events.agent import Fallback
 from cueline.events.cause import Cause
+from cueline.events.failure_policy import BreakerPolicy
 from cueline.events.inbox import (
     PauseAsked,
     ResumeAsked,

@@ -3,7 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from cueline.events.agent import Fallback, Hook, RetryPolicy, url_variable
+from cueline.events.agent import Fallback, Hook, url_variable
+from cueline.events.failure_policy import RetryPolicy
 
 
 # I11: a URL that holds a token is in a variable, and only its name is recorded.

@@ -10,7 +10,6 @@ from cueline.events.agent import (
     ModelChoice,
     Policy,
     Price,
-    RetryPolicy,
     Rule,
     ToolSpec,
     Workspace,
@@ -19,6 +18,7 @@ from cueline.events.budget import (
     Allowance,
 )
 from cueline.events.cause import Cause
+from cueline.events.failure_policy import RetryPolicy
 from cueline.events.inbox import (
     BudgetFreed,
     ChildAsked,

@@ -1,4 +1,5 @@
-from cueline.events.agent import Fallback, RetryPolicy
+from cueline.events.agent import Fallback
+from cueline.events.failure_policy import RetryPolicy
 from cueline.events.session import PromptPrefixChanged
 
 SCRIPT = """
