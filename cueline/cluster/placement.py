@@ -86,7 +86,8 @@ async def pending_demands() -> list[dict[str, float]]:
 async def node_of_actor(actor: Handle) -> str:
     """Return the node on which an actor runs or ran; empty if it never ran."""
     table = await ask_head(partial(state.actor_table, actor._actor_id.hex()))  # noqa: SLF001 - as above
-    return str(table["Address"]["NodeID"]).strip("f")
+    node = str(table["Address"]["NodeID"])
+    return node if node.strip("f") else ""
 
 
 async def has_node(actor: Handle) -> bool:
