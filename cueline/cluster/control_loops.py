@@ -116,14 +116,16 @@ class ControlLoops:
             self._on_trouble("the fleet", ClusterError("the fleet", pending_text(report)))
 
     async def _look(self) -> None:
+        full: HostsFullError | None = None
         try:
             await self._dispatcher.tick()
-            self._is_full = False
-        except HostsFullError:
-            self._is_full = True
-            raise
+        except HostsFullError as error:
+            full = error
+        self._is_full = full is not None
         if self._may_go_on or monotonic() - self._tried_at > UNREACHED_SECONDS:
             await self._try_again()
+        if full is not None:
+            raise full
         try:
             async with asyncio.timeout(TICK_SECONDS):
                 await self._look_now.wait()

@@ -24,7 +24,7 @@ from cueline.cluster.worker import Worker, WorkerEvent
 from cueline.deciders.fleet import HOSTS, RUNNERS, Group, Range
 from cueline.deciders.matching import Unmet
 from cueline.deciders.reconcile import Node, Report
-from cueline.errors import ClusterError
+from cueline.errors import ClusterError, HostsFullError
 from cueline.events.demands import Demands
 from cueline.stores.presence import MemoryPresence
 from cueline.testing.clock import FakeClock
@@ -360,6 +360,21 @@ async def test_what_waits_for_a_runner_is_tried_again_when_there_is_a_host_to_do
         await loops._look()
 
     assert ["waits for a runner"] * 2 == placed
+
+
+async def test_what_waits_for_a_runner_is_tried_again_although_all_hosts_are_full(there):
+    placed = []
+    loops = waited_for(there, placed)
+
+    async def tick():
+        raise HostsFullError(1, 1)
+
+    loops._dispatcher.tick = tick
+    loops._hear_of(WorkerEvent("joined", await quiet(there, "runner", NEVER)))
+    with pytest.raises(HostsFullError):
+        await loops._look()
+
+    assert (["waits for a runner"], True) == (placed, loops._is_full)
 
 
 async def test_workers_that_wait_for_a_node_are_told_of_once(there):
