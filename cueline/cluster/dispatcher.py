@@ -298,17 +298,24 @@ class DispatcherActor:
 
         Until then its hosts need its writer, gate and ledger.
         """
-        namespace, owner = self._site.namespace, self._site.owner
         clock = SystemClock()
-        while True:
-            names = await ask_head(partial(actors_of, namespace, owner))
-            former = [name for name in names if not name.endswith(f"@{VERSION}")]
-            if not any(name.startswith((f"{owner}/host-", f"{owner}/runner-")) for name in former):
-                break
+        ended = False
+        while not ended:
+            with suppress(Exception):  # while Ray's head is away: the next look does it
+                ended = await ask_head(self._end_unused)
             await clock.sleep(BEAT_SECONDS)
+
+    def _end_unused(self) -> bool:
+        """End the actors of other versions, unless a host or runner of them is left."""
+        namespace, owner = self._site.namespace, self._site.owner
+        names = actors_of(namespace, owner)
+        former = [name for name in names if not name.endswith(f"@{VERSION}")]
+        if any(name.startswith((f"{owner}/host-", f"{owner}/runner-")) for name in former):
+            return False
         for name in former:
             with suppress(ValueError):
-                ray.kill(await ask_head(partial(ray.get_actor, name, namespace)))
+                ray.kill(ray.get_actor(name, namespace))
+        return True
 
     def _trouble(self, stream: str, error: CuelineError) -> None:
         message = trouble_message(stream, error)

@@ -6,9 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 import ray
+from ray.exceptions import RaySystemError
 
 from cueline.actors.presence import presence_of
 from cueline.clock import SystemClock
+from cueline.cluster import dispatcher as dispatchers
 from cueline.cluster.dispatcher import DispatcherActor, DispatcherSettings
 from cueline.cluster.log_writer import start_writer
 from cueline.errors import ClusterError, RejectedError, UnknownEventTypeError
@@ -98,3 +100,25 @@ async def test_what_trouble_is_about_is_told_once(dispatcher, name):
 
     assert f"{name}: it broke" == broke
     assert odd.startswith(f"{name}@3: unknown event Odd")
+
+
+async def test_what_another_version_left_is_ended_although_ray_was_away(dispatcher, monkeypatch):
+    left = ["up/runner-1@0.0.1", "up/gate@0.0.1"]
+    answers = iter([RaySystemError("away"), left, RaySystemError("away"), left[1:]])
+    killed = []
+
+    def names(**_):
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return [{"namespace": "n", "name": each} for each in answer]
+
+    monkeypatch.setattr(ray.util, "list_named_actors", names)
+    monkeypatch.setattr(ray, "get_actor", lambda name, _: name)
+    monkeypatch.setattr(ray, "kill", killed.append)
+    monkeypatch.setattr(dispatchers, "BEAT_SECONDS", 0.0)
+    dispatcher._site.namespace, dispatcher._site.owner = "n", "up"
+
+    await dispatcher._end_former()
+
+    assert left[1:] == killed
