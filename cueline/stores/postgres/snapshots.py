@@ -20,10 +20,11 @@ _DROP = "DELETE FROM snapshots WHERE stream = %s"
 _KEEP = "INSERT INTO snapshots (stream, version, content, chunk) VALUES (%s, %s, %s, %s)"
 _SOURCE = "INSERT INTO sources (source, stream) VALUES (%s, %s) ON CONFLICT DO NOTHING"
 _FORGET = """
-DELETE FROM snapshots WHERE stream IN (SELECT stream FROM sources WHERE source = ANY (%s))
-"""
-_FORGET_SOURCES = """
-DELETE FROM sources WHERE stream IN (SELECT stream FROM sources WHERE source = ANY (%s))
+WITH gone AS (
+    DELETE FROM sources WHERE stream IN (SELECT stream FROM sources WHERE source = ANY (%s))
+    RETURNING stream
+)
+DELETE FROM snapshots WHERE stream IN (SELECT stream FROM gone)
 """
 _LOCK = "SELECT pg_advisory_xact_lock(4244, hashtext(%s))"
 PATIENCE_SECONDS: Final = 2.0
@@ -73,9 +74,7 @@ class PostgresSnapshots:
 
     async def forget(self, streams: Collection[str]) -> None:
         """See `SnapshotStore.forget`."""
-        asked = (list(streams),)
-        await self._connections.ask(_FORGET, asked)
-        await self._connections.ask(_FORGET_SOURCES, asked)
+        await self._connections.ask(_FORGET, (list(streams),))
 
     async def close(self) -> None:
         """Close the connection."""
