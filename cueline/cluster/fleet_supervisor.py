@@ -36,10 +36,6 @@ _LONG_SECONDS = 365 * 86400.0
 _REMEMBERED = 1000
 
 
-class _NodeIsFullError(TimeoutError):
-    """The log's own node has no room for a worker; another starts elsewhere."""
-
-
 class FleetSupervisor:
     """Starts and ends hosts and runners until there are as many as wanted.
 
@@ -326,8 +322,7 @@ class FleetSupervisor:
             self._find_hosts(member)
             member.node = await call(placing, CALL_SECONDS)
         except (*DEAD, *UNCLEAR, CuelineError) as error:
-            is_failure = member.role == "host" and not isinstance(error, _NodeIsFullError)
-            if is_failure and not self._ready.done():
+            if member.role == "host" and not (self._ready.done() or member.leaves):
                 reason = f"no session host starts: {error}"
                 self._ready.set_exception(ClusterError("the cluster", reason))
             # It has begun nothing and never may: others rely on that.
@@ -368,11 +363,12 @@ class FleetSupervisor:
         """Have *member* wait for a node: no calls go to it, and others know.
 
         Raises:
-            _NodeIsFullError: it was to start on the log's own node.
+            TimeoutError: it was to start on the log's own node; another starts elsewhere.
         """
         if member.node == self.site.node and member.group.per_node is None:
             self._observed.lose_node(member.node)
-            raise _NodeIsFullError
+            member.leaves = "its node is full"
+            raise TimeoutError(member.leaves)
         member.pending = True
         self._observed.wait(member.incarnation)
         if member.role == "host" and not self._ready.done():

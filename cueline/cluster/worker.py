@@ -39,7 +39,7 @@ class Worker:
     name: str = ""
     """Of its actor, where another version has named it."""
     leaves: str = ""
-    """Why it accepts nothing more: it is being retired, or its node drained."""
+    """Why it accepts nothing more: it is being retired, its node is drained, or has no room."""
 
     @property
     def role(self) -> WorkerKind:
