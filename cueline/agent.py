@@ -1,10 +1,10 @@
-"""An agent, written as a Python object or a TOML file."""
+"""An agent as a Python object; `agent_file` reads one from a TOML file."""
 
 import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from pydantic import (
     BaseModel,
@@ -12,19 +12,14 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
-    TypeAdapter,
     ValidationError,
 )
 
 from cueline.actors.presence import machine_name
-from cueline.config.config_source import ConfigSource, SourcedValue, from_table, read_toml
-from cueline.config.effective import EffectiveSettings, effective
+from cueline.config.config_source import SourcedValue
 from cueline.config.pattern import NAME
 from cueline.config.problem import problems_of
-from cueline.config.settings import Settings
 from cueline.deciders.policy_fault import faults
-from cueline.default_agent import NAME as BUILT_IN
-from cueline.default_agent import default_agent
 from cueline.environment import HERE, user_name
 from cueline.errors import ConfigError
 from cueline.events.agent import (
@@ -42,9 +37,7 @@ from cueline.events.child import AGENT_SCHEME, DELEGATE
 from cueline.events.demands import NO_DEMANDS, Demands
 from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
 from cueline.events.number import Number, Parameters, Seconds
-from cueline.providers.allowed_address import check_allowed
 from cueline.providers.defaults import completed
-from cueline.providers.model_file import find_model_file
 from cueline.providers.registry import DEFAULT
 from cueline.suggestion import known_instead
 from cueline.tools.agent_tool import AgentCard, agent_tool, delegate_tool
@@ -55,7 +48,6 @@ from cueline.tools.tool import Tool, load
 
 _OUTPUT = """Your last reply is JSON that fits this JSON schema, without any other text:
 {schema}"""
-_NAMES = TypeAdapter(tuple[str, ...])
 
 
 def _made_tool(given: object) -> object:
@@ -151,6 +143,9 @@ class Agent(BaseModel):
         Raises:
             ConfigError: the file is missing or wrong; the message names the key.
         """
+        # It imports this module.
+        from cueline.agent_file import read_agent  # noqa: PLC0415
+
         allowed = {"allow_base_urls": SourcedValue(tuple(allow_base_urls), "from_file")}
         read = read_agent(Path(path), under=(allowed,))
         read.check_addresses(Path(path))
@@ -333,80 +328,6 @@ def _family_of(agent: Agent, found: dict[str, Agent]) -> dict[str, Agent]:
     return found
 
 
-SHARED = Agent.model_fields.keys() & Settings.model_fields.keys()
-"""The keys of both agent files and settings."""
-
-
-class AgentRead(NamedTuple):
-    """An agent file, merged with the settings."""
-
-    agent: Agent
-    effective: EffectiveSettings
-    own: ConfigSource
-    """The values that come from the file itself."""
-
-    def check_addresses(self, path: Path) -> None:
-        """Raise if the file sends a key to an address that nobody has allowed.
-
-        Raises:
-            ConfigError: allow the address, or correct the file.
-        """
-        asking: list[Agent | Fallback] = [self.agent] if "base_url" in self.own else []
-        asking += self.agent.fallback if "fallback" in self.own else ()
-        for each in asking:
-            check_allowed(each, self.effective.settings.allow_base_urls, file=str(path))
-
-
-def read_agent(
-    path: Path, *, over: Sequence[ConfigSource] = (), under: Sequence[ConfigSource] = ()
-) -> AgentRead:
-    """Read an agent file between the sources before it (*over*) and after it (*under*).
-
-    The path `default` is the built-in agent, not a file.
-
-    Raises:
-        ConfigError: the file or a setting is missing or wrong; the message names the key.
-    """
-    if path == Path(BUILT_IN):
-        return agent_in(default_agent(), Path("the built-in agent"), over=over, under=under)
-    return agent_in(read_toml(path, "agent file"), path, over=over, under=under)
-
-
-def agent_in(
-    table: dict[str, Any],
-    path: Path,
-    *,
-    over: Sequence[ConfigSource] = (),
-    under: Sequence[ConfigSource] = (),
-) -> AgentRead:
-    """Return the agent in the *table* of a file, as `read_agent` does.
-
-    Raises:
-        ConfigError: a key or a setting is wrong; the message names it.
-    """
-    folder = path.resolve().parent
-    if isinstance(table.get("workspace"), str):
-        table["workspace"] = folder / table["workspace"]
-    if "tools" in table:
-        table["tools"] = [_in_folder(each, folder) for each in _named(table["tools"], path)]
-    if "agents" in table:
-        files = _named(table["agents"], path, "agents")
-        table["agents"] = [str(folder / each) for each in files]
-    others = table.get("fallback")
-    for asks in (table, *(others if isinstance(others, list) else ())):
-        find_model_file(asks, folder)
-    shared = {key: table.pop(key) for key in SHARED if key in table}
-    said = from_table(shared, path)
-    holds = effective(*over, said, *under)
-    for key in {key.partition(".")[0] for key in holds.given} & SHARED:
-        table[key] = getattr(holds.settings, key)
-    try:
-        own = {key: each for key, each in said.items() if holds.given.get(key) is each}
-        return AgentRead(Agent.model_validate(table), holds, own)
-    except ValidationError as error:
-        raise ConfigError(str(path), str(problems_of(error, Agent)[0])) from error
-
-
 def _recorded(tool: Tool) -> ToolSpec:
     """Return the recorded form of *tool*.
 
@@ -419,22 +340,3 @@ def _recorded(tool: Tool) -> ToolSpec:
     except ValidationError as error:
         wrong = problems_of(error, ToolSpec)[0]
         raise ConfigError(f"tool {tool.name}", f"{wrong.key}: {wrong.reason}") from error
-
-
-def _in_folder(tool: str, folder: Path) -> str:
-    """Return the name of a *tool* in an agent file with its path from that *folder*."""
-    if tool.startswith(AGENT_SCHEME):
-        return f"{AGENT_SCHEME}{folder / tool.removeprefix(AGENT_SCHEME)}"
-    return str(folder / tool) if ".py:" in tool else tool
-
-
-def _named(tools: object, path: Path, key: str = "tools") -> tuple[str, ...]:
-    """Return the tools or agents of a file, which can only name them.
-
-    Raises:
-        ConfigError: they are no list of names.
-    """
-    try:
-        return _NAMES.validate_python(tools)
-    except ValidationError as error:
-        raise ConfigError(str(path), str(problems_of(error, tuple, key)[0])) from error

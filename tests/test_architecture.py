@@ -35,7 +35,8 @@ MAY_IMPORT = {
     "backoff": {"deciders", "events", "errors", "clock"},
     "default_agent": set(),
     "agent": PORTS - {"clock"}
-    | {"config", "default_agent", "environment", "deciders", "providers", "suggestion", "tools"},
+    | {"agent_file", "config", "environment", "deciders", "providers", "suggestion", "tools"},
+    "agent_file": {"agent", "config", "default_agent", "events", "errors", "providers"},
     "hook": {"events", "errors"},
     "secret": {"environment", "providers", "tools", "events", "errors"},
     "preflight": PORTS
@@ -55,8 +56,8 @@ MAY_IMPORT |= {
 }
 
 # In actors only for the type of what is JSON, in providers of what is secret.
-PYDANTIC = {"actors", "agent", "cli", "client", "config", "events", "providers", "secret"}
-PYDANTIC |= {"testing", "tools"}
+PYDANTIC = {"actors", "agent", "agent_file", "cli", "client", "config", "events", "providers"}
+PYDANTIC |= {"secret", "testing", "tools"}
 HOMES = {
     "anthropic": {"providers"},
     "cryptography": {"providers"},

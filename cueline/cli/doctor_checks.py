@@ -234,7 +234,7 @@ def models(agent: Path | None, outside: SettingsContext) -> Iterator[DoctorFindi
     Raises:
         ConfigError: the file, or a setting, is wrong.
     """
-    from cueline.agent import read_agent
+    from cueline.agent_file import read_agent
     from cueline.providers.factory import retirements
 
     over, under = (outside.environment,), outside.under

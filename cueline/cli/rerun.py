@@ -79,7 +79,7 @@ def rerun(
 
 
 def _read(options: RunOptions, file: Path) -> "Agent":
-    from cueline.agent import read_agent
+    from cueline.agent_file import read_agent
 
     outside = options.context
     agent = read_agent(file, over=(outside.environment,), under=outside.under).agent

@@ -62,7 +62,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show the settings."""
-    from cueline.agent import read_agent
+    from cueline.agent_file import read_agent
 
     outside = settings_context_of(ctx)
     effective = outside.effective()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from cueline.agent import SHARED, read_agent
+from cueline.agent_file import SHARED, read_agent
 from cueline.cli import open_log
 from cueline.cli.exit_report import report
 from cueline.cli.failure import Exit, is_of_output

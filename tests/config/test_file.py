@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cueline.agent import read_agent
+from cueline.agent_file import read_agent
 from cueline.config.config_source import from_environment, from_file, from_table
 from cueline.config.effective import effective
 from cueline.errors import ConfigError
