@@ -23,6 +23,7 @@ from cueline.deciders.policy_fault import faults
 from cueline.environment import HERE, user_name
 from cueline.errors import ConfigError
 from cueline.events.agent import (
+    AGENT_SCHEME,
     COMPACT_AT,
     AgentSpec,
     ContextWindow,
@@ -33,7 +34,7 @@ from cueline.events.agent import (
     ToolSpec,
     Workspace,
 )
-from cueline.events.child import AGENT_SCHEME, DELEGATE
+from cueline.events.child import DELEGATE
 from cueline.events.demands import NO_DEMANDS, Demands
 from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
 from cueline.events.number import Number, Parameters, Seconds

@@ -14,8 +14,7 @@ from cueline.config.settings import Settings
 from cueline.default_agent import NAME as BUILT_IN
 from cueline.default_agent import default_agent
 from cueline.errors import ConfigError
-from cueline.events.agent import Fallback
-from cueline.events.child import AGENT_SCHEME
+from cueline.events.agent import AGENT_SCHEME, Fallback
 from cueline.providers.allowed_address import check_allowed
 from cueline.providers.model_file import find_model_file
 

@@ -24,6 +24,8 @@ from cueline.events.part import Part
 
 Declared = Literal["read_only", "idempotent", "reconcile", "nothing"]
 """Whether a call may be repeated; `nothing` is the default for tools that write."""
+AGENT_SCHEME: Final = "agent:"
+"""The scheme of the target of tools that start a child: then comes the agent's name."""
 
 
 class RecordedResult(Part):
@@ -97,7 +99,7 @@ class ToolSpec(Part):
     @property
     def runs(self) -> bool:
         """Whether some of its calls run on a runner, so that the tool is needed there."""
-        if self.target.startswith("agent:"):
+        if self.target.startswith(AGENT_SCHEME):
             return False
         return self.recording is None or self.recording.run_others
 

@@ -6,13 +6,11 @@ from typing import Final, Literal
 
 from pydantic import Field, JsonValue
 
-from cueline.events.agent import ToolSpec
+from cueline.events.agent import AGENT_SCHEME, ToolSpec
 from cueline.events.part import Part
 
 DELEGATE: Final = "delegate"
 """The tool with which a model chooses the agent of a child."""
-AGENT_SCHEME: Final = "agent:"
-"""The scheme of the target of tools that start a child: then comes the agent's name."""
 ANY_AGENT: Final = f"{AGENT_SCHEME}*"
 """The target of `delegate`: the call names the agent."""
 

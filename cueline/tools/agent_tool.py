@@ -5,8 +5,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from cueline.events.agent import ToolSpec
-from cueline.events.child import AGENT_SCHEME, ANY_AGENT, DELEGATE
+from cueline.events.agent import AGENT_SCHEME, ToolSpec
+from cueline.events.child import ANY_AGENT, DELEGATE
 
 SYNC_SECONDS: Final = 600.0
 """How long a call waits for its child."""

@@ -11,9 +11,9 @@ from cueline.deciders.prompt import capped
 from cueline.deciders.session.recovery import degrades
 from cueline.deciders.session.state import OpenChild, SessionState
 from cueline.deciders.session.turn import Call
-from cueline.events.agent import AgentSpec, Limits, Policy
+from cueline.events.agent import AGENT_SCHEME, AgentSpec, Limits, Policy
 from cueline.events.budget import Allowance
-from cueline.events.child import AGENT_SCHEME, ChildCall
+from cueline.events.child import ChildCall
 from cueline.events.inbox import ChildEnded, StartAsked
 from cueline.events.message import Arguments
 from cueline.events.session import CallDelegated, ToolFailed, ToolReturned
