@@ -7,10 +7,9 @@ its hosts and runners by their names, and continues.
 import asyncio
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 
 import ray
@@ -20,42 +19,26 @@ from cueline.actors.fleet_log import FleetLog
 from cueline.actors.presence import BEAT_SECONDS, evidence_of_end, find, presence_of
 from cueline.actors.recovery_filter import RecoveryFilter, find_orphans
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, ask_head, call
+from cueline.cluster.call import DEAD, UNCLEAR, ask_head, call
 from cueline.cluster.cluster_context import VERSION, ClusterContext
 from cueline.cluster.control_loops import ControlLoops
 from cueline.cluster.dispatcher_lease import DispatcherLease, acquire_lease
+from cueline.cluster.fleet_news import FleetNews, facts_of
 from cueline.cluster.log_writer import open_log, start_writer
 from cueline.cluster.notification_buffer import NotificationBuffer
 from cueline.cluster.placement import has_node, node_of
 from cueline.cluster.remote_store import log_of
 from cueline.cluster.runner import RunnerActor
 from cueline.cluster.session_host import SessionHostActor
-from cueline.cluster.worker import FleetNews, NodeLeaves, Worker, WorkerEvent
+from cueline.cluster.up_actors import actors_of
+from cueline.cluster.worker import Worker
 from cueline.deciders.fleet import HOSTS, RUNNERS, Group, TakeFleet, group_of
-from cueline.deciders.reconcile import Report
 from cueline.errors import ClusterError, CuelineError, FencedError
 from cueline.events.dispatcher import DispatcherEvent, DispatcherStarted, DispatcherStopped
-from cueline.events.fleet import (
-    FLEET_STREAM,
-    FleetReport,
-    FleetTaken,
-    HostJoined,
-    HostLost,
-    NodeDraining,
-    RunnerBack,
-    RunnerRegistered,
-    RunnerRemoved,
-    RunnerStale,
-    ScaleAsked,
-    WorkersPending,
-)
+from cueline.events.fleet import FLEET_STREAM, FleetReport, FleetTaken, ScaleAsked
 from cueline.events.store import Presence
 from cueline.events.stream import category_of, trouble_message
 
-OWNER = "up"
-"""Of the actors of `cueline up`."""
-STOP_SECONDS = 15.0
-"""Time to take down the fleet, beside the grace of what is in flight."""
 ADOPT_SECONDS = 5.0
 """A living actor answers within this; another counts as lost, and may still live."""
 _KEPT = 100
@@ -359,66 +342,6 @@ class DispatcherActor:
             os._exit(1)
 
 
-def facts_of(news: FleetNews, epoch: int, now: datetime) -> Iterator[FleetReport]:
-    """Return what is recorded of *news*."""
-    match news:
-        case NodeLeaves(node=node):
-            yield NodeDraining(node=node, epoch=epoch, at=now)
-        case Report(group=group, pending=count):
-            yield WorkersPending(group=group_of(group), count=count, epoch=epoch, at=now)
-        case WorkerEvent(what="joined", member=Worker(presence=Presence() as presence) as worker):
-            joined = HostJoined if worker.role == "host" else RunnerRegistered
-            yield joined(
-                incarnation=worker.incarnation,
-                group=group_of(worker.group),
-                machine=presence.machine,
-                node=worker.node,
-                pid=presence.pid,
-                epoch=epoch,
-                at=now,
-            )
-        case WorkerEvent(what="back", member=worker):
-            yield RunnerBack(incarnation=worker.incarnation, epoch=epoch, at=now)
-        case WorkerEvent(what=what, member=worker, evidence=reason):
-            gone = RunnerStale if what == "lost" else RunnerRemoved
-            lost = HostLost if worker.role == "host" else gone
-            yield lost(incarnation=worker.incarnation, reason=reason, epoch=epoch, at=now)
-
-
 def _group_and_node_of(actor: SessionHostActor | RunnerActor) -> tuple[Group, str]:
     """Return the group and the Ray node of a worker."""
     return actor.group, node_of(actor)
-
-
-async def take_down(namespace: str, grace_seconds: float) -> None:
-    """Let all sessions wait, and end `up` in *namespace*, of any version."""
-    for name in await ask_head(partial(actors_of, namespace, OWNER)):
-        if name.startswith(f"{OWNER}/dispatcher@"):
-            with suppress(*DEAD, *UNCLEAR, CuelineError, ValueError):
-                dispatcher: Handle = await ask_head(partial(ray.get_actor, name, namespace))
-                stopping = dispatcher.stop.remote(grace_seconds)
-                await call(stopping, grace_seconds + STOP_SECONDS)
-    await ask_head(partial(end_actors, namespace, OWNER))
-
-
-def end_actors(namespace: str, owner: str, version: str | None = None) -> int:
-    """Kill *owner*'s actors in *namespace*, of one version or all; return their number."""
-    names = [
-        name
-        for name in actors_of(namespace, owner)
-        if version is None or name.endswith(f"@{version}")
-    ]
-    # The dispatcher first: it would replace the others.
-    for name in sorted(names, key=lambda name: "/dispatcher@" not in name):
-        with suppress(ValueError):
-            ray.kill(ray.get_actor(name, namespace))
-    return len(names)
-
-
-def actors_of(namespace: str, owner: str) -> list[str]:
-    """Return the names of *owner*'s actors in *namespace*."""
-    return [
-        actor["name"]
-        for actor in ray.util.list_named_actors(all_namespaces=True)
-        if actor["namespace"] == namespace and actor["name"].startswith(f"{owner}/")
-    ]

@@ -13,17 +13,10 @@ from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, ask_head, call, end_frozen_actor, poll
 from cueline.cluster.cluster_context import VERSION, ActorFactory, ClusterContext
 from cueline.cluster.connection import RayConnection
-from cueline.cluster.dispatcher import (
-    OWNER,
-    STOP_SECONDS,
-    DispatcherActor,
-    DispatcherSettings,
-    Started,
-    actors_of,
-    end_actors,
-)
+from cueline.cluster.dispatcher import DispatcherActor, DispatcherSettings, Started
 from cueline.cluster.node_check import check_nodes
 from cueline.cluster.runner_directory import living_nodes
+from cueline.cluster.up_actors import OWNER, STOP_SECONDS, actors_of, end_actors
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence
 

@@ -3,7 +3,6 @@
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal
 
 from cueline.actors.presence import evidence_of_end
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call
@@ -11,7 +10,7 @@ from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.placement import node_of_actor
 from cueline.cluster.runner_directory import RunnerInfo, living_nodes
 from cueline.deciders.fleet import Group
-from cueline.deciders.reconcile import Report, takes
+from cueline.deciders.reconcile import takes
 from cueline.errors import CuelineError
 from cueline.events.fleet import WorkerKind
 from cueline.events.store import Presence
@@ -86,26 +85,6 @@ class Worker:
         except UNCLEAR:
             pass
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerEvent:
-    """A change of a worker that others have to know."""
-
-    what: Literal["joined", "lost", "back", "gone"]
-    """Lost: accepts nothing more. Back: accepts work again. Gone: it has ended."""
-    member: Worker
-    evidence: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeLeaves:
-    """A node is being drained."""
-
-    node: str
-
-
-FleetNews = WorkerEvent | NodeLeaves | Report
 
 
 async def attempt(ref: object, seconds: float = CALL_SECONDS) -> None:

@@ -37,8 +37,8 @@ class AttachedRuntime:
         async with self._connecting:
             with connect_ray(self._record.address, namespace):
                 from cueline.cluster.call import ask_head  # noqa: PLC0415 - it imports Ray
-                from cueline.cluster.dispatcher import OWNER  # noqa: PLC0415 - as above
                 from cueline.cluster.node_check import check_tools, runners_in  # noqa: PLC0415 - as above
+                from cueline.cluster.up_actors import OWNER  # noqa: PLC0415 - as above
 
                 runners = await ask_head(partial(runners_in, namespace, OWNER))
                 await check_tools(runners, agent)
