@@ -1,10 +1,11 @@
 """The record beside a log about its running `cueline up`."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
+
+import msgspec
 
 from cueline.actors.presence import evidence_of_end, machine_name, presence_of
 from cueline.events.log_url import LogName
@@ -35,9 +36,8 @@ class UpRecord:
     def read(cls, log: LogName) -> Self | None:
         """Return the record beside *log*; None if there is none, or it is unreadable."""
         try:
-            told: Mapping[str, Any] = json.loads(backend_of(log).read_up() or "")
-            return cls(**{**told, "keeper": Presence(**told["keeper"])})
-        except (ValueError, TypeError, KeyError):
+            return msgspec.json.decode(backend_of(log).read_up() or "", type=cls)
+        except msgspec.DecodeError:
             return None
 
     def write(self, log: LogName) -> None:

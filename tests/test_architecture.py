@@ -66,7 +66,8 @@ HOMES = {
     "httpx2": {"hook", "providers"},
     "hypothesis": {"testing"},
     "jsonschema_rs": {"tools"},
-    "msgspec": PORTS | {"cli", "client", "deciders", "providers", "stores", "testing", "tools"},
+    "msgspec": PORTS
+    | {"cli", "client", "deciders", "providers", "stores", "testing", "tools", "up_record"},
     "pydantic": PYDANTIC,
     "pydantic_core": PYDANTIC,
     "pysqlite3": {"stores", "testing"},

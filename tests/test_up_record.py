@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import pytest
@@ -66,6 +67,14 @@ def test_a_note_that_cannot_be_read_is_no_note(log, text):
     backend_of(log).write_up(text)
 
     assert find_up(log) is None
+
+
+def test_a_note_with_what_a_later_version_adds_is_read(log, record):
+    record.write(log)
+    told = json.loads(backend_of(log).read_up())
+    backend_of(log).write_up(json.dumps({**told, "color": "red"}))
+
+    assert record == find_up(log)
 
 
 def test_an_up_that_leaves_what_it_finds_goes_on_with_nothing(log, record):

@@ -40,5 +40,5 @@ def read_output(text: str, output: Output) -> tuple[Any, str]:
         return output.model_validate(json.loads(unfenced(text))), ""
     except ValidationError as error:
         return None, str(problems_of(error, output)[0])
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return None, f"it is no JSON: {error}"

@@ -90,8 +90,13 @@ class DispatcherActor:
             # After a restart without a keeper, nobody would stop it.
             self._starting = asyncio.create_task(self._start_again())
 
-    async def gives_way(self, keeper: Presence) -> bool:
+    async def gives_way(self, keeper: Presence, abandoned: str | None = None) -> bool:
         """Whether its keeper has died, so that *keeper* may replace this dispatcher.
+
+        Args:
+            keeper: who asks.
+            abandoned: who died before it had recorded that its dispatcher is ready; nobody uses
+                that one.
 
         Raises:
             ClusterError: it needs no keeper, or its keeper lives and is another process; take
@@ -100,7 +105,8 @@ class DispatcherActor:
         ours = self._keeper
         if keeper.incarnation == ours.incarnation:
             return False
-        if self._wanted.stays or evidence_of_end(ours) is None:
+        stays = self._wanted.stays and abandoned != ours.incarnation
+        if stays or evidence_of_end(ours) is None:
             raise acquire_lease(ours)
         if self._loops is not None:
             await self._charge.leave()
@@ -291,7 +297,7 @@ class DispatcherActor:
     def _end_unused(self) -> bool:
         """End the actors of other versions, unless a host or runner of them is left."""
         namespace, owner = self._site.namespace, self._site.owner
-        names = actors_of(namespace, owner)
+        names = actors_of(namespace, f"{owner}/")
         former = [name for name in names if not name.endswith(f"@{VERSION}")]
         if any(name.startswith((f"{owner}/host-", f"{owner}/runner-")) for name in former):
             return False

@@ -11,6 +11,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, ask_head, call
 from cueline.cluster.cluster_context import VERSION
+from cueline.cluster.up_actors import actors_of
 from cueline.errors import ClusterError, CuelineError, ToolImportError
 from cueline.events.agent import AgentSpec
 
@@ -82,10 +83,9 @@ def _version_task() -> Callable[[], str]:
 def runners_in(namespace: str, owner: str) -> list[Handle]:
     """Return the runners of *owner*."""
     runners = []
-    for actor in ray.util.list_named_actors(all_namespaces=True):
-        if actor["namespace"] == namespace and actor["name"].startswith(f"{owner}/runner-"):
-            with suppress(ValueError):  # it has just ended
-                runners.append(ray.get_actor(actor["name"], namespace))
+    for name in actors_of(namespace, f"{owner}/runner-"):
+        with suppress(ValueError):  # it has just ended
+            runners.append(ray.get_actor(name, namespace))
     return runners
 
 

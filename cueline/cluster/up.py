@@ -16,7 +16,7 @@ from cueline.cluster.connection import RayConnection
 from cueline.cluster.dispatcher import DispatcherActor, DispatcherSettings, Started
 from cueline.cluster.node_check import check_nodes
 from cueline.cluster.runner_directory import living_nodes
-from cueline.cluster.up_actors import OWNER, STOP_SECONDS, actors_of, end_actors
+from cueline.cluster.up_actors import DISPATCHERS, OWNER, STOP_SECONDS, actors_of, end_actors
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence
 
@@ -47,8 +47,8 @@ class Up:
         self._has_log = False
         """Whether nobody else can have the log: then all actors left by any version are ours."""
 
-    async def start(self, wanted: DispatcherSettings) -> Started:
-        """Start the dispatcher, and with it everything else.
+    async def start(self, wanted: DispatcherSettings, abandoned: str | None = None) -> Started:
+        """Start the dispatcher, and with it everything else; see `gives_way` for *abandoned*.
 
         Raises:
             ClusterError: it does not start, or another has the log; the message says which.
@@ -58,7 +58,7 @@ class Up:
             await check_nodes(self._connection.address)
         try:
             await self._relieve_others()
-            self._dispatcher = await self._own_dispatcher(wanted)
+            self._dispatcher = await self._own_dispatcher(wanted, abandoned)
             started: Started = await call(self._dispatcher.start.remote(), START_SECONDS)
         except (*DEAD, *UNCLEAR) as error:
             reason = f"the dispatcher does not start ({type(error).__name__})"
@@ -66,10 +66,10 @@ class Up:
         self._has_log = True
         return started
 
-    async def _own_dispatcher(self, wanted: DispatcherSettings) -> Handle:
+    async def _own_dispatcher(self, wanted: DispatcherSettings, abandoned: str | None) -> Handle:
         """Return a dispatcher of ours that has not started; it finds what a killed keeper left."""
         dispatcher = self._new_dispatcher(wanted)
-        if not await self._ask(dispatcher, "gives_way", self._keeper):
+        if not await self._ask(dispatcher, "gives_way", self._keeper, abandoned):
             return dispatcher
         ray.kill(dispatcher)
         return self._new_dispatcher(wanted)
@@ -81,8 +81,8 @@ class Up:
             ClusterError: one has a keeper that lives.
         """
         ours = self._site.named("dispatcher")
-        for name in await ask_head(partial(actors_of, self._namespace, OWNER)):
-            if not name.startswith(f"{OWNER}/dispatcher@") or name == ours:
+        for name in await ask_head(partial(actors_of, self._namespace, DISPATCHERS)):
+            if name == ours:
                 continue
             with suppress(*DEAD, ValueError):
                 other = await ask_head(partial(ray.get_actor, name, self._namespace))

@@ -112,9 +112,11 @@ class _StartingUp:
         """Start the actors, record where they are, and return how many sessions nobody drove."""
         # From now on there are actors to take down, even if we are killed. The same holds for
         # those of an earlier record.
-        if UpRecord.read(self.log.url) is None:
+        there = UpRecord.read(self.log.url)
+        if there is None:
             self.note(ready=False)
-        started = await self.actors.start(self.wanted)
+        abandoned = None if there is None or there.ready else there.keeper.incarnation
+        started = await self.actors.start(self.wanted, abandoned)
         self.note(ready=True)
         return int(started.found)
 

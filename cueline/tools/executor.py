@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
+from cueline.actors.cancellation import GRACE_SECONDS
 from cueline.actors.slot import SLOTS
 from cueline.actors.tool_port import ReconcileFinding, ToolOrder, ToolOutput
 from cueline.errors import ToolChangedError, ToolFailedError, ToolImportError
@@ -33,8 +34,6 @@ from cueline.tools.result import (
 )
 from cueline.tools.target import LOADING
 from cueline.tools.tool import ToolContext
-
-GRACE_SECONDS = 5.0
 
 Start = Callable[[], object]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from concurrent.futures import Future
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -80,6 +81,16 @@ async def test_another_log_at_the_same_path_is_refused(dispatcher):
     # On another machine, or in another container.
     with pytest.raises(ClusterError, match="has another log at this path"):
         await dispatcher.start()
+
+
+async def test_one_that_stays_gives_way_if_who_started_it_died_before_it_was_ready(dispatcher):
+    dispatcher._wanted = DispatcherSettings(stays=True)
+    dispatcher._keeper = replace(presence_of("up"), process_started=1)
+    keeper = dispatcher._keeper.incarnation
+
+    assert await dispatcher.gives_way(presence_of("up"), abandoned=keeper)
+    with pytest.raises(ClusterError):
+        await dispatcher.gives_way(presence_of("up"), abandoned="another")
 
 
 async def test_who_keeps_it_up_hears_of_trouble_at_once(dispatcher):

@@ -81,9 +81,10 @@ async def test_an_up_that_is_refused_ends_only_what_it_started(monkeypatch, kill
 def notes(monkeypatch, tmp_path):
     """What is noted of an `up` while it starts, and after it did not, where *before* was."""
     log = tmp_path / "log.db"
-    seen = []
+    seen, told = [], []
 
-    async def start(*_):
+    async def start(_, __, abandoned):
+        told.append(abandoned)
         seen.append((UpRecord.read(log), find_up(log)))
         raise ClusterError("the cluster", "it does not start")
 
@@ -95,7 +96,7 @@ def notes(monkeypatch, tmp_path):
         with pytest.raises(ClusterError, match="does not start"):
             async with run_up(plan):
                 pass
-        return *seen[0], UpRecord.read(log)
+        return *seen[0], UpRecord.read(log), *told
 
     monkeypatch.setattr(Up, "start", start)
     there = RayConnection("a:1", "here", "a", ours=True)
@@ -105,16 +106,23 @@ def notes(monkeypatch, tmp_path):
 
 async def test_what_an_up_starts_can_be_taken_down_whoever_kills_it_meanwhile(notes):
     # It is noted before there is anything, for `down`; and for nobody else.
-    noted, found, after = await notes()
+    noted, found, after, abandoned = await notes()
 
-    assert ("a:1", None, None) == (noted.address, found, after)
+    assert ("a:1", None, None, None) == (noted.address, found, after, abandoned)
 
 
 async def test_an_up_that_does_not_start_leaves_the_note_of_another(notes):
     killed = replace(presence_of("up"), process_started=1)
     other = UpRecord(address="b:2", namespace="n", version="1", keeper=killed)
 
-    assert (other, None, other) == await notes(other)
+    assert (other, None, other, None) == await notes(other)
+
+
+async def test_an_up_replaces_what_one_began_that_was_killed_before_it_was_ready(notes):
+    killed = replace(presence_of("up"), process_started=1)
+    other = UpRecord(address="b:2", namespace="n", version="1", keeper=killed, ready=False)
+
+    assert (other, None, other, killed.incarnation) == await notes(other)
 
 
 async def test_an_up_beside_one_of_its_version_ends_nothing(monkeypatch, killed):

@@ -8,7 +8,7 @@ import pytest
 
 from cueline.deciders.prompt import CHARACTERS
 from cueline.deciders.session import Status, decide, due, evolve, wake_at
-from cueline.deciders.session.children import GRACE_SECONDS, newly_stopped
+from cueline.deciders.session.children import END_SECONDS, newly_stopped
 from cueline.deciders.session.delegation import child_agent, child_request
 from cueline.deciders.session.due import StartChild
 from cueline.events.agent import Hook, Policy, Rule, Workspace
@@ -190,7 +190,7 @@ def test_a_child_that_is_late_is_stopped_and_heard():
 
     past.when(SessionContinued(by="deadline", at=later(600)))
     assert [CHILD] == newly_stopped(before, past.state)
-    assert later(600) + timedelta(seconds=GRACE_SECONDS) == wake_at(past.state)
+    assert later(600) + timedelta(seconds=END_SECONDS) == wake_at(past.state)
     late = ended(status="stopped", error_code="child_stopped", error="as asked")
     past.when(received(2, late)).then(MessageReceived, ToolFailed, ModelRequested)
 

@@ -37,7 +37,12 @@ async def test_what_was_said_last_is_read_as_it_was_declared(runtime, text, outp
 
 @pytest.mark.parametrize("output", [Party, SCHEMA])
 @pytest.mark.parametrize(
-    ("text", "why"), [("Seven.", "it is no JSON"), ('{"guests": "many"}', "guests")]
+    ("text", "why"),
+    [
+        ("Seven.", "it is no JSON"),
+        ('{"guests": "many"}', "guests"),
+        ("[" * 100_000, "it is no JSON"),
+    ],
 )
 async def test_a_text_that_is_no_such_output_says_why(runtime, output, text, why):
     result = await result_of(runtime, text, output)

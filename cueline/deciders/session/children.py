@@ -12,7 +12,7 @@ from cueline.deciders.session.state import OpenChild, PendingMessage, SessionSta
 from cueline.events.inbox import ChildAsked, ChildEnded
 from cueline.events.session import CallDelegated
 
-GRACE_SECONDS: Final = 60.0
+END_SECONDS: Final = 60.0
 """Time that a child has to end after it was stopped at its deadline."""
 PERSON_SECONDS: Final = 60.0
 """A deadline that a wait for a person moves is moved by this at least: each look is recorded."""
@@ -91,7 +91,7 @@ def _after(child: OpenChild, at: datetime) -> OpenChild | None:
     if child.deadline_at is None or child.deadline_at > at:
         return child
     if not child.overdue:
-        until = at + timedelta(seconds=GRACE_SECONDS)
+        until = at + timedelta(seconds=END_SECONDS)
         return replace(child, stopping=True, overdue=True, deadline_at=until)
     return replace(child, gone=True, deadline_at=None) if child.mode == "sync" else None
 
