@@ -30,6 +30,7 @@ Examples:
   cueline run "Tidy the notes" --agent agent.toml --workspace notes
   cueline run "Let us tidy the notes" --agent agent.toml --open
   cueline run "Answer the mail" --agent clerk.toml --require-approval
+  cueline run "Answer the mail" --agent clerk.toml --key mail-2026-05-04
   cueline run "Index everything" --agent indexer.toml --detach --label team=search
 """
 
@@ -103,6 +104,12 @@ def run(
         str | None,
         typer.Option("--id", metavar="ID", help="The session's id, instead of a random one."),
     ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY", help="Start it once: with the same key again, it is the same session."
+        ),
+    ] = None,
     label: Annotated[
         list[str] | None,
         typer.Option(
@@ -135,6 +142,7 @@ def run(
         labels=labels_of(label or ()),
         stay_open=stay_open,
         id=name,
+        key=key,
         attachments=attach or (),
     )
     for line in retirements(request.asked.agent):

@@ -39,6 +39,7 @@ def prepare_start(
     labels: dict[str, str],
     stay_open: bool,
     id: str | None,  # noqa: A002 - the word of the log
+    key: str | None = None,
     attachments: Sequence[Path],
 ) -> StartRequest:
     """Return what is asked for, checked; *flags* go before what the agent's *file* says.
@@ -79,6 +80,7 @@ def prepare_start(
             now=datetime.now(UTC),
             open=stay_open,
             id=id,
+            key=key,
             labels=labels,
             without_secrets=options.without_secrets,
             attached=options.attended,
@@ -109,7 +111,8 @@ async def start(request: StartRequest, options: RunOptions) -> Exit:
     check_answerable(agent, options.log, attended=options.attended)
     check_log_is_out_of_reach(agent, options.log)
     async with open_client(options.log, must_exist=False) as client:
-        await check_id_is_free(client.log, request.id)
+        if request.key is None:
+            await check_id_is_free(client.log, request.id)
         return await carry_on(client, request.stream, options, request.submit)
 
 

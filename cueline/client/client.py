@@ -25,7 +25,7 @@ from cueline.client.start import StartRequest, start_request
 from cueline.client.stop import stop
 from cueline.config.config_file import DEFAULT_LOG
 from cueline.environment import user_name
-from cueline.errors import ConfigError
+from cueline.errors import ConfigError, CuelineError
 from cueline.events.agent import ModelChoice
 from cueline.events.approval import ApprovalOpened
 from cueline.events.inbox import Lane
@@ -50,6 +50,7 @@ class Client(Reader):
         *,
         open: bool = False,  # noqa: A002 - the word of the log
         id: str | None = None,  # noqa: A002 - the word of the log
+        key: str | None = None,
         labels: Mapping[str, str] | None = None,
         parent: str | None = None,
         without_secrets: Collection[str] = (),
@@ -70,6 +71,8 @@ class Client(Reader):
             open: it stays for more messages after its goal, instead of ending.
             id: what it is called, in letters a-z, digits, `.` and `-`; chosen
                 where none is given.
+            key: the session with the same key is returned if there is one, instead of
+                another; its id comes from the key.
             labels: by which `cueline list --label` and SQL find it.
             parent: the session whose child it is, by its id or stream: what it spends
                 counts for the limits of all sessions above it, and the parent's log
@@ -84,10 +87,12 @@ class Client(Reader):
             ConfigError: mend the setting, file or variable it names; nothing was recorded.
             ToolImportError: make the tool importable where it will run.
             InvalidNameError: the id, or the parent's, has another form.
-            RejectedError: there is a session of that id, or the tree is too deep or too large.
+            RejectedError: there is a session of that id, or the tree is too deep or too large,
+                or the key started something else.
             UnknownSessionError: there is no such parent.
             SessionFinishedError: the parent has ended.
-            UnknownOutcomeError: it may be recorded; who gave it an id can `resume` that.
+            UnknownOutcomeError: it may be recorded; who gave it an id can `resume` that, and
+                who gave it a key can start it again.
             LogUnavailableError: the log cannot be used; do what the message says.
         """
         request = start_request(
@@ -96,6 +101,7 @@ class Client(Reader):
             now=self.log.clock.now(),
             open=open,
             id=id,
+            key=key,
             labels=labels,
             parent=parent,
             without_secrets=without_secrets,
@@ -113,9 +119,17 @@ class Client(Reader):
             sessions: sessions, or what `start` returns before it is awaited.
 
         Raises:
-            CuelineError: as `start` and `Session.result` raise it.
+            CuelineError: as `start` and `Session.result` raise it. If a start fails, a note of
+                the error names the sessions that were started before it; they go on.
         """
-        begun = [each if isinstance(each, Session) else await each for each in sessions]
+        begun: list[Session] = []
+        for each in sessions:
+            try:
+                begun.append(each if isinstance(each, Session) else await each)
+            except CuelineError as error:
+                if begun:
+                    error.add_note(f"started before: {', '.join(each.id for each in begun)}")
+                raise
         return list(await asyncio.gather(*[each.result() for each in begun]))
 
     async def resume(

@@ -1,13 +1,15 @@
 """Starts a session: everything is checked before anything is recorded."""
 
+import hashlib
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cueline.actors.inbox import new_id
-from cueline.actors.session_tree import child_of
+from cueline.actors.session_owner import owner_of
+from cueline.actors.session_tree import child_of, read_start_request
 from cueline.agent import Agent
 from cueline.client.attachment import Attachable, attachments_of
 from cueline.client.output import Output, with_output
@@ -41,6 +43,8 @@ class StartRequest:
     """The shape of what the agent says last."""
     messages: Sequence[MessageSent] = ()
     """Recorded with it, for later turns."""
+    key: str | None = None
+    """The same key starts one session, however often it is asked for."""
 
     @property
     def stream(self) -> str:
@@ -57,6 +61,8 @@ class StartRequest:
             UnknownSessionError: there is no such parent.
             SessionFinishedError: the parent has ended.
         """
+        if self.key is not None and await self.exists(client.log):
+            return await self._session_of_key(client)
         asked, user = self.asked, client.context.user
         if self.parent is not None:
             asked = await child_of(client.cache, self.parent, asked)
@@ -65,7 +71,12 @@ class StartRequest:
             await client.context.check_tools(each)
         with_it: list[InboxMessage] = [] if self.waived is None else [self.waived]
         with_it += self.messages
-        stream = await client.log.ask_start(self.id, asked, by=f"user:{user}", with_it=with_it)
+        try:
+            stream = await client.log.ask_start(self.id, asked, by=f"user:{user}", with_it=with_it)
+        except RejectedError:
+            if self.key is None or not await self.exists(client.log):
+                raise
+            return await self._session_of_key(client)  # another asked at the same time
         await client.context.take_up(stream, asked.parent)
         return Session(
             client,
@@ -73,6 +84,43 @@ class StartRequest:
             await receipt_of_start(client, stream),
             (self.output or asked.agent.output,),
         )
+
+    async def exists(self, log: OpenLog) -> bool:
+        """Whether there is a session of its id."""
+        return (await log.store.head(sibling(self.stream, "inbox"))).version != NO_STREAM
+
+    async def _session_of_key(self, client: "Client") -> Session:
+        """Return the session that its key started before; drive it if no living process does.
+
+        Raises:
+            RejectedError: the key started something else.
+        """
+        log, stream = client.log, self.stream
+        before = await read_start_request(log.journal(), stream)
+        asked = {
+            "agent": (before.agent.name, self.asked.agent.name),
+            "goal": (before.goal, self.asked.goal),
+            "parent": (before.parent, self.parent),
+        }
+        for what, (then, now) in asked.items():
+            if then != now:
+                reason = f"the key {self.key!r} started it with another {what}; choose another key"
+                raise RejectedError(shown(stream), reason)
+        receipt = await receipt_of_start(client, stream)
+        owner = await owner_of(log.store, log.board, stream, log.clock.now())
+        if owner is None:
+            await client.context.take_up(stream, before.parent)
+        return Session(
+            client,
+            stream,
+            replace(receipt, recorded=False),
+            (self.output or before.agent.output,),
+        )
+
+
+def id_of_key(key: str) -> str:
+    """Return the id of the session that *key* starts."""
+    return f"key-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
 def start_request(
@@ -82,6 +130,7 @@ def start_request(
     now: datetime,
     open: bool = False,  # noqa: A002 - the word of the log
     id: str | None = None,  # noqa: A002 - the word of the log
+    key: str | None = None,
     labels: Mapping[str, str] | None = None,
     parent: str | None = None,
     without_secrets: Collection[str] = (),
@@ -98,6 +147,7 @@ def start_request(
         now: when it is wanted.
         open: see `Client.start`.
         id: see `Client.start`.
+        key: see `Client.start`.
         labels: see `Client.start`.
         parent: see `Client.start`.
         without_secrets: see `Client.start`.
@@ -126,10 +176,12 @@ def start_request(
         asked_by=user_name(),
         asked_at=now,
     )
-    name = new_id() if id is None else id
+    if key is not None and id is not None:
+        raise ConfigError("key", "it chooses the session's id: leave the id out")
+    name = id if id is not None else new_id() if key is None else id_of_key(key)
     stream_name("session", name)
     above = None if parent is None else session_stream(parent)
-    return StartRequest(name, asked, waived, above, output)
+    return StartRequest(name, asked, waived, above, output, key=key)
 
 
 def agent_of(given: object) -> Agent:

@@ -122,3 +122,15 @@ def test_what_goes_on_with_a_session_records_nothing_without_a_cluster(asking):
     assert (2, 2) == (resumed.exit_code, forked.exit_code)
     assert before == asking("audit").stdout
     assert not list(asking.folder.glob("work-*"))
+
+
+def test_a_run_with_a_key_that_was_used_shows_the_session_of_then(shell):
+    agent = shell.agent(shell.hello)
+
+    first = shell("run", "Hi", "--agent", agent, "--inline", "--key", "mail 7")
+    again = shell("run", "Hi", "--agent", agent, "--inline", "--key", "mail 7")
+    other = shell("run", "Bye", "--agent", agent, "--inline", "--key", "mail 7")
+
+    assert (0, 0, 2) == (first.exit_code, again.exit_code, other.exit_code)
+    assert 1 == len(shell.json("list"))
+    assert "the key 'mail 7' started it with another goal; choose another key" in other.stderr
