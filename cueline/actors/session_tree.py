@@ -135,6 +135,20 @@ async def tree_room(journal: Journal, root: str, children: Collection[str] = ())
     return TreeRoom(root, heads[tree].version, most, taken)
 
 
+async def with_descendants(journal: Journal, stream: str) -> list[str]:
+    """Return *stream* and the sessions below it, each after its parent.
+
+    Raises:
+        UnknownSessionError: there is no such session.
+    """
+    root = (await read_start_request(journal, stream)).root or stream
+    found = [stream]
+    async for _, fact in journal.read(sibling(root, "tree")):
+        if isinstance(fact, DescendantAsked) and fact.parent in found:
+            found.append(fact.session)
+    return found
+
+
 async def register_child(journal: Journal, child: str, asked: StartAsked) -> list[FactWrite]:
     """Return the message to the parent, and the tree's count, for a new child of a program.
 

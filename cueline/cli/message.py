@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cueline.cli import open_log
-from cueline.cli.option import DEFAULT_LOG, AttachOption, JsonOption, LogOption, SessionArgument
+from cueline.cli.option import (
+    DEFAULT_LOG,
+    AttachOption,
+    JsonOption,
+    LogOption,
+    SessionArgument,
+    TreeOption,
+)
 from cueline.cli.terminal import text_or_stdin
 from cueline.cli.up_lookup import print_receipt
 from cueline.console.text import visible
@@ -34,11 +41,13 @@ Examples:
 """
 _PAUSE = """Ask a session to pause: nothing new starts, what is in flight finishes.
 
-Asking twice is asking once. `cueline resume` goes on.
+Asking twice is asking once. `cueline resume` goes on. With --tree it is said to
+all sessions below it, too.
 
 \b
-Example:
+Examples:
   cueline pause 7f3a
+  cueline pause 7f3a --tree
 """
 
 
@@ -98,12 +107,18 @@ def send(
 
 
 def pause(
-    session: SessionArgument, *, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False
+    session: SessionArgument,
+    *,
+    tree: TreeOption = False,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
 ) -> None:
     """Ask for a pause."""
-    receipt = open_log.wish(log, lambda client: client.pause(session))
-    text = f"{receipt.session}: {_what_happens(receipt)}"
-    print_receipt(log, receipt, text, as_json=as_json)
+    for receipt in open_log.wish_of_tree(
+        log, session, lambda client, each: client.pause(each), tree=tree
+    ):
+        text = f"{receipt.session}: {_what_happens(receipt)}"
+        print_receipt(log, receipt, text, as_json=as_json)
 
 
 def _what_happens(receipt: "PauseReceipt") -> str:

@@ -61,6 +61,20 @@ def wish(path: LogName, asked: Callable[["Client"], Awaitable[T]]) -> T:
     return run(submit())
 
 
+def wish_of_tree(
+    path: LogName, session: str, asked: Callable[["Client", str], Awaitable[T]], *, tree: bool
+) -> list[T]:
+    """Return what becomes of a wish about a session and, with *tree*, about all below it."""
+    from cueline.client.tree import over_tree
+
+    async def submit(client: "Client") -> list[T]:
+        if not tree:
+            return [await asked(client, session)]
+        return await over_tree(client, session, lambda each: asked(client, each))
+
+    return wish(path, submit)
+
+
 async def history(path: LogName, name: str, **how: Any) -> "History":
     """Return the past of the session that *name* stands for; see `Reader.history`."""
     async with reader(path) as opened:

@@ -67,6 +67,9 @@ LogOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+TreeOption = Annotated[
+    bool, typer.Option("--tree", help="All sessions below it, too; with --json, a line for each.")
+]
 PlainOption = Annotated[
     bool,
     typer.Option(

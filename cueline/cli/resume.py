@@ -4,7 +4,7 @@ import typer
 
 from cueline.cli import open_log
 from cueline.cli.failure import Exit
-from cueline.cli.option import SessionArgument
+from cueline.cli.option import SessionArgument, TreeOption
 from cueline.cli.run_options import ACCEPT, AcceptOption, RunOptions, takes_run_options
 
 _HELP = """Go on with a session that crashed, was paused, or was interrupted.
@@ -12,6 +12,7 @@ _HELP = """Go on with a session that crashed, was paused, or was interrupted.
 It goes on from what is in the log, with the agent as it was recorded, and is
 shown live. A session that has ended is refused, and so is one that a living
 process drives, unless it is paused: then that process is told to go on.
+With --tree all sessions below it go on, too.
 
 \b
 Examples:
@@ -28,22 +29,39 @@ def register(app: typer.Typer) -> None:
 
 @takes_run_options
 def resume(
-    options: RunOptions, session: SessionArgument, *, accept_changed_tools: AcceptOption = False
+    options: RunOptions,
+    session: SessionArgument,
+    *,
+    tree: TreeOption = False,
+    accept_changed_tools: AcceptOption = False,
 ) -> None:
     """Go on with a session."""
-    raise typer.Exit(open_log.run(_resume(options, session, accept=accept_changed_tools)))
+    goes_on = _resume(options, session, accept=accept_changed_tools, tree=tree)
+    raise typer.Exit(open_log.run(goes_on))
 
 
-async def _resume(options: RunOptions, name: str, *, accept: bool) -> Exit:
+async def _resume(options: RunOptions, name: str, *, accept: bool, tree: bool) -> Exit:
     from cueline.cli.start_request import carry_on
     from cueline.cli.up_lookup import resume_command
-    from cueline.client.client import open_client
+    from cueline.client.client import Client, open_client
+    from cueline.client.resume import ResumeRequest
+    from cueline.client.session import Session
+    from cueline.client.tree import over_tree
 
     async with open_client(options.log) as client:
-        request = await client.resume_request(
-            name,
-            accept_changed_tools=accept,
-            accept_with=f"{resume_command(options.log, name)} {ACCEPT}",
-            without_secrets=options.without_secrets,
-        )
-        return await carry_on(client, request.stream, options, request.submit, show_past=False)
+
+        async def request_of(session: str) -> ResumeRequest:
+            return await client.resume_request(
+                session,
+                accept_changed_tools=accept,
+                accept_with=f"{resume_command(options.log, session)} {ACCEPT}",
+                without_secrets=options.without_secrets,
+            )
+
+        requests = await over_tree(client, name, request_of) if tree else [await request_of(name)]
+
+        async def record(runtime: Client) -> Session:
+            first, *_ = [await each.submit(runtime) for each in requests]
+            return first
+
+        return await carry_on(client, requests[0].stream, options, record, show_past=False)

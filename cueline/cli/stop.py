@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cueline.cli import open_log
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument, TreeOption
 
 if TYPE_CHECKING:
     from cueline.client.receipt import StopReceipt
@@ -15,11 +15,13 @@ _HELP = """End a session. Tools get 5 s, are terminated, and killed 5 s later.
 
 The process that drives it is asked to end it. If there is none, this command
 ends it: that needs no key, tool, secret or workspace. Calls whose outcome
-nobody knows are named. Asking twice is asking once.
+nobody knows are named. Asking twice is asking once. The sessions that it waits
+for end with it; --tree also ends the others below it.
 
 \b
 Example:
   cueline stop 7f3a --reason "wrong folder"
+  cueline stop 7f3a --tree
 """
 
 
@@ -32,15 +34,18 @@ def stop(
     session: SessionArgument,
     *,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Recorded, and shown.")] = "",
+    tree: TreeOption = False,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
     """End it."""
-    receipt = open_log.wish(log, lambda client: client.stop(session, reason))
-    if as_json:
-        typer.echo(json.dumps(receipt.to_json()))
-    else:
-        _print(receipt)
+    for receipt in open_log.wish_of_tree(
+        log, session, lambda client, each: client.stop(each, reason), tree=tree
+    ):
+        if as_json:
+            typer.echo(json.dumps(receipt.to_json()))
+        else:
+            _print(receipt)
 
 
 def _print(receipt: "StopReceipt") -> None:
