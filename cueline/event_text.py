@@ -72,6 +72,8 @@ def cause_text(cause: Cause) -> str:  # noqa: C901, PLR0911, PLR0912 - one case 
             return f"runner {cause.runner} cannot be reached"
         case "no_runner":
             return f"no runner offers {cause.unmet}" if cause.unmet else "there is no runner"
+        case "queued":
+            return f"no runner has claimed this run of {cause.blueprint} yet"
         case "breaker_open":
             return f"{cause.dependency} keeps failing ({cause.failure})"
         case "breaker_held":
@@ -135,6 +137,8 @@ def end_text(end: SessionFailed | SessionStopped) -> str:
     if isinstance(end, SessionFailed):
         if end.kind == "approval_expired":
             return f"nobody decided on {end.approval}"
+        if end.kind in ("no_matching_runner", "runner_disconnected"):
+            return end.message
         return f"{end.kind}: {end.message}"
     match end.code:
         case "asked":

@@ -11,8 +11,10 @@ from typing import Protocol
 from cueline.actors.approval_gate import GatePort
 from cueline.actors.cost_ledger import LedgerPort
 from cueline.actors.dispatcher import Work
+from cueline.actors.fleet_log import FleetLog
 from cueline.actors.host_dependencies import HostDependencies, RunnerDirectory
 from cueline.actors.live_text import LiveTextHub
+from cueline.actors.runner_registry import ClaimedRun
 from cueline.deciders.matching import Offer, Unmet, least_unmet
 from cueline.environment import HERE
 from cueline.events.agent import AgentSpec, Hook
@@ -22,6 +24,7 @@ from cueline.hook import run_hook
 from cueline.projections.session import (
     LAST_PENDING,
     causes,
+    claimed_runs,
     due_work,
     pending_work,
     running,
@@ -57,6 +60,7 @@ def collaborators(
         check_secrets=check_secrets,
         models=model_factory(HERE, log.clock.sleep),
         runners=runners,
+        fleet=FleetLog(log.journal()),
         gate=gate,
         check_call=check_call,
         read_output=read_value,
@@ -108,7 +112,10 @@ class ViewsIndex:
             return waiting(self._views.db, kind)
         streams = []
         for cause, _ in causes(self._views.db, kind):
-            if not (cause.is_unmet and least_unmet(offers, cause.demands)):
+            # A run is tried again when a runner is registered.
+            if cause.code != "queued" and not (
+                cause.is_unmet and least_unmet(offers, cause.demands)
+            ):
                 streams += waiting(self._views.db, kind, cause)
         return streams
 
@@ -117,6 +124,12 @@ class ViewsIndex:
         await self._views.catch_up(self._store, batch=BATCH)
         found = causes(self._views.db, "runner")
         return [Unmet(cause.demands, n) for cause, n in found if cause.is_unmet]
+
+    async def claimed(self) -> Sequence[ClaimedRun]:
+        """See `RunIndex.claimed`."""
+        await self._views.catch_up(self._store, batch=BATCH)
+        found = claimed_runs(self._views.db)
+        return [ClaimedRun(stream, runner, unread > 0) for stream, runner, unread in found]
 
     def close(self) -> None:
         """See `WorkIndex.close`."""

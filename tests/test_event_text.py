@@ -19,6 +19,7 @@ from cueline.event_text import (
 from cueline.events.cause import Cause, CauseCode
 from cueline.events.demands import Demands
 from cueline.events.refusal import Refusal, RefusalCode
+from cueline.events.run import DISCONNECTED, NO_RUNNER
 from cueline.events.session import (
     CapabilityDegraded,
     PeopleNotified,
@@ -67,6 +68,10 @@ CAUSES = [
     (Cause(code="runner_unreachable", runner="r1"), "runner r1 cannot be reached"),
     (Cause(code="runner_unreachable"), "no runner can be reached"),
     (Cause(code="no_runner"), "there is no runner"),
+    (
+        Cause(code="queued", blueprint="crawler"),
+        "no runner has claimed this run of crawler yet",
+    ),
     (Cause(code="no_runner", unmet=Demands(machine="m1")), "no runner offers the machine m1"),
     (
         Cause(code="breaker_open", dependency="tool search", failure="timeout"),
@@ -98,6 +103,8 @@ def test_every_cause_is_in_the_table():
 ENDS = [
     (SessionFailed(kind="refused", message="I will not."), "refused: I will not."),
     (SessionFailed(kind="approval_expired", approval="1.1.0.1"), "nobody decided on 1.1.0.1"),
+    (SessionFailed(kind="runner_disconnected", message=DISCONNECTED), DISCONNECTED),
+    (SessionFailed(kind="no_matching_runner", message=NO_RUNNER), NO_RUNNER),
     (SessionStopped(by="ada"), "Session was manually stopped"),
     (SessionStopped(by="ada", reason="Enough."), "Enough."),
     (SessionStopped(by="ada", code="call_denied"), "User cancelled at checkpoint"),

@@ -38,6 +38,7 @@ async def first_event(
             depth=asked.depth,
             allowances=asked.allowances,
             call=asked.call,
+            run=asked.run,
         )
     await entity.inherit(asked.fork_of.stream, asked.fork_of.version)
     return SessionForked(

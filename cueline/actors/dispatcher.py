@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from cueline.actors.assignments import Assignments
 from cueline.actors.presence import living
 from cueline.actors.rest_cache import RestCache
+from cueline.actors.runner_registry import RunIndex
 from cueline.actors.session_host import HostPort
 from cueline.actors.session_owner import aside_by
 from cueline.clock import Clock
@@ -35,6 +36,9 @@ BATCH = 1000
 """Number of sessions that the log is asked about at a time."""
 
 
+_RUNNER_CAME = frozenset({"RunnerRegistered", "RunnerBack"})
+
+
 class Work(NamedTuple):
     """A session with work."""
 
@@ -43,8 +47,8 @@ class Work(NamedTuple):
     """Whether its inbox holds unread messages."""
 
 
-class WorkIndex(Protocol):
-    """Finds the sessions with work in a read model."""
+class WorkIndex(RunIndex, Protocol):
+    """Finds the sessions with work, and runs, in a read model."""
 
     def overdue(self, now: datetime) -> AsyncIterator[Sequence[Work]]:
         """Return the waiting sessions whose deadline has passed, in pages."""
@@ -180,7 +184,7 @@ class Dispatcher:
         return await self._rests.all(others, self._clock.now())
 
     async def follow(self) -> None:
-        """Pass on new inbox messages and breaker events as they are appended, until an error.
+        """Pass on messages and events of breakers and runners as they are appended, until an error.
 
         `tick` finds the messages that this misses.
         """
@@ -188,10 +192,14 @@ class Dispatcher:
         self._follows += 1
         # Breaker events from before are covered by one look.
         await self._look_at_breakers()
-        async for recorded in self._store.follow(after, {"inbox", "breaker"}):
+        await self.wake("runner")
+        async for recorded in self._store.follow(after, {"inbox", "breaker", "fleet"}):
             stream = sibling(recorded.stream, "session")
             if category_of(recorded.stream) == "breaker":
                 await self._pass_on(recorded.type)
+            elif category_of(recorded.stream) == "fleet":
+                if recorded.type in _RUNNER_CAME:
+                    await self.wake("runner")
             elif self._cares(stream):
                 await self.place([stream])
 

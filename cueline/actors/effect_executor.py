@@ -88,7 +88,7 @@ class EffectExecutor:
         self._guard = guard
         self._clock = parts.clock
         self._model = ModelCaller(entity.stream, loaded_agent, parts)
-        self._tools = ToolCaller(loaded_agent, parts)
+        self._tools = ToolCaller(entity, loaded_agent, parts)
         self._payer = BudgetClient(entity, loaded_agent, parts)
         self._asker = ApprovalClient(entity.stream, loaded_agent, parts)
         self._pause = RETRY_SECONDS / 2

@@ -15,6 +15,7 @@ from cueline.deciders.session import SessionState, due
 from cueline.deciders.session.due import CallModel, Effect, ReserveBudget, RunTool, StartChild
 from cueline.deciders.session.permission import allowing_rule
 from cueline.deciders.session.recovery import degrades
+from cueline.deciders.session.run import claimed_by
 from cueline.deciders.session.turn import CallApproval
 from cueline.events.cause import Cause
 from cueline.events.child import agent_named, child_stream, mode_of
@@ -127,7 +128,7 @@ class EffectScheduler:
         call = state.call(effect.effect)
         assert call is not None, "what is due is in the state"
         tool, runners = self._loaded_agent.tools[call.tool], self._parts.runners
-        demands = call_demands(tool, self._loaded_agent.agent)
+        demands = call_demands(tool, self._loaded_agent.agent, claimed_by(state))
         runner = runners.choose(demands, self._slots.full(tool))
         if runner is None and runners.choose(demands) is not None:
             return demands

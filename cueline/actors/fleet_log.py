@@ -1,7 +1,7 @@
 """The stream of a log's fleet, folded; every append to it is a compare-and-set."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from uuid import uuid4
 
 from cueline.actors.fold import fold
@@ -26,11 +26,19 @@ class FleetLog:
             await self._read()
             return self._state
 
-    async def record(self, commands: Sequence[FleetCommand], actor: str) -> Sequence[FleetEvent]:
+    async def record(
+        self,
+        commands: Sequence[FleetCommand],
+        actor: str,
+        tell: Callable[[FleetEvent], Awaitable[Sequence[FactWrite]]] | None = None,
+    ) -> Sequence[FleetEvent]:
         """Append what *commands* make happen, and return it.
+
+        *tell* returns the messages that go with an event, in the same append.
 
         Raises:
             FencedError: another dispatcher has the fleet; stop.
+            BlueprintConflictError: a runner cannot offer that name; nothing was recorded.
             StoreError: see `EventStore.append`.
         """
         key = uuid4().hex
@@ -40,11 +48,19 @@ class FleetLog:
                 steps = self._decide(commands)
                 if not steps:
                     return []
-                write = FactWrite(
-                    stream=FLEET_STREAM, steps=steps, expected_version=self._version, actor=actor
-                )
+                writes = [
+                    FactWrite(
+                        stream=FLEET_STREAM,
+                        steps=steps,
+                        expected_version=self._version,
+                        actor=actor,
+                    )
+                ]
+                if tell is not None:
+                    for fact in [fact for facts in steps for fact in facts]:
+                        writes += await tell(fact)
                 try:
-                    await self._journal.append([write], key=key)
+                    await self._journal.append(writes, key=key)
                 except (WrongExpectedVersionError, UnknownOutcomeError):
                     continue
                 except KeyReusedError:

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from cueline.actors.approval_gate import GatePort
 from cueline.actors.cost_ledger import LedgerPort
+from cueline.actors.fleet_log import FleetLog
 from cueline.actors.live_text import LiveTextHub
 from cueline.actors.model_port import ModelFactory
 from cueline.actors.runner import RunnerPort
@@ -61,6 +62,8 @@ class HostDependencies:
     """Raises `ConfigError` if a secret of the agent is unknown here and was not waived."""
     models: ModelFactory
     runners: RunnerDirectory
+    fleet: FleetLog
+    """Which runners are registered, and offer blueprints."""
     gate: GatePort
     check_call: Callable[[ToolSpec, Mapping[str, JsonValue]], str | None]
     """Checks arguments: returns the error for the model; None if they are valid."""

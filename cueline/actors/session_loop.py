@@ -18,6 +18,7 @@ from cueline.actors.in_flight import InFlightEffects
 from cueline.actors.inbox import unread_of
 from cueline.actors.inbox_reader import InboxReader
 from cueline.actors.person_wait import person_seconds
+from cueline.actors.run_queue import claims, queue_end
 from cueline.actors.runner import CallName
 from cueline.actors.session_tree import TreeRoom, read_start_request, room_to_delegate
 from cueline.actors.slot import SlotHolder, SlotTable
@@ -255,6 +256,9 @@ class SessionLoop:
         if moment is None or moment > (now := self._clock.now()):
             return []
         entity, waited = self._entity, {}
+        run = entity.state.run
+        if run is not None and run.until is not None and run.until <= now:
+            return await entity.patiently(partial(queue_end, self._parts.fleet, entity.state, now))
         for child in overdue(entity.state, now):
             look = partial(person_seconds, entity.journal, child.stream, now)
             if seconds := await entity.patiently(look):
@@ -296,6 +300,7 @@ class SessionLoop:
             elif not steps.take(fact):
                 vain.append(fact)
         changed = self._has_other_agent(steps.state.agent)
+        await self._claim_run(steps)
         if not self._draining and not changed:  # breakers and prices are the agent's
             if gear.loaded_agent.delegates:
                 steps.room = await self._room(steps.state)
@@ -312,6 +317,14 @@ class SessionLoop:
             return None
         again = changed or any(fact.type in _WITHOUT_WAIT for fact in steps.facts)
         return _Taken(started, vain, over, again)
+
+    async def _claim_run(self, steps: PendingAppend) -> None:
+        """Add the claim of a queued run to *steps*, if a runner takes it now."""
+        if self._draining or not steps.state.queued:
+            return
+        look = partial(claims, self._parts.fleet, steps.state)
+        for fact in await self._entity.patiently(look):
+            steps.take(fact)
 
     async def _room(self, state: SessionState) -> TreeRoom | None:
         """Return the room for the children that calls may start now."""

@@ -7,11 +7,13 @@ from datetime import timedelta
 from typing import TypeVar
 
 from cueline.actors.agent_cache import LoadedAgent
+from cueline.actors.entity import Entity
 from cueline.actors.host_dependencies import REACH_SECONDS, HostDependencies
 from cueline.actors.rendered_output import CHARACTERS, render_output, sanitize_text
 from cueline.actors.runner import CallName, RunnerPort, ToolReport, digest_of_order
 from cueline.actors.tool_port import ToolOrder
 from cueline.deciders.matching import call_demands
+from cueline.deciders.session.run import claimed_by
 from cueline.errors import FencedError, RunnerBusyError, RunnerGoneError, StaleOrderError
 from cueline.events.agent import ToolSpec
 from cueline.events.cause import Cause
@@ -31,9 +33,10 @@ class ToolCaller:
     Each method raises `FencedError` if a runner serves a newer owner of the session.
     """
 
-    __slots__ = ("_loaded_agent", "_parts")
+    __slots__ = ("_entity", "_loaded_agent", "_parts")
 
-    def __init__(self, loaded_agent: LoadedAgent, parts: HostDependencies) -> None:
+    def __init__(self, entity: Entity, loaded_agent: LoadedAgent, parts: HostDependencies) -> None:
+        self._entity = entity
         self._loaded_agent = loaded_agent
         self._parts = parts
 
@@ -182,7 +185,7 @@ class ToolCaller:
         return tool.declared == "read_only" and chosen not in (None, runner)
 
     def _demands(self, tool: ToolSpec) -> Demands:
-        return call_demands(tool, self._loaded_agent.agent)
+        return call_demands(tool, self._loaded_agent.agent, claimed_by(self._entity.state))
 
     def _port(self, incarnation: str) -> RunnerPort:
         port = self._parts.runners.find(incarnation)

@@ -25,6 +25,7 @@ from cueline.errors import ClusterError, ConfigError
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
+    from cueline.events.agent import AgentSpec
     from cueline.on_ray.up import UpPlan
     from cueline.up_record import UpRecord
 
@@ -38,6 +39,7 @@ With --detach on a cluster, Ray keeps it until `cueline down`.
 Examples:
   cueline up
   cueline up --detach --runners 2
+  cueline up --blueprints agents
   cueline up --address 10.0.0.5:6379 --recover none
 """
 READY_SECONDS = 120.0
@@ -85,6 +87,12 @@ def up(
             metavar="WHICH", help="Sessions that were left running: `all` go on, or `none`."
         ),
     ] = "all",
+    blueprints: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Agent files that the runners offer, for `cueline submit`."
+        ),
+    ] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready.")] = False,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
@@ -96,6 +104,9 @@ def up(
     if recover not in {"all", "none"}:
         raise typer.BadParameter(f"{recover!r} is neither `all` nor `none`")
     outside = settings_context_of(ctx)
+    settings = outside.settings
+    named = settings.runner.blueprints
+    folder = blueprints or (None if named is None else Path(named))
     plan = UpPlan(
         log=log,
         # An empty variable counts as not set.
@@ -103,7 +114,9 @@ def up(
         hosts=hosts,
         runners=runners,
         recover=recover == "all",
-        settings=outside.settings,
+        settings=settings,
+        blueprints=() if folder is None else _blueprints(folder, outside),
+        folder=folder,
     )
     exists, files = check_log(log, shared=True)  # before `_detach` makes a folder
     _check_lasts(log, files)
@@ -125,6 +138,20 @@ def up(
 
     work = leave if detach else keep
     open_log.run(work(plan, outside, as_json=as_json))
+
+
+def _blueprints(folder: Path, outside: SettingsContext) -> "tuple[AgentSpec, ...]":
+    """Return the agents in *folder*, as the runners offer them.
+
+    Raises:
+        ConfigError: mend the file that it names.
+    """
+    from cueline.client.blueprint_folder import read_blueprints
+
+    agents = read_blueprints(folder, under=outside.under)
+    for each in agents:
+        outside.note(each)
+    return agents
 
 
 def _replaces(running: "UpRecord", address: str | None) -> bool:
@@ -176,7 +203,15 @@ def _words(plan: "UpPlan") -> list[str]:
     """Return the options of the command line that does it."""
     given = {"--hosts": plan.hosts, "--runners": plan.runners}
     numbers = [word for name, n in given.items() if n is not None for word in (name, str(n))]
-    return ["--log", str(plan.log), *numbers, "--recover", "all" if plan.recover else "none"]
+    offered = [] if plan.folder is None else ["--blueprints", str(plan.folder)]
+    return [
+        "--log",
+        str(plan.log),
+        *numbers,
+        *offered,
+        "--recover",
+        "all" if plan.recover else "none",
+    ]
 
 
 def _detach(plan: "UpPlan", outside: SettingsContext) -> "tuple[UpRecord, Path]":

@@ -51,10 +51,10 @@ class ControlLoops:
             site, board, epoch=epoch, on_trouble=on_trouble, on_news=self._hear_of
         )
         self._scope = scope
-        self._index = site.parts.index(store)
+        self.index = site.parts.index(store)
         self._dispatcher = Dispatcher(
             store=store,
-            index=self._index,
+            index=self.index,
             fleet=self.fleet,
             board=board,
             clock=self._clock,
@@ -87,7 +87,7 @@ class ControlLoops:
     async def close(self) -> None:
         """Stop the fleet."""
         await self.stop()
-        self._index.close()
+        self.index.close()
         await self.fleet.close()
 
     async def stop(self) -> None:
@@ -100,7 +100,7 @@ class ControlLoops:
         if isinstance(news, WorkerEvent):
             # Sessions of a lost host, or waiting for this runner, need not wait for the next look.
             self._look_now.set()
-            if news.what != "lost" or news.member.role == "host":
+            if news.what not in {"lost", "leaves"} or news.member.role == "host":
                 # Of a lost host, too: it may have been told to retry, without effect.
                 self._may_go_on = True
         if isinstance(news, Report):

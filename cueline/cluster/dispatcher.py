@@ -18,6 +18,7 @@ from cueline.actors.background_task import Step, start_loops
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.presence import BEAT_SECONDS, evidence_of_end, find, presence_of
 from cueline.actors.recovery_filter import RecoveryFilter, find_orphans
+from cueline.actors.runner_registry import ACTOR, RunnerRegistry
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, ask_head, call
 from cueline.cluster.cluster_context import VERSION, ClusterContext
@@ -33,7 +34,9 @@ from cueline.cluster.session_host import SessionHostActor
 from cueline.cluster.up_actors import actors_of
 from cueline.cluster.worker import Worker
 from cueline.deciders.fleet import HOSTS, RUNNERS, Group, TakeFleet, group_of
+from cueline.deciders.registration import HEARTBEAT, HeartbeatTimes
 from cueline.errors import ClusterError, CuelineError, FencedError
+from cueline.events.agent import AgentSpec
 from cueline.events.dispatcher import DispatcherEvent, DispatcherStarted, DispatcherStopped
 from cueline.events.fleet import FLEET_STREAM, FleetReport, FleetTaken, ScaleAsked
 from cueline.events.store import Presence
@@ -43,7 +46,6 @@ ADOPT_SECONDS = 5.0
 """A living actor answers within this; another counts as lost, and may still live."""
 _KEPT = 100
 """The number of error messages that are kept."""
-_ACTOR = "system:dispatcher"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,10 @@ class DispatcherSettings:
     """Whether it resumes sessions that others left running."""
     stays: bool = False
     """Whether it has no keeper: it stays until it is taken down."""
+    heartbeat: HeartbeatTimes = HEARTBEAT
+    """When its runners count as stale, and as gone."""
+    blueprints: tuple[AgentSpec, ...] = ()
+    """What its runners offer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,8 +154,10 @@ class DispatcherActor:
             task.cancel()
         if self._loops is not None:
             await self._loops.drain(seconds)
-            await self._loops.close()
             now = SystemClock().now()
+            with suppress(CuelineError):
+                await self._registry.leave(now)
+            await self._loops.close()
             stopped = DispatcherStopped(incarnation=self.presence.incarnation, at=now)
             with suppress(CuelineError):
                 await self._record([stopped])
@@ -183,7 +191,7 @@ class DispatcherActor:
             at=SystemClock().now(),
         )
         await self._record([started])
-        await self._fleet.record([self._taken()], _ACTOR)
+        await self._fleet.record([self._taken()], ACTOR)
 
     def _taken(self) -> TakeFleet:
         """Return the command that takes over the fleet, and asks for what `up` was started with."""
@@ -208,10 +216,20 @@ class DispatcherActor:
             on_trouble=self._trouble,
             on_news=self._hear_of,
         )
+        self._registry = RunnerRegistry(
+            self._site.parts.journal(self._store),
+            self._fleet,
+            self._loops.index,
+            epoch=self._charge.epoch,
+            since=SystemClock().now(),
+            times=self._wanted.heartbeat,
+            offer=self._wanted.blueprints,
+        )
         adopted = await self._adopted()
         await self._loops.start((await self._fleet.read()).wanted, adopted)
         steps: dict[str, Step] = {
             "recording the fleet": self._write,
+            "listening to the registered runners": self._listen,
             "keeping the log's writer": self._keep_writer,
             "following what is wanted of the fleet": self._follow,
         }
@@ -328,13 +346,21 @@ class DispatcherActor:
         assert self._loops is not None, "it follows what it has started"
         self._loops.fleet.want((await self._fleet.read()).wanted)
 
+    async def _listen(self) -> None:
+        clock = SystemClock()
+        try:
+            await self._registry.tick(await self._board.all(), clock.now())
+        except FencedError:
+            os._exit(1)
+        await clock.sleep(self._wanted.heartbeat.interval)
+
     async def _write(self) -> None:
         if not self._unwritten:
             self._unwritten = [await self._facts.get()]
             while not self._facts.empty():
                 self._unwritten.append(self._facts.get_nowait())
         try:
-            await self._fleet.record(self._unwritten, _ACTOR)
+            await self._registry.record(self._unwritten)
         except FencedError:
             # The successor has the fleet already: end nothing of it.
             os._exit(1)

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
+from cueline.actors.runner_registry import RUNNER
 from cueline.cluster.worker import Worker
 from cueline.deciders.fleet import group_of
 from cueline.deciders.reconcile import Report
@@ -13,10 +14,8 @@ from cueline.events.fleet import (
     HostJoined,
     HostLost,
     NodeDraining,
-    RunnerBack,
     RunnerRegistered,
     RunnerRemoved,
-    RunnerStale,
     WorkersPending,
 )
 from cueline.events.store import Presence
@@ -26,8 +25,11 @@ from cueline.events.store import Presence
 class WorkerEvent:
     """A change of a worker that others have to know."""
 
-    what: Literal["joined", "lost", "back", "gone"]
-    """Lost: accepts nothing more. Back: accepts work again. Gone: it has ended."""
+    what: Literal["joined", "lost", "back", "leaves", "gone"]
+    """Lost: accepts nothing more. Back: accepts work again. Leaves: a runner finishes what it has.
+
+    Gone: it has ended.
+    """
     member: Worker
     evidence: str = ""
 
@@ -49,20 +51,31 @@ def facts_of(news: FleetNews, epoch: int, now: datetime) -> Iterator[FleetReport
             yield NodeDraining(node=node, epoch=epoch, at=now)
         case Report(group=group, pending=count):
             yield WorkersPending(group=group_of(group), count=count, epoch=epoch, at=now)
-        case WorkerEvent(what="joined", member=Worker(presence=Presence() as presence) as worker):
-            joined = HostJoined if worker.role == "host" else RunnerRegistered
-            yield joined(
+        case WorkerEvent(
+            what="joined" | "leaves", member=Worker(presence=Presence() as presence) as worker
+        ):
+            said: dict[str, Any] = {
+                "incarnation": worker.incarnation,
+                "group": group_of(worker.group),
+                "machine": presence.machine,
+                "node": worker.node,
+                "pid": presence.pid,
+                "epoch": epoch,
+                "at": now,
+            }
+            # One that leaves offers no blueprints any more.
+            runner = "" if worker.leaves else RUNNER
+            is_host = worker.role == "host"
+            yield HostJoined(**said) if is_host else RunnerRegistered(runner=runner, **said)
+        case WorkerEvent(member=Worker(role="host") as worker, evidence=reason):
+            yield HostLost(incarnation=worker.incarnation, reason=reason, epoch=epoch, at=now)
+        case WorkerEvent(what="gone", member=worker, evidence=reason):
+            yield RunnerRemoved(
                 incarnation=worker.incarnation,
-                group=group_of(worker.group),
-                machine=presence.machine,
-                node=worker.node,
-                pid=presence.pid,
+                reason=reason,
+                graceful=bool(worker.leaves),
                 epoch=epoch,
                 at=now,
             )
-        case WorkerEvent(what="back", member=worker):
-            yield RunnerBack(incarnation=worker.incarnation, epoch=epoch, at=now)
-        case WorkerEvent(what=what, member=worker, evidence=reason):
-            gone = RunnerStale if what == "lost" else RunnerRemoved
-            lost = HostLost if worker.role == "host" else gone
-            yield lost(incarnation=worker.incarnation, reason=reason, epoch=epoch, at=now)
+        case WorkerEvent():
+            pass  # a runner that is silent is registered until its heartbeats are missed

@@ -132,6 +132,8 @@ class FleetSupervisor:
                     drains = member.node in self._leaving
                     member.leaves = "its node was drained" if drains else "it was retired"
                     self._observed.leave(worker)
+                    if member.role == "runner":
+                        self._on_news(WorkerEvent("leaves", member))
                     self._spawn(self._retire(member))
                 case Report(group=group, pending=pending):
                     self._observed.report(group, pending)

@@ -45,6 +45,13 @@ def effective(*layers: ConfigSource) -> EffectiveSettings:
             "that hears nothing for half the removal time ends, also while it is drained"
         )
         raise _apart("cluster.removal_seconds", reason, given, "grace_seconds")
+    stale, interval = holds.settings.cluster.stale_seconds, holds.settings.cluster.heartbeat_seconds
+    if not 3 * interval <= stale < removal:
+        reason = (
+            f"{stale:g} s is not at least three times `cluster.heartbeat_seconds`, which is "
+            f"{interval:g} s, and less than `cluster.removal_seconds`, which is {removal:g} s"
+        )
+        raise _apart("cluster.stale_seconds", reason, given)
     return holds
 
 

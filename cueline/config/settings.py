@@ -58,15 +58,21 @@ class RunnerSettings(BaseModel):
     """Async tools, which run in its event loop."""
     workers: Whole = Field(default=8, ge=1, le=1000)
     """Other tools; each takes a process."""
+    blueprints: str | None = Field(default=None, min_length=1)
+    """The folder of the agent files that the runners of `cueline up` offer as blueprints."""
 
 
 class ClusterSettings(BaseModel):
-    """When workers retire, and when a machine that cannot be reached counts as dead."""
+    """When workers retire, and when a silent runner counts as stale, and as dead."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     idle_seconds: Time = Field(default=60.0, ge=0, le=86_400)
     """How long a worker above the least of its range may be idle before it retires."""
+    heartbeat_seconds: Time = Field(default=30.0, gt=0, le=86_400)
+    """How often the dispatcher looks for the heartbeats of registered runners."""
+    stale_seconds: Time = Field(default=120.0, gt=0, le=86_400)
+    """The silence after which a runner gets no more runs."""
     removal_seconds: Time = Field(default=600.0, ge=30, le=86_400)
     """The silence after which an unreachable runner is removed; it ends itself at half of it."""
 

@@ -1,18 +1,30 @@
-"""The rules of a fleet's stream: how many workers are wanted, and whose facts count."""
+"""The rules of a fleet's stream: how many workers are wanted, and whose facts count.
+
+A runner is registered until it is removed. A blueprint's name belongs to one registered
+runner: the first that offered it.
+"""
 
 from collections.abc import Mapping
+from datetime import datetime
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cueline.deciders.decider import Decider
-from cueline.errors import FencedError
+from cueline.errors import BlueprintConflictError, FencedError
+from cueline.events.agent import AgentSpec
 from cueline.events.fleet import (
+    CLUSTER,
     FLEET_STREAM,
     FleetEvent,
     FleetReport,
     FleetTaken,
+    RunnerBack,
+    RunnerRegistered,
+    RunnerRemoved,
+    RunnerStale,
     ScaleAsked,
     WorkerGroup,
     WorkerKind,
@@ -40,6 +52,24 @@ class Range(NamedTuple):
 
 
 NONE = Range(0, 0)
+RESERVED: Final = frozenset({"default"})
+"""The names of cueline's own agents; no runner can offer them."""
+
+
+class Registration(Struct, frozen=True):
+    """A runner that is registered."""
+
+    fact: RunnerRegistered
+    removed_at: datetime | None = None
+    """When it is removed unless it is heard before; None while it is online."""
+
+
+class Blueprint(Struct, frozen=True):
+    """An agent that a runner offers, or has offered."""
+
+    agent: AgentSpec
+    runner: str
+    """The incarnation that offers it; empty: none does now."""
 
 
 class FleetState(Struct, frozen=True):
@@ -50,6 +80,22 @@ class FleetState(Struct, frozen=True):
     """The `up` of that dispatcher."""
     wanted: Mapping[Group, Range] = MappingProxyType({})
     """By group; also those of which none are wanted any more."""
+    runners: Mapping[str, Registration] = MappingProxyType({})
+    """Those that are registered, by incarnation."""
+    blueprints: Mapping[str, Blueprint] = MappingProxyType({})
+    """All that ever were offered, by name."""
+
+    def online(self, blueprint: str) -> str:
+        """Return the runner that takes runs of *blueprint* now; empty if none does."""
+        offered = self.blueprints.get(blueprint)
+        runner = None if offered is None else self.runners.get(offered.runner)
+        return runner.fact.incarnation if runner and runner.removed_at is None else ""
+
+    def removal_of(self, blueprint: str) -> datetime | None:
+        """Return when the stale runner of *blueprint* is removed; None if it is not stale."""
+        offered = self.blueprints.get(blueprint)
+        runner = None if offered is None else self.runners.get(offered.runner)
+        return None if runner is None else runner.removed_at
 
 
 class TakeFleet(Struct, frozen=True):
@@ -86,6 +132,7 @@ def decide(command: FleetCommand, state: FleetState) -> list[FleetEvent]:
 
     Raises:
         FencedError: another dispatcher has the fleet; stop.
+        BlueprintConflictError: a runner cannot offer that name; nothing of it is registered.
     """
     match command:
         case TakeFleet(taken=taken):
@@ -93,6 +140,13 @@ def decide(command: FleetCommand, state: FleetState) -> list[FleetEvent]:
             return [taken, *_asks(command, state)]
         case ScaleAsked():
             return [] if _is_wanted(command, state) else [command]
+        case RunnerRegistered():
+            _check(command, state)
+            _check_names(command, state)
+            return [command]
+        case RunnerStale() | RunnerBack() | RunnerRemoved():
+            _check(command, state)
+            return [command] if _changes(command, state) else []
         case _:
             _check(command, state)
             return [command]
@@ -103,11 +157,73 @@ def evolve(state: FleetState, event: FleetEvent) -> FleetState:
     match event:
         case ScaleAsked(group=group, least=least, most=most):
             wanted = {**state.wanted, key_of(group): Range(least, most)}
-            return FleetState(state.epoch, state.up, wanted)
+            return replace(state, wanted=wanted)
         case FleetTaken(epoch=epoch, up=up):
-            return FleetState(epoch, up, state.wanted)
+            return replace(state, epoch=epoch, up=up)
+        case RunnerRegistered():
+            return _registered(state, event)
+        case RunnerStale(incarnation=incarnation, removed_at=removed_at):
+            return _with_removal(state, incarnation, removed_at)
+        case RunnerBack(incarnation=incarnation):
+            return _with_removal(state, incarnation, None)
+        case RunnerRemoved(incarnation=incarnation):
+            left = {name: each for name, each in state.runners.items() if name != incarnation}
+            return replace(state, runners=left, blueprints=_withdrawn(state, incarnation))
         case _:
             return state
+
+
+def _check_names(registered: RunnerRegistered, state: FleetState) -> None:
+    """Raise for a name that another runner has, or cueline itself, or that is there twice.
+
+    A new incarnation of a runner takes over from a stale one (C30).
+    """
+    seen: set[str] = set()
+    for agent in registered.blueprints:
+        if agent.name in RESERVED:
+            raise BlueprintConflictError(agent.name, CLUSTER)
+        if agent.name in seen:
+            raise BlueprintConflictError(agent.name, registered.incarnation)
+        seen.add(agent.name)
+        offered = state.blueprints.get(agent.name)
+        owner = None if offered is None else state.runners.get(offered.runner)
+        if owner is None or owner.fact.incarnation == registered.incarnation:
+            continue
+        is_same = bool(registered.runner) and owner.fact.runner == registered.runner
+        if owner.removed_at is None or not is_same:
+            raise BlueprintConflictError(agent.name, owner.fact.incarnation)
+
+
+def _changes(fact: RunnerStale | RunnerBack | RunnerRemoved, state: FleetState) -> bool:
+    registered = state.runners.get(fact.incarnation)
+    if registered is None:
+        return False
+    is_stale = registered.removed_at is not None
+    return fact.type == "RunnerRemoved" or is_stale == (fact.type == "RunnerBack")
+
+
+def _registered(state: FleetState, fact: RunnerRegistered) -> FleetState:
+    offered = {each.name: Blueprint(each, fact.incarnation) for each in fact.blueprints}
+    return replace(
+        state,
+        runners={**state.runners, fact.incarnation: Registration(fact)},
+        blueprints={**_withdrawn(state, fact.incarnation), **offered},
+    )
+
+
+def _with_removal(state: FleetState, incarnation: str, at: datetime | None) -> FleetState:
+    if (there := state.runners.get(incarnation)) is None:
+        return state
+    runners = {**state.runners, incarnation: replace(there, removed_at=at)}
+    return replace(state, runners=runners)
+
+
+def _withdrawn(state: FleetState, incarnation: str) -> dict[str, Blueprint]:
+    """Return the blueprints without those that *incarnation* offers."""
+    return {
+        name: replace(each, runner="") if each.runner == incarnation else each
+        for name, each in state.blueprints.items()
+    }
 
 
 def _asks(command: TakeFleet, state: FleetState) -> list[ScaleAsked]:

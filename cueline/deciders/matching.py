@@ -25,17 +25,18 @@ class Unmet(NamedTuple):
     calls: int
 
 
-def call_demands(tool: ToolSpec, agent: AgentSpec) -> Demands:
+def call_demands(tool: ToolSpec, agent: AgentSpec, runner: str = "") -> Demands:
     """Return what a call of *tool* needs: the tool's demands over the agent's.
 
-    A tool that needs the workspace needs the machine of it.
+    A tool that needs the workspace needs the machine of it. The calls of a run need the
+    *runner* that claimed it.
     """
     own, general = tool.demands, agent.demands
     place = agent.workspace.machine if tool.needs_workspace and agent.workspace else ""
-    if not (own or general or place):
+    if not (own or general or place or runner):
         return NO_DEMANDS
     return Demands(
-        runner=own.runner or general.runner,
+        runner=runner or own.runner or general.runner,
         machine=place or own.machine or general.machine,
         labels={**general.labels, **own.labels},
         resources={**general.resources, **own.resources},

@@ -8,6 +8,7 @@ CuelineError
 │   ├── SessionFinishedError     forks it, or starts another
 │   ├── SessionOwnedError        waits for the living owner, or sends it a message
 │   ├── SessionUndrivenError     resumes it, or starts `cueline up`
+│   ├── BlueprintConflictError   gives the blueprint another name
 │   ├── NotPendingError          reads the outcome of the approval
 │   ├── InvalidNameError         chooses another name
 │   ├── ToolImportError          makes the tool importable
@@ -68,6 +69,7 @@ from cueline.errors.log import (
     WrongExpectedVersionError,
 )
 from cueline.errors.rejected import (
+    BlueprintConflictError,
     ConfigError,
     InvalidNameError,
     NotPendingError,
@@ -84,6 +86,7 @@ from cueline.errors.root import CuelineError
 
 __all__ = [
     "BlobTooLargeError",
+    "BlueprintConflictError",
     "ClusterError",
     "ConfigError",
     "CorruptEventError",

@@ -50,6 +50,29 @@ class SessionUndrivenError(RejectedError):
         self.why = why
 
 
+class BlueprintConflictError(RejectedError):
+    """A blueprint's name is taken: nothing of the registration counts. Give it another name."""
+
+    def __init__(self, blueprint: str, runner: str) -> None:
+        super().__init__(blueprint, f"registered by runner {runner}")
+        self.args = (blueprint, runner)
+        self.blueprint = blueprint
+        self.runner = runner
+        """The runner that has the name; `cluster` if the name is cueline's own."""
+
+    def __str__(self) -> str:
+        return f"Agent {self.blueprint!r} is already registered by runner {self.runner!r}"
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the body of the answer to the runner."""
+        return {
+            "error": "agent_name_collision",
+            "message": str(self),
+            "agent_name": self.blueprint,
+            "existing_runner_id": self.runner,
+        }
+
+
 class NotPendingError(RejectedError):
     """The approval is not open (any more); the reason holds its state."""
 

@@ -27,6 +27,7 @@ CauseCode = Literal[
     "budget_exhausted",
     "runner_unreachable",
     "no_runner",
+    "queued",
     "breaker_open",
     "breaker_held",
     "breaker_probing",
@@ -47,6 +48,7 @@ class Cause(Part):
     """The number of times."""
     approvals: tuple[str, ...] = Field(default=(), exclude_if=not_)
     runner: str = Field(default="", exclude_if=not_)
+    blueprint: str = Field(default="", exclude_if=not_)
     demands: Demands = Field(default=NO_DEMANDS, exclude_if=not_)
     """What the call needs of its runner."""
     unmet: Demands = Field(default=NO_DEMANDS, exclude_if=not_)

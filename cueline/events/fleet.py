@@ -8,10 +8,11 @@ former dispatcher are refused.
 """
 
 from operator import not_
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import AwareDatetime, Field
 
+from cueline.events.agent import AgentSpec
 from cueline.events.fact import Fact
 from cueline.events.part import Part
 from cueline.events.stream import stream_name
@@ -19,6 +20,8 @@ from cueline.events.stream import stream_name
 FLEET_STREAM = stream_name("fleet", "main")
 
 WorkerKind = Literal["host", "runner"]
+CLUSTER: Final = "cluster"
+"""Who has the names of cueline's own agents."""
 
 
 class WorkerGroup(Part):
@@ -81,10 +84,14 @@ class HostLost(Fact):
 
 
 class RunnerRegistered(Fact):
-    """A runner accepts calls."""
+    """A runner accepts calls, and runs of its blueprints; it replaces what it registered before."""
 
     type: Literal["RunnerRegistered"] = "RunnerRegistered"
     incarnation: str
+    runner: str = Field(default="", exclude_if=not_)
+    """Its name: a new incarnation takes over the blueprints of a stale one of the same name."""
+    blueprints: tuple[AgentSpec, ...] = Field(default=(), exclude_if=not_)
+    """The agents that it offers, each by its own name."""
     group: WorkerGroup
     machine: str
     node: str
@@ -95,17 +102,19 @@ class RunnerRegistered(Fact):
 
 
 class RunnerStale(Fact):
-    """A runner is silent: it gets no calls, and may still finish those that it has."""
+    """A runner is silent: it gets no more runs, and may still finish those that it has."""
 
     type: Literal["RunnerStale"] = "RunnerStale"
     incarnation: str
     reason: str
+    removed_at: AwareDatetime
+    """When it is removed, unless it is heard before."""
     epoch: int
     at: AwareDatetime
 
 
 class RunnerBack(Fact):
-    """A stale runner answers again, and accepts calls."""
+    """A stale runner is heard again, and gets runs."""
 
     type: Literal["RunnerBack"] = "RunnerBack"
     incarnation: str
@@ -114,11 +123,13 @@ class RunnerBack(Fact):
 
 
 class RunnerRemoved(Fact):
-    """A runner is gone: its unfinished calls are lost or in doubt."""
+    """A runner is gone, and its blueprints with it: its unfinished calls are lost or in doubt."""
 
     type: Literal["RunnerRemoved"] = "RunnerRemoved"
     incarnation: str
     reason: str
+    graceful: bool = Field(default=False, exclude_if=not_)
+    """It left by itself, or was retired: its runs are queued again where that is harmless."""
     epoch: int
     at: AwareDatetime
 

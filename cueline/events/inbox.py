@@ -17,6 +17,7 @@ from cueline.events.fact import Fact
 from cueline.events.message import Attachment
 from cueline.events.number import LONGEST_SECONDS, PAYABLE
 from cueline.events.part import Part
+from cueline.events.run import Run
 
 Lane = Literal["note", "steer", "followup"]
 Resolution = Literal["happened", "run_again", "do_not_run"]
@@ -59,6 +60,8 @@ class StartAsked(Fact):
     """The limits of its ancestors, nearest first."""
     call: ChildCall | None = Field(default=None, exclude_if=not_)
     """The call of its parent that started it; None: a person or program did."""
+    run: Run | None = Field(default=None, exclude_if=not_)
+    """The blueprint that it is started from; None: it is no run."""
     asked_by: str = ""
     """The person who starts it, if known."""
     asked_at: AwareDatetime
@@ -200,6 +203,17 @@ class ChildEnded(Fact):
     """The arguments of the call."""
 
 
+class RunnerGone(Fact):
+    """The runner that claimed this run was removed, in the same append."""
+
+    type: Literal["RunnerGone"] = "RunnerGone"
+    runner: str
+    """Its incarnation."""
+    reason: str
+    graceful: bool = Field(default=False, exclude_if=not_)
+    """It left by itself, or was retired."""
+
+
 InboxMessage = Annotated[
     MessageSent
     | PauseAsked
@@ -212,6 +226,7 @@ InboxMessage = Annotated[
     | BudgetFreed
     | ChildAsked
     | ChildEnded
+    | RunnerGone
     | StartAsked,
     Field(discriminator="type"),
 ]

@@ -4,11 +4,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Literal
 
 from cueline.actors.presence import presence_of
-from cueline.config.settings import Settings
+from cueline.config.settings import ClusterSettings, Settings
+from cueline.deciders.registration import HeartbeatTimes
 from cueline.environment import user_name
+from cueline.events.agent import AgentSpec
 from cueline.events.log_url import LogUrl
 from cueline.on_ray.actor_factory import actor_factory_of, namespace_of
 from cueline.up_record import UpRecord
@@ -28,6 +31,10 @@ class UpPlan:
     recover: bool
     """See `UpRecord`."""
     settings: Settings
+    blueprints: tuple[AgentSpec, ...] = ()
+    """What its runners offer."""
+    folder: Path | None = None
+    """Where these were read."""
 
 
 @asynccontextmanager
@@ -92,9 +99,16 @@ async def _starting(
                 by=user_name(),
                 recover=plan.recover,
                 stays=kept_by == "ray",
+                heartbeat=heartbeat_times(plan.settings.cluster),
+                blueprints=plan.blueprints,
             )
             actors = Up(connection, namespace, parts, record.keeper)
             yield _StartingUp(log, record, actors, wanted)
+
+
+def heartbeat_times(cluster: ClusterSettings) -> HeartbeatTimes:
+    """Return when a registered runner counts as stale, and as gone."""
+    return HeartbeatTimes(cluster.heartbeat_seconds, cluster.stale_seconds, cluster.removal_seconds)
 
 
 @dataclass(frozen=True, slots=True)

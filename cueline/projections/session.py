@@ -43,6 +43,7 @@ class SessionReadModel:
         ("updated_us",),
         ("due_us", "stream"),
         ("wait_kind", "deadline_us"),
+        ("claimed_by",),
     )
 
     stream: str
@@ -105,6 +106,12 @@ class SessionReadModel:
     in_doubt: int = 0
     """Tool calls in doubt now."""
     reconciled: int = 0
+    blueprint: str = ""
+    """Of a run, the name that it was started by; empty: it is no run."""
+    claimed_by: str | None = None
+    """Of a run, the incarnation that claimed it last; None while it is queued."""
+    retry_of: str | None = None
+    """The run that it is another try of."""
     child_of: str | None = None
     """The parent session."""
     root: str = ""
@@ -202,6 +209,10 @@ WHERE status = 'waiting' AND wait_kind = ? AND wait_cause = ? ORDER BY deadline_
 _CAUSES = """
 SELECT wait_cause, count(*) FROM sessions WHERE wait_kind = ? GROUP BY wait_cause
 """
+_CLAIMED = """
+SELECT stream, claimed_by, inbox_length - inbox_read FROM sessions
+WHERE claimed_by IS NOT NULL AND status NOT IN (?, ?, ?)
+"""
 _RUNNING = "SELECT stream FROM sessions WHERE status IN (?, ?) ORDER BY updated_us"
 
 
@@ -264,6 +275,11 @@ def causes(db: Database, kind: str) -> list[tuple[Cause, int]]:
     """Return the causes of the waits for *kind*, each with its number of sessions."""
     found = ask(db, SessionReadModel.TABLE, _CAUSES, [kind])
     return [(Cause.model_validate_json(cause), sessions) for cause, sessions in found]
+
+
+def claimed_runs(db: Database) -> list[tuple[str, str, int]]:
+    """Return the runs that have not ended: stream, the runner that claimed it, unread messages."""
+    return ask(db, SessionReadModel.TABLE, _CLAIMED, TERMINAL)
 
 
 def running(db: Database) -> list[str]:

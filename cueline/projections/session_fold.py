@@ -5,6 +5,7 @@ import json
 from cueline.events.agent import AgentSpec, ModelChoice, each_model
 from cueline.events.fact import Fact
 from cueline.events.inbox import StartAsked, StopAsked
+from cueline.events.run import Run
 from cueline.events.session import (
     AgentChanged,
     MessageReceived,
@@ -14,6 +15,7 @@ from cueline.events.session import (
     ModelRequested,
     ModelStarted,
     ReservationClosed,
+    RunClaimed,
     SessionCompleted,
     SessionContinued,
     SessionFailed,
@@ -44,6 +46,7 @@ def fold_message(row: Row, recorded: RecordedEvent, fact: object) -> None:
         if fact.fork_of is not None:
             row["parent"], row["parent_version"] = fact.fork_of.stream, fact.fork_of.version
         _place(row, fact.parent, fact.root)
+        _run(row, fact.run)
 
 
 def fold_session(row: Row, recorded: RecordedEvent, fact: object) -> None:
@@ -54,7 +57,7 @@ def fold_session(row: Row, recorded: RecordedEvent, fact: object) -> None:
     match fact:
         case ModelStarted() | ToolStarted() | ToolReturned():
             pass  # the most frequent ones; effects hold their content
-        case ModelRequested() | SessionContinued():
+        case ModelRequested() | SessionContinued() | RunClaimed():
             _go_on(row, fact)
         case ModelReplied(calls=calls, usage=usage, cost=cost):
             row["tool_calls"] += len(calls)
@@ -119,8 +122,10 @@ def _become(row: Row, status: str) -> None:
     row["exhausted"] = False
 
 
-def _go_on(row: Row, fact: ModelRequested | SessionContinued) -> None:
+def _go_on(row: Row, fact: ModelRequested | SessionContinued | RunClaimed) -> None:
     _become(row, "running")
+    if isinstance(fact, RunClaimed):
+        row["claimed_by"] = fact.runner
     if isinstance(fact, ModelRequested) and row["models_json"] != "[]":
         row["provider"], row["model"] = json.loads(row["models_json"])[fact.fallback]
 
@@ -130,6 +135,8 @@ def _wait(row: Row, fact: SessionWaiting) -> None:
     if row["status"] not in TERMINAL:
         row["wait_kind"], row["wait_cause"] = fact.kind, fact.cause.model_dump_json()
         row["exhausted"] = fact.exhausted
+        if fact.cause.code == "queued":
+            row["claimed_by"] = None
         row["deadline_us"] = None if fact.deadline_at is None else to_us(fact.deadline_at)
 
 
@@ -148,9 +155,16 @@ def _start(row: Row, recorded: RecordedEvent, fact: SessionStarted | SessionFork
     if isinstance(fact, SessionStarted):
         row["labels_json"] = json.dumps(fact.labels)
         _place(row, fact.parent, fact.root)
+        _run(row, fact.run)
     else:
         row["parent"], row["parent_version"] = fact.parent, fact.version
     _become(row, "running")
+
+
+def _run(row: Row, run: Run | None) -> None:
+    """Set the blueprint that it was started from."""
+    if run is not None:
+        row["blueprint"], row["retry_of"] = run.blueprint, run.retry_of or None
 
 
 def _place(row: Row, parent: str | None, root: str | None) -> None:

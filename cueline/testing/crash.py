@@ -24,6 +24,7 @@ from cueline.actors.background_task import start_loops
 from cueline.actors.cancellation import GRACE_SECONDS
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.dispatcher import Dispatcher
+from cueline.actors.fleet_log import FleetLog
 from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.inbox import ask_start, post
 from cueline.actors.model_port import Model
@@ -208,6 +209,7 @@ class World:
                 check_secrets=outside.check_secrets,
                 models=lambda _: CrashingModel(outside.model, self.life),
                 runners=outside.runners,
+                fleet=FleetLog(journal),
                 gate=gate or ApprovalGate(journal),
                 check_call=outside.check_call,
                 read_output=read_value,

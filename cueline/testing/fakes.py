@@ -12,8 +12,10 @@ from pydantic import JsonValue
 from cueline.actors.dispatcher import Work
 from cueline.actors.model_port import Delta, DeltaSink, ModelReply, ModelRequest, drop_delta
 from cueline.actors.runner import RunnerPort
+from cueline.actors.runner_registry import ClaimedRun
 from cueline.actors.tool_port import ReconcileFinding, ToolOrder, ToolOutput
 from cueline.deciders.matching import Offer, Unmet, counted, least_unmet
+from cueline.deciders.matching import unmet as unmet_by
 from cueline.deciders.session import DRIVEN, SessionState, evolve, session_of
 from cueline.errors import CorruptEventError, ProviderRefusedError, UnknownEventTypeError
 from cueline.events.agent import AgentSpec, Declared, ToolSpec
@@ -155,9 +157,9 @@ class Runners:
 
     def choose(self, demands: Demands, full: Collection[str] = ()) -> str | None:
         """See `RunnerDirectory.choose`; those here have no labels and no resources."""
-        if self.unmet(demands):
-            return None
-        return next((each for each in self.ports if each not in full), None)
+        machine = demands.machine if self.reach else None
+        meets = (name for name in self.ports if not unmet_by(Offer(name, machine), demands))
+        return next((each for each in meets if each not in full), None)
 
     def unmet(self, demands: Demands) -> Demands:
         """See `RunnerDirectory.unmet`."""
@@ -219,7 +221,10 @@ class FoldedIndex:
         return [
             stream
             for stream, cause in found
-            if offers is None or not (cause.is_unmet and least_unmet(offers, cause.demands))
+            if offers is None
+            or not (
+                cause.code == "queued" or (cause.is_unmet and least_unmet(offers, cause.demands))
+            )
         ]
 
     async def unmet(self) -> Sequence[Unmet]:
@@ -227,6 +232,16 @@ class FoldedIndex:
         waits = [state.waiting for state in (await self._states()).values()]
         causes = [wait.cause for wait in waits if wait and wait.kind == "runner"]
         return counted(each.demands for each in causes if each.is_unmet)
+
+    async def claimed(self) -> Sequence[ClaimedRun]:
+        """See `RunIndex.claimed`."""
+        found = []
+        for stream, state in (await self._states()).items():
+            if state.run is not None and state.run.runner and not state.finished:
+                inbox = await self._journal.store.head(sibling(stream, "inbox"))
+                unread = inbox.version > state.inbox_read
+                found.append(ClaimedRun(stream, state.run.runner, unread))
+        return found
 
     def close(self) -> None:
         """See `WorkIndex.close`; there is nothing to let go of."""

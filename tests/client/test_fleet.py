@@ -111,7 +111,7 @@ async def test_the_fleet_is_what_the_present_dispatcher_recorded_and_what_beats(
 async def test_a_stale_runner_is_shown_until_it_is_back_or_removed(client):
     await beating(client, "dispatcher")
     runner = await beating(client, "runner")
-    stale = RunnerStale(incarnation=runner, reason="it is silent", epoch=1, at=NOON)
+    stale = RunnerStale(incarnation=runner, reason="silent", removed_at=NOON, epoch=1, at=NOON)
     back = RunnerBack(incarnation=runner, epoch=1, at=NOON)
     removed = RunnerRemoved(incarnation=runner, reason="it ended", epoch=1, at=NOON)
     shown = []

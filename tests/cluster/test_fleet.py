@@ -346,10 +346,11 @@ async def test_a_retired_runner_ends_when_its_calls_are_settled(fleet, there):
 
     worker.handle.settle("retire", 0)
     await await_until(lambda: worker.handle.killed)
-    await await_until(lambda: len(there.news) > 1)
+    await await_until(lambda: len(there.news) > 2)
 
     assert ([False], True) == (takes, lives)
-    assert ("gone", "it was retired") == (there.news[1].what, there.news[1].evidence)
+    assert ["joined", "leaves", "gone"] == [each.what for each in there.news]
+    assert "it was retired" == there.news[2].evidence
 
 
 async def test_what_waits_for_a_runner_is_tried_again_when_there_is_a_host_to_do_so(there):

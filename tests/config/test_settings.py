@@ -29,6 +29,8 @@ EXAMPLES = {
     "key_variable": ("FIRST_KEY", "SECOND_KEY"),
     "prices": ({"a/b": {"input": 1, "output": 2}}, {"a/b": {"input": 3, "output": 4}}),
     "secrets": (["FIRST"], ["SECOND"]),
+    "cluster.stale_seconds": (100.0, 110.0),
+    "cluster.removal_seconds": (500.0, 550.0),
     "tool_retry": ({"max_retries": 1}, {"max_retries": 2}),
     "fallback": ([{"provider": "a", "model": "b"}], [{"provider": "a", "model": "c"}]),
     "users": ({"ann": {"model": "a"}}, {"ann": {"model": "b"}}),
@@ -249,6 +251,18 @@ def test_a_removal_time_shorter_than_two_grace_periods_is_refused():
     source = from_table(table, FILE)
 
     with pytest.raises(ConfigError, match=r"cueline.toml.*39 s is less than twice `grace_seconds`"):
+        effective(source)
+
+
+# C28
+@pytest.mark.parametrize(
+    ("stale", "interval", "removal"), [("89s", "30s", "600s"), ("600s", "30s", "600s")]
+)
+def test_a_runner_is_stale_after_three_heartbeats_and_before_its_removal(stale, interval, removal):
+    times = {"stale_seconds": stale, "heartbeat_seconds": interval, "removal_seconds": removal}
+    source = from_table({"cluster": times}, FILE)
+
+    with pytest.raises(ConfigError, match=r"cueline.toml.*stale_seconds.*three times"):
         effective(source)
 
 

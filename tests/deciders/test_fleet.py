@@ -16,7 +16,7 @@ from cueline.errors import FencedError
 from cueline.events.fleet import (
     FLEET_STREAM,
     FleetTaken,
-    RunnerBack,
+    NodeDraining,
     ScaleAsked,
     WorkerGroup,
 )
@@ -99,9 +99,7 @@ def test_a_restarted_dispatcher_keeps_the_numbers_that_were_asked_for_since():
 
 
 # D13
-@pytest.mark.parametrize(
-    "command", [RunnerBack(incarnation="r1", epoch=1, at=NOW), TakeFleet(taken(1, "up-2"))]
-)
+@pytest.mark.parametrize("command", [NodeDraining(node="n1", epoch=1, at=NOW), TakeFleet(taken(1))])
 def test_a_fact_of_a_former_dispatcher_is_refused(command):
     past = given_past(FLEET, taken(1), taken(2))
 
@@ -110,6 +108,6 @@ def test_a_fact_of_a_former_dispatcher_is_refused(command):
 
 
 def test_a_fact_of_the_present_dispatcher_is_recorded():
-    fact = RunnerBack(incarnation="r1", epoch=2, at=NOW)
+    fact = NodeDraining(node="n1", epoch=2, at=NOW)
 
     given_past(FLEET, taken(2)).when(fact).then(fact)

@@ -43,6 +43,7 @@ from cueline.events.fleet import (
     WorkersPending,
 )
 from tests.histories.session_facts import (
+    AGENT,
     AT,
     CHILD,
     DIGEST,
@@ -125,9 +126,19 @@ FLEET = [
     HostJoined(incarnation="h1", group=WorkerGroup(kind="host"), pid=42, epoch=1, **HERE),
     HostLost(incarnation="h1", reason="exit 137", epoch=1, at=AT),
     RunnerRegistered(incarnation="r1", group=GPUS, pid=43, epoch=1, **HERE),
-    RunnerStale(incarnation="r1", reason="it is silent", epoch=1, at=AT),
+    RunnerRegistered(
+        incarnation="r2",
+        runner="up",
+        blueprints=(AGENT,),
+        group=PLAIN,
+        pid=44,
+        epoch=1,
+        **HERE,
+    ),
+    RunnerStale(incarnation="r1", reason="it is silent", removed_at=AT, epoch=1, at=AT),
     RunnerBack(incarnation="r1", epoch=1, at=AT),
     RunnerRemoved(incarnation="r1", reason="exit 137", epoch=1, at=AT),
+    RunnerRemoved(incarnation="r2", reason="it was retired", graceful=True, epoch=1, at=AT),
     NodeDraining(node="n1", epoch=1, at=AT),
     WorkersPending(group=GPUS, count=2, epoch=1, at=AT),
 ]

@@ -30,6 +30,7 @@ from cueline.events.inbox import (
     PauseAsked,
     RaiseAsked,
     ResumeAsked,
+    RunnerGone,
     SecretsWaived,
     StartAsked,
     StopAsked,
@@ -44,6 +45,7 @@ from cueline.events.message import (
     Usage,
 )
 from cueline.events.refusal import Refusal
+from cueline.events.run import Run
 from cueline.events.session import (
     AgentChanged,
     ApprovalRequested,
@@ -67,6 +69,7 @@ from cueline.events.session import (
     PeopleNotified,
     PromptPrefixChanged,
     ReservationClosed,
+    RunClaimed,
     SessionCompleted,
     SessionContinued,
     SessionFailed,
@@ -169,6 +172,7 @@ FAMILY = [
         side_effects_possible=True,
         original_parameters={"goal": "mend it"},
     ),
+    RunnerGone(runner="r2", reason="exit 137"),
 ]
 TURN = [
     ModelRequested(effect="2.m", attempt=1, messages=(2,), digest="aa" * 32, prefix_digest=""),
@@ -241,6 +245,15 @@ LIFE = [
         depth=1,
         allowances=ABOVE,
     ),
+    SessionStarted(
+        agent=AGENT,
+        goal="Crawl",
+        open=False,
+        attached=False,
+        run=Run(blueprint="editor", retry_of=CHILD, queue_seconds=60),
+        epoch=1,
+    ),
+    RunClaimed(runner="r2"),
     SessionForked(
         parent=SESSION,
         version=4,

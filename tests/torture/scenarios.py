@@ -31,7 +31,9 @@ TURNS = (4, 9)
 REMOVAL_SECONDS = 30
 SILENCE_SECONDS = 12
 """Who is silent for so long counts as dead."""
-SETTINGS = f"[cluster]\nremoval_seconds = {REMOVAL_SECONDS}\n"
+SETTINGS = (
+    f"[cluster]\nremoval_seconds = {REMOVAL_SECONDS}\nstale_seconds = 15\nheartbeat_seconds = 5\n"
+)
 LEAVE_SECONDS = 60
 """What has lost its cluster has ended after so long."""
 HELP = """

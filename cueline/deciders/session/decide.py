@@ -19,7 +19,14 @@ from cueline.deciders.session.turn import Call
 from cueline.events.agent import answering
 from cueline.events.cause import Cause
 from cueline.events.failure import TRANSIENT
-from cueline.events.inbox import ChildAsked, ChildEnded, DecisionGiven, RaiseAsked, StartAsked
+from cueline.events.inbox import (
+    ChildAsked,
+    ChildEnded,
+    DecisionGiven,
+    RaiseAsked,
+    RunnerGone,
+    StartAsked,
+)
 from cueline.events.refusal import Refusal
 from cueline.events.session import (
     ApprovalRequested,
@@ -121,6 +128,8 @@ def _opening(command: SessionEvent, state: SessionState) -> SessionEvent | None:
             return _waiting(command, state)
         case "SessionFailed" | "SessionContinued":
             return command
+        case "RunClaimed":
+            return command if state.queued and state.stop is None else None
         case "ToolReconciled":
             return None if state.poisoned else _reconciled(command, state)
         case _:
@@ -207,7 +216,8 @@ def _refusal(command: MessageReceived, state: SessionState) -> Refusal | None:
     if isinstance(command.message, DecisionGiven):
         answer = command.gate_answer
         return Refusal(code="no_such_approval") if answer is None else answer.refusal
-    if state.stop is not None and not isinstance(command.message, ChildAsked | ChildEnded):
+    kept = ChildAsked | ChildEnded | RunnerGone
+    if state.stop is not None and not isinstance(command.message, kept):
         return Refusal(code="session_stopping")
     if isinstance(command.message, RaiseAsked):
         return refusal(state.limit_state.limits, command.message)

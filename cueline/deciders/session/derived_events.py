@@ -25,7 +25,8 @@ from cueline.deciders.session.judging import judge_edit
 from cueline.deciders.session.limit import limit_reached_or_warned
 from cueline.deciders.session.permission import on_open
 from cueline.deciders.session.recovery import degrades, fail_lost_call, resolve_in_doubt
-from cueline.deciders.session.state import LIVE, MAX_TAKEOVERS, SessionState, Status
+from cueline.deciders.session.run import stop_failure
+from cueline.deciders.session.state import LIVE, MAX_TAKEOVERS, SessionState, Status, Stop
 from cueline.deciders.session.turn import BreakerWait, Call, CallApproval, CallProblem, ModelCall
 from cueline.deciders.session.wait import in_flight, next_deadline, wait_of
 from cueline.events.agent import answering
@@ -86,7 +87,7 @@ def _next_event(state: SessionState) -> SessionEvent | None:
         return state.limit_state.asked  # the ledger read it before the session did
     if state.chosen is not None and (changed := agent_change(state)) is not None:
         return changed
-    if not state.hold and (onward := _turn_event(state)) is not None:
+    if not (state.hold or state.queued) and (onward := _turn_event(state)) is not None:
         return onward
     return _wait_event(state)
 
@@ -141,10 +142,11 @@ def _stop_event(state: SessionState) -> SessionEvent | None:
         return None
     if any(in_flight(call) or call.asking for call in state.open_calls) or awaited(state):
         return None
-    stop = state.stop
-    if stop.code == "approval_expired":
-        return SessionFailed(kind=stop.code, approval=stop.approval)
-    return SessionStopped(by=stop.by, code=stop.code, reason=stop.reason)
+    match state.stop:
+        case Stop(by=by, code="asked" | "call_denied" as code, reason=reason):
+            return SessionStopped(by=by, code=code, reason=reason)
+        case failing:
+            return stop_failure(failing)
 
 
 def _call_end_event(state: SessionState) -> SessionEvent | None:
@@ -319,5 +321,5 @@ def _wait_event(state: SessionState) -> SessionEvent | None:
         cause=wait.cause,
         deadline_at=wait.deadline_at,
         exhausted=wait.exhausted,
-        effects=unreached if wait.kind == "runner" else (),
+        effects=unreached if wait.kind == "runner" and not state.queued else (),
     )

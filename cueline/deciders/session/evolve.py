@@ -33,6 +33,7 @@ from cueline.deciders.session.model_call import (
     model_started,
 )
 from cueline.deciders.session.question import approval_requested, approval_resolved, people_notified
+from cueline.deciders.session.run import run_claimed
 from cueline.deciders.session.state import SessionState, Status
 from cueline.events.session import SessionEvent
 
@@ -88,6 +89,8 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
             return session_taken_over(state, event)
         case "SessionStarted":
             return session_started(state, event)
+        case "RunClaimed":
+            return run_claimed(state, event)
         case "SessionForked":
             return session_forked(state, event)
         case "SessionCompleted":

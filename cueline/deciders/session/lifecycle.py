@@ -15,6 +15,7 @@ from cueline.deciders.session.children import stop_overdue, stopping
 from cueline.deciders.session.fallback import break_prefix
 from cueline.deciders.session.limit import advance_wall_clock
 from cueline.deciders.session.limit_state import LimitState
+from cueline.deciders.session.run import queue_passed, run_state
 from cueline.deciders.session.state import (
     MAX_TAKEOVERS,
     ROOT,
@@ -49,6 +50,7 @@ def session_started(state: SessionState, event: SessionStarted) -> SessionState:
         prompt_digests=PromptDigests(digest=prompt.opening_digest(event.agent)),
         limit_state=_limit_state(event),
         inbox_read=1,
+        run=run_state(event.run, event.at),
     )
 
 
@@ -196,7 +198,8 @@ def session_continued(state: SessionState, event: SessionContinued) -> SessionSt
         turn=replace(state.turn, model=model, calls=calls),
         waiting=None,
     )
-    return advance_wall_clock(stop_overdue(goes_on, at, event.waited), at)
+    goes_on = queue_passed(stop_overdue(goes_on, at, event.waited), event)
+    return advance_wall_clock(goes_on, at)
 
 
 def _is_released(blocked_by_breaker: BreakerWait | None, by: str, at: datetime | None) -> bool:

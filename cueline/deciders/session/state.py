@@ -18,6 +18,8 @@ from cueline.events.session import Cut, PrefixReason, StopCode, WaitKind
 
 STATE_FOLD: Final = 1
 """The version of this fold: raised when a fact gives another state than before."""
+FailCode = Literal["approval_expired", "no_matching_runner", "runner_disconnected"]
+"""Why a session fails that has to end what it has in flight first."""
 MAX_TAKEOVERS = 3
 """After so many takeovers without a finished effect, a person is asked."""
 
@@ -148,6 +150,17 @@ class OpenChild(Struct, frozen=True):
     """It did not end after it was asked to."""
 
 
+class RunState(Struct, frozen=True):
+    """The run's place in the queue of its blueprint."""
+
+    blueprint: str
+    queue_seconds: float
+    until: datetime | None
+    """The end of the wait for a runner; None once one has claimed it."""
+    runner: str = ""
+    """The incarnation that claimed it."""
+
+
 class LimitHold(Struct, frozen=True):
     """Why the session is paused."""
 
@@ -177,8 +190,8 @@ class Stop(Struct, frozen=True):
     """The request to end the session."""
 
     by: str
-    code: StopCode | Literal["approval_expired"]
-    """`approval_expired`: it ends as failed."""
+    code: StopCode | FailCode
+    """With a `FailCode`, it ends as failed."""
     reason: str = ""
     """The person's text."""
     approval: str = ""
@@ -219,6 +232,13 @@ class SessionState(Struct, frozen=True):
     """Messages that close delegated calls, in the next facts."""
     side_effects: bool = False
     """A tool that is not read-only was started in it or below it."""
+    run: RunState | None = None
+    """None: it was started from no blueprint."""
+
+    @property
+    def queued(self) -> bool:
+        """Whether it is a run that waits for a runner to claim it; nothing starts meanwhile."""
+        return self.run is not None and not self.run.runner
 
     @property
     def finished(self) -> bool:

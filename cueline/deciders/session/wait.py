@@ -32,11 +32,14 @@ def wait_of(state: SessionState) -> Wait | None:
 
     The kind is the strongest open reason; the deadline is the earliest of all.
     """
-    if _finishes_while_paused(state) if state.hold else _has_work(state):
+    held = state.hold or state.queued
+    if _finishes_while_paused(state) if held else _has_work(state):
         return None
     until = next_deadline(state)
     if state.hold:
         return Wait("operator", state.hold.cause, until)
+    if state.run is not None and state.queued:
+        return Wait("runner", Cause(code="queued", blueprint=state.run.blueprint), until)
     room = state.turn.model.room if state.turn.model is not None else None
     if room is not None:
         return Wait("budget", room.cause, until, room.until is None)
@@ -69,6 +72,8 @@ def next_deadline(state: SessionState) -> datetime | None:
     times += [child.deadline_at for child in state.children if child.deadline_at is not None]
     if rung is not None:
         times.append(rung)
+    if state.run is not None and state.run.until is not None and state.stop is None:
+        times.append(state.run.until)
     return min(times) if times and not state.poisoned else None
 
 

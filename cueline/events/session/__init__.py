@@ -23,6 +23,7 @@ from cueline.events.session.call import (
 from cueline.events.session.judgement import UNJUDGED, Demand, Judgement
 from cueline.events.session.lifecycle import (
     LostAttempt,
+    RunClaimed,
     SessionCompleted,
     SessionContinued,
     SessionFailed,
@@ -62,6 +63,7 @@ from cueline.events.session.question import (
 SessionEvent = (
     SessionStarted
     | SessionForked
+    | RunClaimed
     | MessageReceived
     | MessageRefused
     | ModelRequested
@@ -121,6 +123,7 @@ __all__ = [
     "PrefixReason",
     "PromptPrefixChanged",
     "ReservationClosed",
+    "RunClaimed",
     "SessionCompleted",
     "SessionContinued",
     "SessionEvent",

@@ -13,6 +13,7 @@ from cueline.events.child import ChildCall
 from cueline.events.fact import Fact
 from cueline.events.message import Attachment, Cost
 from cueline.events.part import Part
+from cueline.events.run import Run
 
 WaitKind = Literal[
     "operator", "budget", "approval", "child", "sandbox", "runner", "breaker", "retry"
@@ -50,6 +51,16 @@ class SessionStarted(Fact):
     """The limits of its ancestors, nearest first."""
     call: ChildCall | None = Field(default=None, exclude_if=not_)
     """The call of its parent that started it; None: a person or program did."""
+    run: Run | None = Field(default=None, exclude_if=not_)
+    """The blueprint that it was started from; None: it is no run."""
+
+
+class RunClaimed(Fact):
+    """A registered runner takes the run: its calls go there."""
+
+    type: Literal["RunClaimed"] = "RunClaimed"
+    runner: str
+    """Its incarnation."""
 
 
 class SessionForked(Fact):
@@ -94,6 +105,8 @@ class SessionContinued(Fact):
     at: AwareDatetime | None = None
     waited: dict[str, float] = {}
     """Children whose deadline passed, by stream: the seconds that they waited for people."""
+    queued_until: AwareDatetime | None = Field(default=None, exclude_if=not_)
+    """The run's runner is stale: it waits until that would be removed."""
 
 
 class SessionIdle(Fact):

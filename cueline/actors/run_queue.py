@@ -1,0 +1,29 @@
+"""A run at its host: claimed for a runner, or waiting for one."""
+
+from datetime import datetime
+
+from cueline.actors.fleet_log import FleetLog
+from cueline.deciders.session import SessionState
+from cueline.events.session import RunClaimed, SessionContinued, SessionEvent
+
+
+async def claims(fleet: FleetLog, state: SessionState) -> list[RunClaimed]:
+    """Return the claim of a queued run by the runner that offers its blueprint now."""
+    if state.run is None or state.stop is not None:
+        return []
+    runner = (await fleet.read()).online(state.run.blueprint)
+    return [RunClaimed(runner=runner)] if runner else []
+
+
+async def queue_end(fleet: FleetLog, state: SessionState, now: datetime) -> list[SessionEvent]:
+    """Return the end of a run's wait for a runner; nothing if one claims it now.
+
+    It waits for a stale runner until that is removed (C32).
+    """
+    assert state.run is not None, "only a run waits for one"
+    seen = await fleet.read()
+    if seen.online(state.run.blueprint):
+        return []
+    until = seen.removal_of(state.run.blueprint)
+    later = until if until is not None and until > now else None
+    return [SessionContinued(by="deadline", at=now, queued_until=later)]

@@ -1,0 +1,170 @@
+"""Which runners are registered, which blueprints they offer, and what becomes of their runs.
+
+The dispatcher's part: it records the changes. The host of a run claims the run.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple, Protocol
+
+from cueline.actors.fleet_log import FleetLog
+from cueline.actors.presence import evidence_of_end
+from cueline.deciders.fleet import FLEET, FleetState
+from cueline.deciders.registration import HeartbeatTimes, changes
+from cueline.errors import BlueprintConflictError
+from cueline.events.agent import AgentSpec
+from cueline.events.fleet import FleetEvent, FleetReport, RunnerRegistered, RunnerRemoved
+from cueline.events.inbox import RunnerGone
+from cueline.events.journal import FactWrite, Journal
+from cueline.events.store import ANY, Presence, from_us
+from cueline.events.stream import sibling
+
+ACTOR: Final = "system:dispatcher"
+RUNNER: Final = "up"
+"""The name of the runner that a `cueline up` registers its blueprints for."""
+
+
+class ClaimedRun(NamedTuple):
+    """A run that has not ended, and the incarnation that claimed it."""
+
+    stream: str
+    runner: str
+    unread: bool
+    """Whether its inbox holds messages that it has not read."""
+
+
+class RunIndex(Protocol):
+    """Finds runs in a read model."""
+
+    async def claimed(self) -> Sequence[ClaimedRun]:
+        """Return the runs that were claimed and have not ended."""
+        ...
+
+
+class RunnerRegistry:
+    """The registered runners of one dispatcher."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        fleet: FleetLog,
+        index: RunIndex,
+        *,
+        epoch: int,
+        since: datetime,
+        times: HeartbeatTimes,
+        offer: Sequence[AgentSpec] = (),
+    ) -> None:
+        self._journal = journal
+        self._fleet = fleet
+        self._index = index
+        self._epoch = epoch
+        self._since = since
+        self._times = times
+        self._offer = tuple(offer)
+        """The blueprints of this dispatcher's runners; one of them has them at a time."""
+
+    async def record(self, facts: Sequence[FleetReport]) -> None:
+        """Record *facts*; the runs of a runner that is removed are told in the same append.
+
+        Raises:
+            FencedError: another dispatcher has the fleet; stop.
+        """
+        state = await self._fleet.read()
+        offering = [self._with_offer(fact, state) for fact in facts]
+        if await self._fleet.record(offering, ACTOR, self._tell):
+            await self._offer_again(facts[-1].at)
+
+    async def tick(self, present: Collection[Presence], now: datetime) -> None:
+        """Record which runners are stale, back or gone, and tell the runs that lost theirs.
+
+        Args:
+            present: the processes that have sent heartbeats.
+            now: the time.
+
+        Raises:
+            FencedError: another dispatcher has the fleet; stop.
+        """
+        there = {each.incarnation: each for each in present}
+        state = await self._fleet.read()
+        gone = [
+            RunnerRemoved(incarnation=name, reason=reason, epoch=self._epoch, at=now)
+            for name, each in state.runners.items()
+            # Of its own runners, the fleet knows better.
+            if each.fact.epoch < self._epoch and (reason := _end_of(name, there.get(name)))
+        ]
+        beats = {name: from_us(each.beat_us) for name, each in there.items()}
+        found = changes(state, beats, now, since=self._since, times=self._times)
+        if gone or found:
+            await self.record([*gone, *found])
+        await self._offer_again(now)
+        await self._tell_stragglers(await self._fleet.read())
+
+    async def leave(self, now: datetime) -> None:
+        """Record that all runners have left, because this `up` ends."""
+        state = await self._fleet.read()
+        why = "`cueline up` was taken down"
+        await self.record(
+            [
+                RunnerRemoved(
+                    incarnation=each, reason=why, graceful=True, epoch=self._epoch, at=now
+                )
+                for each in state.runners
+            ]
+        )
+
+    def _with_offer(self, fact: FleetReport, state: FleetState) -> FleetReport:
+        """Add the blueprints to a registration, unless another runner has them."""
+        if not isinstance(fact, RunnerRegistered) or fact.runner != RUNNER:
+            return fact
+        offering = fact.model_copy(update={"blueprints": self._offer})
+        try:
+            FLEET.decide(offering, state)
+        except BlueprintConflictError:
+            return fact.model_copy(update={"blueprints": ()})
+        return offering
+
+    async def _offer_again(self, now: datetime) -> None:
+        """Have another runner offer the blueprints that nobody offers now."""
+        state = await self._fleet.read()
+        if not self._offer or state.online(self._offer[0].name):
+            return
+        for each in state.runners.values():
+            if each.removed_at is None and each.fact.runner == RUNNER:
+                again = each.fact.model_copy(update={"epoch": self._epoch, "at": now})
+                offering = self._with_offer(again, state)
+                if offering != again:
+                    await self._fleet.record([offering], ACTOR)
+                return
+
+    async def _tell(self, event: FleetEvent) -> Sequence[FactWrite]:
+        """Return the messages to the runs of a runner that is removed."""
+        if not isinstance(event, RunnerRemoved):
+            return []
+        return [
+            _message(each.stream, event.incarnation, event.reason, graceful=event.graceful)
+            for each in await self._index.claimed()
+            if each.runner == event.incarnation
+        ]
+
+    async def _tell_stragglers(self, state: FleetState) -> None:
+        """Tell the runs that were claimed while their runner was being removed."""
+        for each in await self._index.claimed():
+            if each.runner not in state.runners and not each.unread:
+                message = _message(each.stream, each.runner, "it was removed", graceful=False)
+                await self._journal.append([message], key=f"gone {each.runner}")
+
+
+def _end_of(incarnation: str, presence: Presence | None) -> str | None:
+    """Return the evidence that a registered runner has ended."""
+    if presence is None:
+        # It had sent heartbeats once.
+        return f"runner {incarnation} has left"
+    return evidence_of_end(presence)
+
+
+def _message(run: str, runner: str, reason: str, *, graceful: bool) -> FactWrite:
+    gone = RunnerGone(runner=runner, reason=reason, graceful=graceful)
+    return FactWrite(
+        stream=sibling(run, "inbox"), steps=[[gone]], expected_version=ANY, actor=ACTOR
+    )

@@ -1,0 +1,38 @@
+"""Reads the blueprints of a folder: each agent file in it is one, by its agent's name."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cueline.agent_file import read_agent
+from cueline.config.config_source import ConfigSource
+from cueline.deciders.fleet import RESERVED
+from cueline.environment import user_name
+from cueline.errors import ConfigError
+from cueline.events.agent import AgentSpec
+from cueline.preflight import agent_to_record
+
+
+def read_blueprints(folder: Path, *, under: Sequence[ConfigSource] = ()) -> tuple[AgentSpec, ...]:
+    """Return the agents of the `*.toml` files in *folder*, as they are recorded.
+
+    Raises:
+        ConfigError: mend the folder or the file that it names; nothing is offered.
+        ToolImportError: make the tool importable where the runners run.
+    """
+    if not folder.is_dir():
+        raise ConfigError(str(folder), "this folder of blueprints is no folder; make it first")
+    files = sorted(folder.glob("*.toml"))
+    if not files:
+        raise ConfigError(str(folder), "this folder of blueprints has no agent file (*.toml)")
+    found: dict[str, tuple[Path, AgentSpec]] = {}
+    for path in files:
+        read = read_agent(path, under=under)
+        read.check_addresses(path)
+        spec = agent_to_record(read.agent).model_copy(update={"key_owner": user_name()})
+        if spec.name in RESERVED:
+            raise ConfigError(str(path), f"{spec.name!r} is cueline's own agent; name it otherwise")
+        if spec.name in found:
+            other = found[spec.name][0]
+            raise ConfigError(str(path), f"{other} has the name {spec.name!r}, too; rename one")
+        found[spec.name] = path, spec
+    return tuple(spec for _, spec in found.values())

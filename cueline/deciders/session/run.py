@@ -1,0 +1,73 @@
+"""The state changes of a run: queued, claimed, without its runner.
+
+Nothing of a run starts before a runner has claimed it. A run whose runner is removed
+fails; after a graceful leave it is queued again, unless a call that must not be repeated
+may be running.
+"""
+
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from cueline.deciders.session.children import with_stop
+from cueline.deciders.session.state import RunState, SessionState, Status, Stop
+from cueline.events.inbox import RunnerGone
+from cueline.events.run import DISCONNECTED, NO_RUNNER, Run
+from cueline.events.session import RunClaimed, SessionContinued, SessionFailed
+
+_MESSAGES = {"no_matching_runner": NO_RUNNER, "runner_disconnected": DISCONNECTED}
+
+
+def run_state(run: Run | None, at: datetime | None) -> RunState | None:
+    """Return the state of a run that is started *at* a time."""
+    if run is None:
+        return None
+    until = None if at is None else at + timedelta(seconds=run.queue_seconds)
+    return RunState(run.blueprint, run.queue_seconds, until)
+
+
+def run_claimed(state: SessionState, event: RunClaimed) -> SessionState:
+    """End the wait for a runner."""
+    if state.run is None:
+        return state
+    claimed = replace(state.run, runner=event.runner, until=None)
+    status = Status.RUNNING if state.status is Status.WAITING else state.status
+    return replace(state, run=claimed, status=status, waiting=None)
+
+
+def claimed_by(state: SessionState) -> str:
+    """Return the runner of a run; empty: none has claimed it, or it is no run."""
+    return state.run.runner if state.run is not None else ""
+
+
+def runner_gone(state: SessionState, message: RunnerGone, at: datetime) -> SessionState:
+    """Queue the run again, or end it; a runner that has not claimed it changes nothing."""
+    run = state.run
+    if run is None or run.runner != message.runner:
+        return state
+    if not message.graceful or state.stop is not None or _may_be_cut(state):
+        return with_stop(state, Stop("system", "runner_disconnected"))
+    until = at + timedelta(seconds=run.queue_seconds)
+    return replace(state, run=replace(run, runner="", until=until))
+
+
+def _may_be_cut(state: SessionState) -> bool:
+    """Whether a call may have been cut off that must not be repeated."""
+    return any(c.phase in ("started", "in_doubt") and not c.repeatable for c in state.open_calls)
+
+
+def queue_passed(state: SessionState, event: SessionContinued) -> SessionState:
+    """Wait longer for a stale runner, or end a run that nobody claimed in time."""
+    run, at = state.run, event.at
+    if run is None or run.until is None or at is None or run.until > at or state.stop is not None:
+        return state
+    if event.queued_until is not None:
+        return replace(state, run=replace(run, until=event.queued_until))
+    return with_stop(state, Stop("system", "no_matching_runner"))
+
+
+def stop_failure(stop: Stop) -> SessionFailed:
+    """Return the end of a session that stops because it fails."""
+    return SessionFailed(
+        kind=stop.code, message=_MESSAGES.get(stop.code, ""), approval=stop.approval
+    )
