@@ -35,6 +35,7 @@ _WAITS: Mapping[WaitKind, str] = {
     "runner": "a runner",
     "child": "a child session",
     "sandbox": "a sandbox",
+    "message": "a message",
 }
 
 
@@ -85,6 +86,8 @@ def cause_text(cause: Cause) -> str:  # noqa: C901, PLR0911, PLR0912 - one case 
         case "child_running":
             more = f" and {cause.times - 1} more" if cause.times > 1 else ""
             return f"{shown(cause.whose)}{more}"
+        case "message_awaited":
+            return f"send it with `cueline send SESSION --name {cause.name} VALUE`"
 
 
 _INSTEAD: Mapping[str, str] = {
@@ -198,6 +201,12 @@ def refusal_text(refusal: Refusal) -> str:  # noqa: C901, PLR0911, PLR0912 - one
         case "not_higher":
             unread = " (asked for before, and not read yet)" if refusal.unread else ""
             return f"{refusal.limit} is {refusal.of:f} already: it can only be raised{unread}"
+        case "plan_takes_no_messages":
+            return "it follows a plan, so no model reads messages"
+        case "no_such_wait":
+            return f"no step of its plan waits for a message {refusal.by!r}"
+        case "procedural_agent_no_resume":
+            return "it is a procedure, which no message continues: start it again"
 
 
 def rationale_text(opened: ApprovalOpened) -> str:

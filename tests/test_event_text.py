@@ -88,6 +88,10 @@ CAUSES = [
         Cause(code="child_running", times=3, whose="session-default/7f3a.2.0"),
         "7f3a.2.0 and 2 more",
     ),
+    (
+        Cause(code="message_awaited", name="go"),
+        "send it with `cueline send SESSION --name go VALUE`",
+    ),
 ]
 
 
@@ -169,6 +173,18 @@ REFUSALS = [
     (
         Refusal(code="not_higher", limit="max_turns", of=Decimal(60), unread=True),
         "max_turns is 60 already: it can only be raised (asked for before, and not read yet)",
+    ),
+    (
+        Refusal(code="plan_takes_no_messages"),
+        "it follows a plan, so no model reads messages",
+    ),
+    (
+        Refusal(code="no_such_wait", by="go"),
+        "no step of its plan waits for a message 'go'",
+    ),
+    (
+        Refusal(code="procedural_agent_no_resume"),
+        "it is a procedure, which no message continues: start it again",
     ),
 ]
 

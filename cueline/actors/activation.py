@@ -27,6 +27,7 @@ async def first_event(
             agent=agent,
             goal=asked.goal,
             attachments=asked.attachments,
+            parameters=asked.parameters,
             open=asked.open,
             attached=asked.attached,
             labels=asked.labels,

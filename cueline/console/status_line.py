@@ -35,7 +35,12 @@ from cueline.events.stream import is_compaction, is_model_call
 
 _WIDTH = 60
 _GOES_ON = ModelRequested | ToolStarted | SessionContinued | SessionTakenOver | ApprovalResolved
-_WAITS = {"child": "a child session", "runner": "a runner", "sandbox": "a sandbox"}
+_WAITS = {
+    "child": "a child session",
+    "runner": "a runner",
+    "sandbox": "a sandbox",
+    "message": "a message",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from cueline.events.number import (
     Whole,
 )
 from cueline.events.part import Part
+from cueline.events.plan import Plan
 
 Declared = Literal["read_only", "idempotent", "reconcile", "nothing"]
 """Whether a call may be repeated; `nothing` is the default for tools that write."""
@@ -313,6 +314,12 @@ class AgentSpec(Part):
     """The JSON schema of its last reply; None: the reply is text."""
     description: str = Field(default="", exclude_if=not_)
     """What it is for: the models that may delegate to it read this."""
+    parameters_schema: dict[str, JsonValue] | None = Field(
+        default=None, exclude_if=partial(is_, None)
+    )
+    """The JSON schema of the parameters of its sessions; None: they take none."""
+    plan: Plan | None = Field(default=None, exclude_if=partial(is_, None))
+    """The plan that its sessions follow instead of a model."""
     agents: "dict[str, AgentSpec]" = Field(default={}, exclude_if=not_)
     """The agents of its children and of theirs, by name; these name none themselves."""
 

@@ -33,6 +33,7 @@ CauseCode = Literal[
     "breaker_probing",
     "retry_pending",
     "child_running",
+    "message_awaited",
 ]
 
 
@@ -59,6 +60,8 @@ class Cause(Part):
     """The name of the limit in `Limits`."""
     of: Decimal = Field(default=Decimal(0), exclude_if=not_)
     """The value of the limit."""
+    name: str = Field(default="", exclude_if=not_)
+    """The name of the message."""
     whose: str = Field(default="", exclude_if=not_)
     """The ancestor with the limit; empty: the session itself."""
     spent: Decimal = Field(default=Decimal(0), exclude_if=not_)

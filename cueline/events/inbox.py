@@ -5,7 +5,8 @@ session's stream (I7).
 """
 
 from decimal import Decimal
-from operator import not_
+from functools import partial
+from operator import is_, not_
 from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, JsonValue
@@ -46,6 +47,8 @@ class StartAsked(Fact):
     """Stays open for more messages after its goal."""
     attached: bool = False
     """Whether somebody watches at a terminal."""
+    parameters: dict[str, JsonValue] = Field(default={}, exclude_if=not_)
+    """By the agent's `parameters_schema`."""
     fork_of: ForkPoint | None = None
     note: str | None = None
     """The text for the model about a fork's workspace."""
@@ -77,6 +80,9 @@ class MessageSent(Fact):
     attachments: tuple[Attachment, ...] = Field(default=(), exclude_if=not_)
     turn: int = Field(default=0, exclude_if=not_)
     """The first turn whose request may include it; a rerun sends messages ahead."""
+    name: str = Field(default="", exclude_if=not_)
+    """The message of that name, for which a step of a plan waits; then it has a value."""
+    value: JsonValue = Field(default=None, exclude_if=partial(is_, None))
 
 
 class PauseAsked(Fact):

@@ -32,6 +32,9 @@ RefusalCode = Literal[
     "no_limit_named",
     "no_such_limit",
     "not_higher",
+    "plan_takes_no_messages",
+    "no_such_wait",
+    "procedural_agent_no_resume",
 ]
 
 

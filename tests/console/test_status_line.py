@@ -129,6 +129,7 @@ def test_an_open_breaker_is_counted_down(line):
         ("runner", "waiting for a runner"),
         ("child", "waiting for a child session"),
         ("sandbox", "waiting for a sandbox"),
+        ("message", "waiting for a message"),
         ("budget", "waiting for room in the budget"),
     ],
 )

@@ -53,13 +53,24 @@ NAMES = {
         "runner",
     ),
     *("secrets", "seen", "session", "sessions", "signature", "stream", "tool", "up"),
+    *("needs", "step", "wait"),
     *("version", "whole", "whose"),
 }
 """Streams, effects, digests, people, machines, limits, providers with their models."""
 SETTINGS = {
     *("base_url", "command", "commands", "description", "environment", "escalate_to"),
-    *("instructions", "labels", "limit_sources", "parameters", "path", "paths", "phases"),
+    *(
+        "instructions",
+        "labels",
+        "limit_sources",
+        "parameters",
+        "parameters_schema",
+        "path",
+        "paths",
+        "phases",
+    ),
     *("prices", "resources", "tags", "target", "tools", "url", "writes"),
+    *("for_each", "when"),
 }
 """What the agent file, or whoever starts a session, says."""
 CONTENT = {
@@ -80,7 +91,7 @@ CONTENT = {
 """The words of people, models, tools and vendors, and what a model is told."""
 WORDS_OF_OTHERS = {"problem", "rule", "unpriced"}
 """How the end of a machine was seen, why a tool or hook failed, who or which rule allows a call."""
-KEYS = {"estimates", "judged", "shares", "waited"}
+KEYS = {"calls", "estimates", "items", "judged", "shares", "waited"}
 """By the effect, or the limit, that each is of."""
 KNOWN = CODES | NAMES | SETTINGS | CONTENT | WORDS_OF_OTHERS | KEYS
 

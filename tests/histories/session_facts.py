@@ -44,6 +44,7 @@ from cueline.events.message import (
     ToolCall,
     Usage,
 )
+from cueline.events.plan import Plan, Step
 from cueline.events.refusal import Refusal
 from cueline.events.run import Run
 from cueline.events.session import (
@@ -51,6 +52,7 @@ from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
     CallDelegated,
+    CallsAdded,
     CapabilityDegraded,
     ContextCompacted,
     Cut,
@@ -59,6 +61,7 @@ from cueline.events.session import (
     LimitRaised,
     LimitWarned,
     LostAttempt,
+    MessageAwaited,
     MessageReceived,
     MessageRefused,
     ModelFailed,
@@ -79,6 +82,7 @@ from cueline.events.session import (
     SessionStopped,
     SessionTakenOver,
     SessionWaiting,
+    StepEnded,
     ToolFailed,
     ToolInDoubt,
     ToolReconciled,
@@ -123,6 +127,21 @@ AGENT = AgentSpec(
     workspace=Workspace(machine="m1", path="/srv/work"),
     secrets=("API_TOKEN",),
 )
+PLANNED = AgentSpec(
+    name="post",
+    provider="workflow",
+    model="",
+    parameters_schema={"type": "object"},
+    plan=Plan(
+        steps=(
+            Step(name="fix", for_each="input.paths", arguments={"path": "{{ item }}"}),
+            Step(name="go", needs=("fix",), wait="go", timeout_seconds=60, condition="always"),
+            Step(name="post", needs=("go",), when="steps.go.value.yes", auto_approve=False),
+        ),
+        max_parallel=2,
+        output="steps.fix.value",
+    ),
+)
 CHILD = "session-default/c41d"
 ABOVE = (Allowance(session=SESSION, max_cost=Decimal("2.50")),)
 ASKED = Judgement(
@@ -149,6 +168,7 @@ INBOX = [
         asked_at=AT,
     ),
     MessageSent(lane="steer", text="Only the docs — “all” of them"),
+    MessageSent(lane="note", text='{"yes": true}', name="go", value={"yes": True}),
     PauseAsked(why="signal"),
     ResumeAsked(),
     StopAsked(),
@@ -220,6 +240,14 @@ TURN = [
         deadline_at=AT,
         rule="not sensitive",
     ),
+    CallsAdded(
+        calls={"1.0": ToolCall(id="fix[0]", name="fix", arguments={"path": "a.py"})},
+        judged={"1.0": ASKED},
+        items={"fix": 2},
+        ended=(StepEnded(step="post", status="skipped", error_code="not_wanted"),),
+    ),
+    MessageAwaited(effect="1.1", name="go", deadline_at=AT),
+    ToolReturned(effect="1.0", attempt=1, output="[1]", value=[1]),
     ToolReturned(
         effect="2.0", attempt=1, output="ok", whole="be" * 32, size=50_000, cleaned=True, seconds=2
     ),
@@ -233,6 +261,9 @@ TURN = [
     ToolReconciled(effect="2.0", outcome="happened", by="ann", output="It did."),
 ]
 LIFE = [
+    SessionStarted(
+        agent=PLANNED, goal=None, parameters={"path": "a"}, open=False, attached=False, epoch=1
+    ),
     SessionStarted(
         agent=AGENT,
         goal="Tidy up",
@@ -322,6 +353,7 @@ LIFE = [
     CapabilityDegraded(capability="tools", provider="ollama", model="gemma"),
     OutcomeCameLate(effect="2.0", attempt=1, outcome="ToolReturned"),
     SessionCompleted(result="Tidy."),
+    SessionCompleted(result="[1]", value=[1]),
     SessionFailed(kind="auth", message="no key", recoverable=True),
     SessionStopped(by="ann", reason="It is done."),
 ]

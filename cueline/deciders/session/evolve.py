@@ -105,6 +105,8 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
             return reservation_closed(state, event)
         case "CallDelegated":
             return call_delegated(state, event)
+        case "CallsAdded" | "MessageAwaited":
+            return state
         case "LimitWarned":
             return limit_warned(state, event)
         case "PromptPrefixChanged":

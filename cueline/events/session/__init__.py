@@ -12,7 +12,10 @@ from cueline.events.session.budget import (
 )
 from cueline.events.session.call import (
     CallDelegated,
+    CallsAdded,
+    MessageAwaited,
     OutcomeCameLate,
+    StepEnded,
     ToolFailed,
     ToolInDoubt,
     ToolReconciled,
@@ -72,6 +75,8 @@ SessionEvent = (
     | ModelFailed
     | ToolStarted
     | CallDelegated
+    | CallsAdded
+    | MessageAwaited
     | ToolReturned
     | ToolFailed
     | ToolSkipped
@@ -103,6 +108,7 @@ __all__ = [
     "ApprovalRequested",
     "ApprovalResolved",
     "CallDelegated",
+    "CallsAdded",
     "CapabilityDegraded",
     "ContextCompacted",
     "Cut",
@@ -112,6 +118,7 @@ __all__ = [
     "LimitRaised",
     "LimitWarned",
     "LostAttempt",
+    "MessageAwaited",
     "MessageReceived",
     "MessageRefused",
     "ModelFailed",
@@ -134,6 +141,7 @@ __all__ = [
     "SessionStopped",
     "SessionTakenOver",
     "SessionWaiting",
+    "StepEnded",
     "StopCode",
     "TellCode",
     "ToolFailed",

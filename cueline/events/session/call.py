@@ -1,13 +1,54 @@
 """Facts of a tool call."""
 
 from decimal import Decimal
+from functools import partial
+from operator import is_, not_
 from typing import ClassVar, Literal
 
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, Field, JsonValue
 
 from cueline.events.cause import Cause
 from cueline.events.child import Mode
 from cueline.events.fact import Fact
+from cueline.events.message import ToolCall
+from cueline.events.part import Part
+from cueline.events.plan import StepStatus
+from cueline.events.session.judgement import Judgement
+
+
+class StepEnded(Part):
+    """The end of a step without a call."""
+
+    step: str
+    status: StepStatus
+    error_code: str = Field(default="", exclude_if=not_)
+    """Why it was skipped or failed."""
+    error: str = Field(default="", exclude_if=not_)
+
+
+class CallsAdded(Fact):
+    """The plan goes on: steps that can begin now, and steps that end without a call."""
+
+    type: Literal["CallsAdded"] = "CallsAdded"
+    calls: dict[str, ToolCall] = Field(default={}, exclude_if=not_)
+    """By effect; the id of a call is its step's name, for an item `<step>[<index>]`."""
+    judged: dict[str, Judgement] = Field(default={}, exclude_if=not_)
+    """By effect: the judgement of each call."""
+    items: dict[str, int] = Field(default={}, exclude_if=not_)
+    """By step: the number of the items of its `for_each`."""
+    ended: tuple[StepEnded, ...] = Field(default=(), exclude_if=not_)
+
+
+class MessageAwaited(Fact):
+    """A step waits for a message from now on."""
+
+    type: Literal["MessageAwaited"] = "MessageAwaited"
+    effect: str
+    attempt: int = 1
+    name: str
+    """The message's name."""
+    deadline_at: AwareDatetime
+    """When the step fails if the message has not come."""
 
 
 class ToolStarted(Fact):
@@ -72,6 +113,8 @@ class ToolReturned(Fact):
     seconds: float = 0.0
     child: str = ""
     """The child session whose result it is: the model gets it as untrusted text."""
+    value: JsonValue = Field(default=None, exclude_if=partial(is_, None))
+    """Of a plan's call: the whole result as JSON; None: it is text only."""
 
 
 class ToolFailed(Fact):

@@ -1,10 +1,11 @@
 """Facts of the start, wait, continuation and end of a session."""
 
 from decimal import Decimal
-from operator import not_
+from functools import partial
+from operator import is_, not_
 from typing import Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, JsonValue
 
 from cueline.events.agent import AgentSpec
 from cueline.events.budget import Allowance
@@ -16,7 +17,7 @@ from cueline.events.part import Part
 from cueline.events.run import Run
 
 WaitKind = Literal[
-    "operator", "budget", "approval", "child", "sandbox", "runner", "breaker", "retry"
+    "operator", "budget", "approval", "message", "child", "sandbox", "runner", "breaker", "retry"
 ]
 """Why a session waits, strongest first."""
 StopCode = Literal["asked", "call_denied"]
@@ -33,6 +34,8 @@ class SessionStarted(Fact):
     goal: str | None
     attachments: tuple[Attachment, ...] = Field(default=(), exclude_if=not_)
     """Of the goal."""
+    parameters: dict[str, JsonValue] = Field(default={}, exclude_if=not_)
+    """By the agent's `parameters_schema`."""
     open: bool
     attached: bool
     labels: dict[str, str] = {}
@@ -147,6 +150,8 @@ class SessionCompleted(Fact):
 
     type: Literal["SessionCompleted"] = "SessionCompleted"
     result: str
+    value: JsonValue = Field(default=None, exclude_if=partial(is_, None))
+    """The result of a plan as JSON."""
     partial: bool = False
     """A tool that is not critical failed on the way."""
     turns: int = 0
