@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "text_input": {"errors"},
     "config": {"deciders", "events", "errors", "providers", "suggestion", "text_input"},
     "events": {"errors"},
-    "deciders": {"events", "errors"},
+    "deciders": {"events", "errors", "suggestion"},
     "projections": {"events", "errors", "open_files"},
     "actors": {"deciders", "events", "errors", "event_text", "clock"},
     "cluster": {"deciders", *PORTS},
@@ -55,9 +55,9 @@ MAY_IMPORT |= {
     "cueline": {*MAY_IMPORT, "client", "runtime"} - {"cluster"},
 }
 
-# In actors only for the type of what is JSON, in providers of what is secret.
-PYDANTIC = {"actors", "agent", "agent_file", "cli", "client", "config", "events", "providers"}
-PYDANTIC |= {"secret", "testing", "tools"}
+# In actors and deciders only for the type of what is JSON, in providers of what is secret.
+PYDANTIC = {"actors", "agent", "agent_file", "cli", "client", "config", "deciders", "events"}
+PYDANTIC |= {"providers", "secret", "testing", "tools"}
 HOMES = {
     "anthropic": {"providers"},
     "cryptography": {"providers"},
@@ -65,6 +65,7 @@ HOMES = {
     "genai_prices": {"providers"},
     "httpx2": {"hook", "providers"},
     "hypothesis": {"testing"},
+    "jmespath": {"deciders"},
     "jsonschema_rs": {"tools"},
     "msgspec": PORTS
     | {"cli", "client", "deciders", "providers", "stores", "testing", "tools", "up_record"},

@@ -1,0 +1,187 @@
+"""Expressions of a plan: JMESPath over what a session was started with and its steps' results."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, ClassVar, Final
+
+from jmespath.functions import Functions
+from jmespath.parser import Parser
+from pydantic import JsonValue
+
+from cueline.events.plan import Step
+
+STEPS: Final = "steps"
+_INNER: Final = {
+    *("or_expression", "and_expression", "not_expression", "comparator"),
+    *("function_expression", "multi_select_list", "multi_select_dict", "key_val_pair"),
+}
+"""The kinds of expression whose every part reads the same data as the whole."""
+_CACHED: Final = 4096
+
+FUNCTIONS: Final = tuple(sorted(Functions.FUNCTION_TABLE))
+
+
+class _Parser(Parser):  # type: ignore[misc]  # jmespath has no types
+    # `!a.b` is `!(a.b)`; the library's own binding reads `(!a).b`, which is never meant.
+    BINDING_POWER: ClassVar = Parser.BINDING_POWER | {"not": 8}
+    _CACHE: ClassVar[dict[str, Any]] = {}
+
+
+Context = Mapping[str, Any]
+"""The data: `input`, `steps` by name and, for a call of `for_each`, `item` and `index`."""
+
+
+def evaluated(expression: str, context: Context) -> JsonValue:
+    """Return the value of *expression*; null where it reads what is not there.
+
+    Raises:
+        ValueError: it is no expression, or a function got a value of a wrong type.
+    """
+    found: JsonValue = None
+    try:
+        found = compiled(expression).search(context)
+    except ValueError as error:
+        raise ValueError(f"{expression!r}: {reason(error)}") from error
+    if isinstance(found, float) and not math.isfinite(found):
+        raise ValueError(f"{expression!r}: the number is not finite")
+    return found
+
+
+def holds(expression: str, context: Context) -> bool:
+    """Return whether the value of *expression* is true: not false, null, or empty.
+
+    Raises:
+        ValueError: as `evaluated`.
+    """
+    found = evaluated(expression, context)
+    return found is not False and found not in (None, "", [], {})
+
+
+def rendered(arguments: Any, context: Context) -> Any:
+    """Return *arguments* with the values of the expressions in their texts.
+
+    A text that is one `{{ EXPRESSION }}` becomes its value. Within other text, a value that is
+    no text is written as JSON.
+
+    Raises:
+        ValueError: as `evaluated`, or a `{{` has no `}}`.
+    """
+    if isinstance(arguments, list):
+        return [rendered(each, context) for each in arguments]
+    if isinstance(arguments, dict):
+        return {key: rendered(each, context) for key, each in arguments.items()}
+    if not isinstance(arguments, str):
+        return arguments
+    before, *rest = pieces(arguments)
+    values = [evaluated(each, context) for each in rest[::2]]
+    if len(values) == 1 and not before and not rest[1]:
+        return values[0]
+    texts = [v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values]
+    return before + "".join(text + after for text, after in zip(texts, rest[1::2], strict=True))
+
+
+def steps_in(expression: str) -> tuple[str, ...]:
+    """Return the steps that *expression* reads, each once; none if it is no expression."""
+    paths = paths_of(expression)
+    return tuple(dict.fromkeys(path[1] for path in paths if path[0] == STEPS and path[1:]))
+
+
+def needs_of(step: Step) -> tuple[str, ...]:
+    """Return the steps that are over before *step* begins: named, or read by its expressions."""
+    expressions = [step.when, step.for_each, *expressions_in(step.arguments)]
+    read = [name for each in expressions for name in steps_in(each)]
+    return tuple(dict.fromkeys([*step.needs, *read]))
+
+
+def expressions_in(arguments: JsonValue) -> Iterator[str]:
+    """Yield the expressions in the texts of *arguments*.
+
+    Raises:
+        ValueError: a `{{` has no `}}`.
+    """
+    if isinstance(arguments, str):
+        yield from pieces(arguments)[1::2]
+    elif isinstance(arguments, list | dict):
+        for each in arguments.values() if isinstance(arguments, dict) else arguments:
+            yield from expressions_in(each)
+
+
+@lru_cache(_CACHED)
+def compiled(expression: str) -> Any:
+    """Return the parsed *expression*.
+
+    Raises:
+        ValueError: it is none; `reason` says why.
+    """
+    return _Parser().parse(expression)
+
+
+def reason(error: ValueError) -> str:
+    """Return what is wrong with an expression and, if it is known, at which character."""
+    at = getattr(error, "lex_position", None)
+    if at is None:
+        return str(error).removeprefix("Invalid JMESPath expression: ")
+    token = getattr(error, "token_value", None)
+    return f"unexpected {token!r} at character {at + 1}" if token else "it ends too early"
+
+
+@lru_cache(_CACHED)
+def pieces(text: str) -> tuple[str, ...]:
+    """Return plain text and expressions of *text* by turns; the first and last are plain.
+
+    An expression ends at the first `}}` that makes it one; else at the first of all.
+
+    Raises:
+        ValueError: a `{{` has no `}}`.
+    """
+    before, opened, rest = text.partition("{{")
+    if not opened:
+        return (text,)
+    ends = [at for at in range(len(rest)) if rest.startswith("}}", at)]
+    if not ends:
+        raise ValueError(f"{text!r}: a `{{{{` has no `}}}}`")
+    end = next((at for at in ends if _is_expression(rest[:at].strip())), ends[0])
+    return (before, rest[:end].strip(), *pieces(rest[end + 2 :]))
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        compiled(text)
+    except ValueError:
+        return False
+    return True
+
+
+def paths_of(expression: str) -> tuple[tuple[str, ...], ...]:
+    """Return the names by which *expression* reads its data: `steps.a.value` is one path."""
+    return tuple(_paths(compiled(expression).parsed)) if _is_expression(expression) else ()
+
+
+def functions_of(expression: str) -> Iterator[str]:
+    """Yield the names of the functions that *expression* calls."""
+    nodes = [compiled(expression).parsed] if _is_expression(expression) else []
+    while nodes:
+        node = nodes.pop()
+        nodes += node["children"]
+        if node["type"] == "function_expression":
+            yield node["value"]
+
+
+def _paths(node: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    kind, children = node["type"], node["children"]
+    if kind in _INNER:
+        for each in children:
+            yield from _paths(each)
+    elif kind in {"field", "subexpression"}:
+        chain = children or [node]
+        names: list[str] = []
+        for each in chain[chain[0]["type"] == "current" :]:
+            if each["type"] != "field":
+                break
+            names.append(each["value"])
+        yield from [tuple(names)] if names else _paths(chain[0])
+    elif children and kind != "expref":
+        # What comes later reads the result of the first.
+        yield from _paths(children[0])
