@@ -69,6 +69,13 @@ class RemoteRunner:
             loop = asyncio.get_running_loop()
             self._tidying = loop.call_later(TIDY_SECONDS, self._tidy)
 
+    async def tidy(self) -> None:
+        """Send now what the runner may forget."""
+        if self._outbox and not self.died:
+            self._begin_to_send()
+        if self._sending is not None:
+            await self._sending
+
     async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
         """See `RunnerPort.reconcile`."""
         return cast("ReconcileFinding", await self._ask("reconcile", order))

@@ -81,6 +81,10 @@ class Directory:
                 port.died = True
                 port.lose(evidence)
 
+    async def tidy(self) -> None:
+        """Have the runners forget what they may forget: who retires waits for that."""
+        await asyncio.gather(*(port.tidy() for port in self._ports.values()))
+
     def choose(self, demands: Demands, full: Collection[str] = ()) -> str | None:
         """See `RunnerDirectory.choose`."""
         chosen: RemoteRunner | None = None

@@ -108,6 +108,7 @@ class SessionHostActor:
         """Activate nothing more, and stop driving within *seconds*."""
         self._hear(epoch)
         await self._living().drain(seconds)
+        await self._directory.tidy()
 
     def _address(self) -> str:
         """Return where watchers, which are beside the log, reach this process."""

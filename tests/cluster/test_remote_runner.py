@@ -13,6 +13,7 @@ from cueline.actors.tool_port import ToolOutput
 from cueline.cluster import runner as runners
 from cueline.cluster.remote_runner import RemoteRunner
 from cueline.cluster.runner import RunnerActor
+from cueline.cluster.runner_directory import Directory
 from cueline.errors import RunnerGoneError, StaleOrderError
 
 SITE = SimpleNamespace(parts=SimpleNamespace(removal_seconds=8.0))
@@ -112,6 +113,17 @@ async def test_what_was_received_is_not_kept(runner):
     await runner.outcome(NAME)
 
     assert 1 >= len(runner.actor._desks["host-1"].reports)
+
+
+async def test_a_host_that_drains_has_its_runners_forget_at_once(runner):
+    # Else a runner that retires keeps the outcome for a minute: it may not be recorded yet.
+    directory = Directory(None, "host-1", None)
+    directory._ports["runner-1"] = runner
+    runner.forget(NAME)
+
+    await directory.tidy()
+
+    assert ["take"] == runner.calls
 
 
 def test_a_runner_that_nobody_hears_or_speaks_to_is_deaf_long_before_it_counts_as_gone():
