@@ -1,4 +1,4 @@
-"""How the tests share two workers (one file stays on one, so does all of Ray), and their time.
+"""How the tests share their workers (one file stays on one, and what shares a Ray), and their time.
 
 No process that a test starts outlives it.
 """
@@ -24,14 +24,26 @@ settings.register_profile("cueline", derandomize=True, database=None, **busy)
 settings.load_profile("cueline")
 
 RAY = "tests/ray/"
+ALONE = ("tests/ray/test_demo.py", "tests/ray/test_own_ray.py")
+"""What starts a Ray of its own."""
+LONG = (
+    RAY,
+    "tests/torture/",
+    "tests/test_makefile.py",
+    "tests/test_chaos.py",
+    "tests/test_wheel.py",
+    "tests/test_docs.py",
+    "tests/cli/test_terminal",
+)
+"""What takes longest and cannot be parted; it begins first."""
 
 
 class Together(LoadScopeScheduling):
-    """Gives each file to one worker, and all of Ray: there is one cluster, not one a worker."""
+    """Gives each file to one worker, and what shares a Ray: there is one, not one a worker."""
 
     def _split_scope(self, nodeid):
         file = nodeid.partition("::")[0]
-        return RAY if file.startswith(RAY) else file
+        return RAY if file.startswith(RAY) and file not in ALONE else file
 
 
 # Not by the mark `xdist_group`: it has no effect with pytest 9.2.
@@ -40,9 +52,14 @@ def pytest_xdist_make_scheduler(config, log):
     return Together(config, log)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config):
+    # One more than there are cores: much of what is tested waits, for a process or for its time.
+    return len(os.sched_getaffinity(0)) + 1
+
+
 def pytest_collection_modifyitems(items):
-    # What takes longest and cannot be parted begins first.
-    items.sort(key=lambda item: not item.nodeid.startswith(RAY))
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
 
 
 @pytest.fixture

@@ -73,7 +73,8 @@ def binaries(tmp_path_factory):
     (wheel,) = (folder / "built").glob("cueline-*.whl")
     pins = "\n".join(PINNED.findall((ROOT / "requirements.lock").read_text()))
     (folder / "pins.txt").write_text(pins)
-    done(python, *PIP, "install", "--constraint", "pins.txt", wheel, folder=folder)
+    install = ("install", "--no-compile", "--constraint", "pins.txt")
+    done(python, *PIP, *install, wheel, folder=folder)
     return python.parent
 
 

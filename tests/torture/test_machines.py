@@ -10,7 +10,7 @@ from tests.torture.lanes import UNDISTURBED
 from tests.torture.machines import missing
 from tests.torture.scenarios import MachinesGround, drive, judge_rows, kill_node
 
-SESSIONS = [f"s{number}" for number in range(1, 11)]
+SESSIONS = [f"s{number}" for number in range(1, 5)]
 
 
 class TwoMachines(MachinesGround):
