@@ -1,18 +1,24 @@
 """A run at its host: claimed for a runner, or waiting for one."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from cueline.actors.fleet_log import FleetLog
 from cueline.deciders.session import SessionState
 from cueline.events.session import RunClaimed, SessionContinued, SessionEvent
 
 
-async def claims(fleet: FleetLog, state: SessionState) -> list[RunClaimed]:
-    """Return the claim of a queued run by the runner that offers its blueprint now."""
-    if state.run is None or state.stop is not None:
+async def claims(fleet: FleetLog, state: SessionState, now: datetime) -> list[SessionEvent]:
+    """Return the claim of a queued run by the runner that offers its blueprint now.
+
+    Without one, the run gets a deadline, if it has none.
+    """
+    run = state.run
+    if run is None or state.stop is not None:
         return []
-    runner = (await fleet.read()).online(state.run.blueprint)
-    return [RunClaimed(runner=runner)] if runner else []
+    if runner := (await fleet.read()).online(run.blueprint):
+        return [RunClaimed(runner=runner)]
+    until = now + timedelta(seconds=run.queue_seconds)
+    return [SessionContinued(by="message", at=now, queued_until=until)] if run.until is None else []
 
 
 async def queue_end(fleet: FleetLog, state: SessionState, now: datetime) -> list[SessionEvent]:

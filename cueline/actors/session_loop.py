@@ -322,7 +322,7 @@ class SessionLoop:
         """Add the claim of a queued run to *steps*, if a runner takes it now."""
         if self._draining or not steps.state.queued:
             return
-        look = partial(claims, self._parts.fleet, steps.state)
+        look = partial(claims, self._parts.fleet, steps.state, self._clock.now())
         for fact in await self._entity.patiently(look):
             steps.take(fact)
 

@@ -31,12 +31,14 @@ from cueline.cli import (
     rerun,
     resume,
     run,
+    runs,
     scale,
     session_list,
     settings,
     show,
     status,
     stop,
+    submit,
     tail,
     up,
 )
@@ -62,8 +64,8 @@ _EPILOG = (
 )
 
 _PANELS = {
-    "Run sessions": (run, resume, message, stop, fork),
-    "Look at sessions": (session_list, show, tail, export),
+    "Run sessions": (run, submit, resume, message, stop, fork),
+    "Look at sessions": (session_list, runs, show, tail, export),
     "Decide what agents may do": (pending, approve, policy),
     "Watch costs and failures": (costs, budget, breakers),
     "Verify the log": (audit, replay, rerun),

@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from os import PathLike
 from typing import Unpack
 
+from pydantic import JsonValue
+
 from cueline.actors.breaker_reset import reset_breaker
 from cueline.actors.fold import SessionCache
 from cueline.agent import Agent
@@ -20,6 +22,7 @@ from cueline.client.reader import Reader
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
 from cueline.client.rerun import RerunResult, RerunWanted, rerun_request
 from cueline.client.resume import ResumeRequest, resume_request
+from cueline.client.runs import retry, submit
 from cueline.client.session import Result, Session
 from cueline.client.start import StartRequest, start_request
 from cueline.client.stop import stop
@@ -30,6 +33,7 @@ from cueline.events.agent import ModelChoice
 from cueline.events.approval import ApprovalOpened
 from cueline.events.inbox import Lane
 from cueline.events.log_url import LogName
+from cueline.events.run import QUEUE_SECONDS
 from cueline.events.session import ApprovalRequested
 from cueline.events.stream import session_stream
 from cueline.wiring import OpenLog, open_log
@@ -109,6 +113,56 @@ class Client(Reader):
             attachments=attachments,
         )
         return await request.submit(self)
+
+    async def submit(
+        self,
+        blueprint: str,
+        goal: str | None = None,
+        parameters: Mapping[str, JsonValue] | None = None,
+        *,
+        texts: Mapping[str, str] | None = None,
+        queue_seconds: float = QUEUE_SECONDS,
+        parent: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> Session:
+        """Start a run of a blueprint that a runner offers, or has offered.
+
+        It waits until a runner that offers it claims it, and its calls go there.
+
+        Args:
+            blueprint: its name, as `blueprints` returns it.
+            goal: what the agent is told first; needed by a model without parameters.
+            parameters: by the schema of the blueprint.
+            texts: more parameters, as a command line has them: each is JSON or text.
+            queue_seconds: how long it waits for a runner, then it fails; 0: it is refused now
+                if no runner is online.
+            parent: as for `start`.
+            labels: as for `start`.
+
+        Raises:
+            RejectedError: no runner ever offered that name, or the parameters do not fit; the
+                message has their schema. Nothing was recorded.
+            ConfigError: a goal is missing.
+        """
+        return await submit(
+            self,
+            blueprint,
+            goal,
+            parameters or {},
+            texts or {},
+            queue_seconds=queue_seconds,
+            parent=parent,
+            labels=labels,
+        )
+
+    async def retry(self, run: str) -> Session:
+        """Start a run that has ended once more, as a new session with the link `retry_of`.
+
+        Raises:
+            UnknownSessionError: there is no such session.
+            RejectedError: it has not ended, or is no run; and what `submit` raises.
+        """
+        return await retry(self, await self.find(run))
 
     async def gather(self, *sessions: Session | Awaitable[Session]) -> list[Result]:
         """Start sessions and wait for all; return how each stands, in their order.

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cueline.client.policies import PolicyBacktest
     from cueline.client.redecide import Check
     from cueline.client.rerun import RerunResult
+    from cueline.client.runs import BlueprintRow, RunnerRow, RunRow
     from cueline.client.sessions import SessionRow
     from cueline.client.show import SessionDetails
     from cueline.client.status import LogStatus
@@ -84,6 +85,48 @@ class Reader:
             )
         rows = await rows_of(self.log, fitting)
         return models.page(rows, limit)
+
+    async def runs(
+        self,
+        *,
+        status: str | None = None,
+        blueprint: str | None = None,
+        runner: str | None = None,
+        limit: int = 50,
+    ) -> "Page[RunRow]":
+        """Return the runs that match, the last changed first.
+
+        Args:
+            status: `queued`, `claimed`, or one of `STATUSES`.
+            blueprint: the name that they were started by.
+            runner: the incarnation that claimed them.
+            limit: the maximum number of rows.
+
+        Raises:
+            ConfigError: there is no such status, or the limit is less than 1.
+        """
+        from cueline.client.runs import check_statuses, run_row
+        from cueline.client.sessions import STATUSES
+        from cueline.projections.session import list_runs
+
+        check_statuses(STATUSES, status)
+        check_limit(limit)
+        async with read_models(self.log, self.notice) as models:
+            found = list_runs(models.db, blueprint=blueprint, runner=runner)
+        rows = [run_row(each) for each in found if status in (None, each.run_status)]
+        return models.page(rows[: limit + 1], limit)
+
+    async def blueprints(self) -> "list[BlueprintRow]":
+        """Return all blueprints that runners offer or have offered, by name."""
+        from cueline.client.runs import blueprints_of
+
+        return await blueprints_of(self.log)
+
+    async def runners(self) -> "list[RunnerRow]":
+        """Return the registered runners, and which blueprints each offers."""
+        from cueline.client.runs import runners_of
+
+        return await runners_of(self.log)
 
     async def pending(self) -> "Page[PendingRow]":
         """Return the questions that wait for a person, the most urgent first."""

@@ -15,6 +15,7 @@ from cueline.events.store import from_us, to_us
 from cueline.projections.row import LARGEST, Names, ask, matching, select
 
 TERMINAL = ("completed", "failed", "stopped")
+_QUEUED = '{"code":"queued"'
 DRIVEN = ("running", "stopping")
 """In these, somebody has to drive the session."""
 _LABEL = "? IN (SELECT key || '\x1f' || value FROM json_each(labels_json))"
@@ -135,6 +136,15 @@ class SessionReadModel:
         return "paused" if self.status == "waiting" and paused else self.status
 
     @property
+    def run_status(self) -> str:
+        """The status of a run: `queued` and `claimed` before its first reply, else as shown."""
+        is_queued = self.status == "created" or (self.wait_cause or "").startswith(_QUEUED)
+        if is_queued and not self.finished:
+            return "queued"
+        is_claimed = self.status == "running" and not self.turns
+        return "claimed" if is_claimed else self.shown_status
+
+    @property
     def finished(self) -> bool:
         """Whether its status is final (I6)."""
         return self.status in TERMINAL
@@ -238,6 +248,16 @@ def list_sessions(
         ]
     )
     return select(db, SessionReadModel, f"{where} ORDER BY updated_us DESC, stream", values, limit)
+
+
+def list_runs(
+    db: Database, *, blueprint: str | None = None, runner: str | None = None
+) -> list[SessionReadModel]:
+    """Return runs, last changed first."""
+    where, values = matching(
+        [("blueprint <> ?", ""), ("blueprint = ?", blueprint), ("claimed_by = ?", runner)]
+    )
+    return select(db, SessionReadModel, f"{where} ORDER BY updated_us DESC, stream", values)
 
 
 def find_session(db: Database, name: str) -> SessionReadModel | None:

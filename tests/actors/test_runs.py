@@ -359,10 +359,15 @@ async def test_an_up_that_ends_leaves_with_all_its_runners():
     await world.kill()
 
     await fleet.registry.leave(fleet.clock.now())
+    await fleet.until(1000)
     await fleet.world(scene, "r2")
 
     assert {} == dict((await fleet.log.read()).runners)
-    assert "waiting" == (await scene.state()).status
+    state = await scene.state()
+    assert ("waiting", fleet.clock.now() + timedelta(seconds=300)) == (
+        state.status,
+        state.waiting.deadline_at,
+    )
 
 
 # C29

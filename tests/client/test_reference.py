@@ -19,6 +19,7 @@ from cueline.client.policies import JudgedCall
 from cueline.client.providers import ProviderRow
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
 from cueline.client.rerun import RerunDifference, RerunResult, UnansweredCall
+from cueline.client.runs import BlueprintRow, RunnerRow, RunRow
 from cueline.client.sessions import SessionRow
 from cueline.client.show import SessionDetails
 from cueline.client.status import LogStatus, ProcessRow
@@ -37,6 +38,7 @@ ROWS += [Costs, AuditRow, Verified, BadRow, BreakerRow, LogStatus, ProcessRow, J
 ROWS += [RerunResult, RerunDifference, UnansweredCall]
 ROWS += [Copied, ProviderRow, KeyRow, KeyReceipt]
 ROWS += [ScaleReceipt, GroupRow, FleetStatus, GroupStatus, NodeRow, WaitRow, WorkerRow]
+ROWS += [RunRow, BlueprintRow, RunnerRow]
 ROWS += [Receipt, PauseReceipt, StopReceipt, DecisionReceipt]
 
 

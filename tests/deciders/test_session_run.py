@@ -168,10 +168,12 @@ def test_a_run_that_is_being_stopped_fails_when_its_runner_is_removed():
 
 # 001-021, 001-056
 def test_a_run_is_queued_again_after_a_graceful_leave():
-    wait = SessionWaiting(kind="runner", cause=QUEUED, deadline_at=later(300))
-    past = claimed("shout").when(gone(graceful=True)).then(MessageReceived, wait)
+    past = claimed("shout").when(gone(graceful=True))
 
+    past.then(MessageReceived, SessionWaiting(kind="runner", cause=QUEUED))
     assert [] == due(past.state)
+    past.when(SessionContinued(by="message", at=NOW, queued_until=later(300)))
+    assert later(300) == wake_at(past.state)
     past.when(RunClaimed(runner="r2")).then(RunClaimed)
     assert ["1.0"] == [each.effect for each in due(past.state)]
 
@@ -225,3 +227,7 @@ def test_a_claim_of_no_run_changes_no_state():
 @pytest.mark.parametrize("fact", [asked(), asked(Run(blueprint="x", retry_of="session-default/1"))])
 def test_the_start_of_a_run_names_its_blueprint(fact):
     assert isinstance(given().when(fact).facts[0], SessionStarted)
+
+
+def test_a_queued_run_that_is_looked_at_early_waits_on():
+    queued().when(passed(10)).then_nothing()

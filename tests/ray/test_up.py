@@ -72,7 +72,7 @@ async def test_what_a_killed_process_left_goes_on_by_itself(world):
         assert "Done." == await world.result()
     assert ["DispatcherStarted", "DispatcherStopped"] == await types_in(world, DISPATCHER)
     begun = ["FleetTaken", "ScaleAsked", "ScaleAsked"]
-    joined = {"HostJoined", "RunnerRegistered"}
+    joined = {"HostJoined", "RunnerRegistered", "RunnerRemoved"}
     types = await types_in(world, FLEET_STREAM)
     assert (begun, joined) == (types[:3], {*types[3:]})
 

@@ -65,7 +65,7 @@ def _apply_message(state: SessionState, event: MessageReceived) -> SessionState:
         case ChildEnded():
             return child_ended(state, event.inbox_version, event.message)
         case RunnerGone():
-            return runner_gone(state, event.message, event.recorded_at)
+            return runner_gone(state, event.message)
         case _:
             assert_never(event.message)
 

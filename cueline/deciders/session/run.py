@@ -40,15 +40,17 @@ def claimed_by(state: SessionState) -> str:
     return state.run.runner if state.run is not None else ""
 
 
-def runner_gone(state: SessionState, message: RunnerGone, at: datetime) -> SessionState:
-    """Queue the run again, or end it; a runner that has not claimed it changes nothing."""
+def runner_gone(state: SessionState, message: RunnerGone) -> SessionState:
+    """Queue the run again, or end it; a runner that has not claimed it changes nothing.
+
+    Its wait gets a deadline when it is first looked for a runner: nobody may drive it before.
+    """
     run = state.run
     if run is None or run.runner != message.runner:
         return state
     if not message.graceful or state.stop is not None or _may_be_cut(state):
         return with_stop(state, Stop("system", "runner_disconnected"))
-    until = at + timedelta(seconds=run.queue_seconds)
-    return replace(state, run=replace(run, runner="", until=until))
+    return replace(state, run=replace(run, runner=""))
 
 
 def _may_be_cut(state: SessionState) -> bool:
@@ -59,10 +61,12 @@ def _may_be_cut(state: SessionState) -> bool:
 def queue_passed(state: SessionState, event: SessionContinued) -> SessionState:
     """Wait longer for a stale runner, or end a run that nobody claimed in time."""
     run, at = state.run, event.at
-    if run is None or run.until is None or at is None or run.until > at or state.stop is not None:
+    if run is None or run.runner or state.stop is not None:
         return state
     if event.queued_until is not None:
         return replace(state, run=replace(run, until=event.queued_until))
+    if run.until is None or at is None or run.until > at:
+        return state
     return with_stop(state, Stop("system", "no_matching_runner"))
 
 

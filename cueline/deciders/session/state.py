@@ -156,7 +156,7 @@ class RunState(Struct, frozen=True):
     blueprint: str
     queue_seconds: float
     until: datetime | None
-    """The end of the wait for a runner; None once one has claimed it."""
+    """The end of the wait for a runner; None: it has one, or lost it just now."""
     runner: str = ""
     """The incarnation that claimed it."""
 

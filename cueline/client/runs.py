@@ -1,0 +1,244 @@
+"""Runs of blueprints, and the runners that offer these."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import JsonValue
+
+from cueline.actors.fleet_log import FleetLog
+from cueline.actors.inbox import new_id
+from cueline.actors.session_tree import read_start_request
+from cueline.client.start import StartRequest
+from cueline.client.value import make_value
+from cueline.environment import user_name
+from cueline.errors import ConfigError, RejectedError
+from cueline.events.inbox import StartAsked
+from cueline.events.run import QUEUE_SECONDS, Run
+from cueline.events.store import from_us
+from cueline.events.stream import session_stream, shown
+from cueline.suggestion import known_instead
+from cueline.tools.arguments import check_value
+from cueline.wiring import OpenLog
+
+if TYPE_CHECKING:
+    from cueline.client.client import Client
+    from cueline.client.session import Session
+    from cueline.deciders.fleet import FleetState
+    from cueline.projections.session import SessionReadModel
+
+RunnerStatus = Literal["online", "stale", "offline"]
+"""`offline`: no registered runner offers the blueprint."""
+RUN_STATUSES = ("queued", "claimed")
+"""Of runs, beside those of other sessions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlueprintRow:
+    """An agent that a runner offers, or has offered."""
+
+    name: str
+    status: RunnerStatus
+    runner: str | None
+    """The incarnation that offers it."""
+    provider: str
+    model: str
+    description: str
+    parameters_schema: Mapping[str, JsonValue] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerRow:
+    """A registered runner."""
+
+    incarnation: str
+    name: str
+    status: RunnerStatus
+    heard_at: datetime | None
+    """Its last heartbeat."""
+    removed_at: datetime | None
+    """Of a stale one: when it is removed, unless it is heard before."""
+    machine: str
+    pid: int
+    blueprints: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """A run, and where it runs."""
+
+    id: str
+    status: str
+    """`queued`: no runner has claimed it. `claimed`: nothing of it has ended yet."""
+    blueprint: str
+    runner: str | None
+    """The incarnation that claimed it last."""
+    retry_of: str | None
+    """The id of the run that it is another try of."""
+    created_at: datetime
+    updated_at: datetime
+    error: str | None
+    error_kind: str | None
+
+
+async def blueprints_of(log: OpenLog) -> list[BlueprintRow]:
+    """Return all blueprints that were ever offered, by name."""
+    state = await FleetLog(log.journal()).read()
+    return [
+        BlueprintRow(
+            name=name,
+            status=_status(state, each.runner),
+            runner=each.runner or None,
+            provider=each.agent.provider,
+            model=each.agent.model,
+            description=each.agent.description,
+            parameters_schema=each.agent.parameters_schema,
+        )
+        for name, each in sorted(state.blueprints.items())
+    ]
+
+
+async def runners_of(log: OpenLog) -> list[RunnerRow]:
+    """Return the registered runners, in the order of their registration."""
+    state = await FleetLog(log.journal()).read()
+    heard = {each.incarnation: from_us(each.beat_us) for each in await log.board.all()}
+    return [
+        RunnerRow(
+            incarnation=name,
+            name=each.fact.runner,
+            status=_status(state, name),
+            heard_at=heard.get(name),
+            removed_at=each.removed_at,
+            machine=each.fact.machine,
+            pid=each.fact.pid,
+            blueprints=tuple(sorted(b for b, at in state.blueprints.items() if at.runner == name)),
+        )
+        for name, each in state.runners.items()
+    ]
+
+
+def run_row(row: "SessionReadModel") -> RunRow:
+    """Return the row of a run."""
+    return RunRow(
+        id=row.id,
+        status=row.run_status,
+        blueprint=row.blueprint,
+        runner=row.claimed_by,
+        retry_of=shown(row.retry_of) if row.retry_of else None,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        error=row.error,
+        error_kind=row.error_kind,
+    )
+
+
+async def submit(
+    client: "Client",
+    blueprint: str,
+    goal: str | None,
+    parameters: Mapping[str, JsonValue],
+    texts: Mapping[str, str],
+    *,
+    queue_seconds: float = QUEUE_SECONDS,
+    retry_of: str = "",
+    parent: str | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> "Session":
+    """Start a run; see `Client.submit`."""
+    state = await FleetLog(client.log.journal()).read()
+    if (offered := state.blueprints.get(blueprint)) is None:
+        known = known_instead(blueprint, sorted(state.blueprints), "offered were")
+        hint = known if state.blueprints else "; `cueline up --blueprints FOLDER` offers some"
+        raise RejectedError(blueprint, f"no runner has ever offered such a blueprint{hint}")
+    if not queue_seconds and not state.online(blueprint):
+        raise RejectedError(blueprint, "no runner that is online offers it now")
+    agent = offered.agent
+    given = {**parameters, **_typed(texts, agent.parameters_schema or {})}
+    _check(blueprint, given, agent.parameters_schema)
+    if goal is None and not (agent.plan or agent.parameters_schema):
+        raise ConfigError(blueprint, "it has a model and no parameters: name a goal")
+    asked = make_value(
+        StartAsked,
+        agent=agent,
+        goal=goal,
+        parameters=given,
+        labels=labels or {},
+        run=make_value(Run, blueprint=blueprint, retry_of=retry_of, queue_seconds=queue_seconds),
+        asked_by=user_name(),
+        asked_at=client.log.clock.now(),
+    )
+    above = None if parent is None else session_stream(parent)
+    return await StartRequest(new_id(), asked, parent=above).submit(client)
+
+
+async def retry(client: "Client", stream: str) -> "Session":
+    """Start a run that has ended once more; see `Client.retry`."""
+    asked = await read_start_request(client.log.journal(), stream)
+    if asked.run is None:
+        raise RejectedError(shown(stream), "it is no run of a blueprint; start or fork it instead")
+    status, _ = await client.cache.fold(stream)
+    if not status.finished:
+        raise RejectedError(shown(stream), f"it has not ended, but is {status.status}")
+    return await submit(
+        client,
+        asked.run.blueprint,
+        asked.goal,
+        asked.parameters,
+        {},
+        queue_seconds=asked.run.queue_seconds,
+        retry_of=stream,
+        labels=asked.labels,
+    )
+
+
+def _status(state: "FleetState", incarnation: str) -> RunnerStatus:
+    registered = state.runners.get(incarnation)
+    if registered is None:
+        return "offline"
+    return "online" if registered.removed_at is None else "stale"
+
+
+def _typed(texts: Mapping[str, str], schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return parameters given as text: JSON, unless their schema says that they are text."""
+    properties = schema.get("properties")
+    known = properties if isinstance(properties, dict) else {}
+    return {name: _value(text, known.get(name)) for name, text in texts.items()}
+
+
+def _value(text: str, schema: JsonValue) -> JsonValue:
+    if isinstance(schema, dict) and schema.get("type") == "string":
+        return text
+    try:
+        value: JsonValue = json.loads(text)
+    except ValueError:
+        return text
+    return value
+
+
+def _check(
+    blueprint: str, given: Mapping[str, JsonValue], schema: Mapping[str, JsonValue] | None
+) -> None:
+    """Raise if the parameters do not fit, before anything is recorded.
+
+    Raises:
+        RejectedError: give the parameters that the schema in the message names.
+    """
+    if schema is None:
+        if given:
+            raise RejectedError(blueprint, f"it takes no parameters, such as {next(iter(given))}")
+        return
+    if problem := check_value(schema, dict(given)):
+        told = f"parameter_validation_failed: {problem}; they must fit {json.dumps(schema)}"
+        raise RejectedError(blueprint, told)
+
+
+def check_statuses(statuses: Sequence[str], status: str | None) -> None:
+    """Raise for a status that no run has.
+
+    Raises:
+        ConfigError: name one of these.
+    """
+    if status is not None and status not in (known := (*RUN_STATUSES, *statuses)):
+        raise ConfigError("status", f"{status!r} is no status{known_instead(status, known)}")

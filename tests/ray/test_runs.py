@@ -1,0 +1,76 @@
+"""Runs of blueprints on a real cluster, whose runner is killed or retired."""
+
+import asyncio
+import os
+import signal
+
+from cueline.actors.presence import presence_of
+from cueline.actors.session_tree import read_start_request
+from cueline.client.client import Client
+from cueline.client.context import NoRuntimeContext
+from cueline.clock import SystemClock
+from cueline.cluster.dispatcher import DispatcherSettings
+from cueline.cluster.up import Up
+from cueline.events.run import DISCONNECTED
+from cueline.events.stream import session_stream
+from cueline.on_ray.actor_factory import actor_factory_of, namespace_of
+from cueline.preflight import agent_to_record
+from cueline.testing.wait import PATIENCE_SECONDS
+
+SCRIPT = """
+[[reply]]
+text = "I act."
+calls = [{ name = "undeclared" }]
+
+[[reply]]
+text = "Done."
+"""
+
+
+async def until(holds):
+    clock = SystemClock()
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not (found := await holds()):
+            await clock.sleep(0.1)
+    return found
+
+
+# 001-052, 001-045, 001-050, 001-051, 001-056
+async def test_a_run_ends_with_its_killed_runner_and_its_retry_with_a_retired_one(world_of):
+    async with world_of() as world:
+        agent = agent_to_record(world.agent(SCRIPT, ["undeclared"], policy={"approval": ["off"]}))
+        parts = actor_factory_of(world.log)
+        kept = Up(world.cluster, namespace_of(parts.log_id), parts, presence_of("up"))
+        client = Client(world.log, NoRuntimeContext(world.log))
+
+        async def offered():
+            return [each for each in await client.blueprints() if each.status == "online"]
+
+        async def owner():
+            (runner,) = [each for each in await client.runners() if each.blueprints]
+            return runner
+
+        async def in_state(status):
+            runs = await client.runs(limit=1)
+            return [each for each in runs if each.status == status]
+
+        try:
+            await kept.start(DispatcherSettings(blueprints=(agent,)))
+            await until(offered)
+            first = await client.submit("worker", "go")
+            await world.begun()
+            os.kill((await owner()).pid, signal.SIGKILL)
+            (failed,) = await until(lambda: in_state("failed"))
+            runner = (await until(offered))[0].runner
+
+            second = await client.retry(first.id)
+            asked = await read_start_request(world.log.journal(), session_stream(second.id))
+            world.let_go()
+            (done,) = await until(lambda: in_state("completed"))
+        finally:
+            await kept.stop()
+
+        assert (DISCONNECTED, "runner_disconnected") == (failed.error, failed.error_kind)
+        assert failed.runner != runner == done.runner
+        assert (first.id, f"session-default/{first.id}") == (done.retry_of, asked.run.retry_of)
+        assert ([], "offline") == (await client.runners(), (await client.blueprints())[0].status)
