@@ -11,11 +11,9 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """Return the current time in UTC."""
-        ...
 
     async def sleep(self, seconds: float) -> None:
         """Wait for *seconds*."""
-        ...
 
 
 class SystemClock:

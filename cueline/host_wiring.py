@@ -78,14 +78,13 @@ def collaborators(
 
 
 class ViewsIndex:
-    """The work that the read models know of, brought up to date by whoever asks."""
+    """What the read models know of, brought up to date first; see `WorkIndex` and `RunIndex`."""
 
     def __init__(self, views: Views, store: EventStore) -> None:
         self._views = views
         self._store = store
 
     async def overdue(self, now: datetime) -> AsyncIterator[Sequence[Work]]:
-        """See `WorkIndex.overdue`."""
         await self._views.catch_up(self._store, batch=BATCH)
         rows = due_work(self._views.db, now, after=LAST_PENDING, limit=PAGE)
         while rows:
@@ -93,20 +92,17 @@ class ViewsIndex:
             rows = due_work(self._views.db, now, after=rows[-1], limit=PAGE)
 
     async def pending(self, after: str) -> Sequence[Work]:
-        """See `WorkIndex.pending`."""
         await self._views.catch_up(self._store, batch=BATCH)
         rows = pending_work(self._views.db, after=after, limit=PAGE)
         return [Work(row.stream, row.unread > 0) for row in rows]
 
     async def driven(self) -> Sequence[str]:
-        """See `WorkIndex.driven`."""
         await self._views.catch_up(self._store, batch=BATCH)
         return running(self._views.db)
 
     async def waiting(
         self, kind: WaitKind, offers: Collection[Offer] | None = None
     ) -> Sequence[str]:
-        """See `WorkIndex.waiting`."""
         await self._views.catch_up(self._store, batch=BATCH)
         if offers is None:
             return waiting(self._views.db, kind)
@@ -120,19 +116,16 @@ class ViewsIndex:
         return streams
 
     async def unmet(self) -> Sequence[Unmet]:
-        """See `WorkIndex.unmet`."""
         await self._views.catch_up(self._store, batch=BATCH)
         found = causes(self._views.db, "runner")
         return [Unmet(cause.demands, n) for cause, n in found if cause.is_unmet]
 
     async def claimed(self) -> Sequence[ClaimedRun]:
-        """See `RunIndex.claimed`."""
         await self._views.catch_up(self._store, batch=BATCH)
         found = claimed_runs(self._views.db)
         return [ClaimedRun(stream, runner, unread > 0) for stream, runner, unread in found]
 
     def close(self) -> None:
-        """See `WorkIndex.close`."""
         self._views.close()
 
 
@@ -141,7 +134,6 @@ class Placement(Protocol):
 
     async def place(self, streams: Collection[str]) -> None:
         """Give sessions to a host, or have those that live look into their inbox."""
-        ...
 
 
 class KnownPlacement(Placement, Protocol):
@@ -150,16 +142,13 @@ class KnownPlacement(Placement, Protocol):
     @property
     def is_dedicated(self) -> bool:
         """Whether it goes on with its sessions as long as whoever opened it lives."""
-        ...
 
     @property
     def live_text(self) -> LiveTextHub | None:
         """The hub of its host in this process; None without one."""
-        ...
 
     def has(self, incarnation: str | None) -> bool:
         """Whether this is one of its hosts."""
-        ...
 
     async def check_tools(self, agent: AgentSpec) -> None:
         """Check that its runners can run the tools of *agent*, as far as it reaches them.
@@ -167,8 +156,6 @@ class KnownPlacement(Placement, Protocol):
         Raises:
             ToolImportError: some cannot; the message names their nodes and says what to do.
         """
-        ...
 
     def settled(self, stream: str) -> Coroutine[object, object, None] | None:
         """Return what waits until a host in this process has let go of a session it drives."""
-        ...

@@ -26,7 +26,7 @@ from cueline.wiring import OpenLog
 
 
 class LocalRunnerDirectory:
-    """The runners of an inline process: its own, and others by the machine's evidence."""
+    """The own runner, and others by the machine's evidence; see `RunnerDirectory`."""
 
     def __init__(self, runner: Runner, presence: Presence, board: PresenceBoard) -> None:
         self._runner = runner
@@ -43,19 +43,15 @@ class LocalRunnerDirectory:
         return self._runner.incarnation
 
     def unmet(self, demands: Demands) -> Demands:
-        """See `RunnerDirectory.unmet`."""
         return unmet(self._offer, demands)
 
     def find(self, incarnation: str) -> RunnerPort | None:
-        """See `RunnerDirectory.find`."""
         return self._runner if incarnation == self._runner.incarnation else None
 
     async def answers(self, incarnation: str) -> bool:
-        """See `RunnerDirectory.answers`."""
         return self.find(incarnation) is not None
 
     async def gone(self, incarnation: str) -> str | None:
-        """See `RunnerDirectory.gone`."""
         if incarnation == self._runner.incarnation:
             return None
         presence = find(await self._board.all(), incarnation)
@@ -70,18 +66,17 @@ class LocalRunnerDirectory:
 
 
 class LocalHostDirectory:
-    """The hosts of an inline process."""
+    """The hosts of an inline process; see `HostDirectory`."""
 
     def __init__(self, host: SessionHost) -> None:
         self._host = host
 
     async def hosts(self) -> dict[str, HostPort]:
-        """See `HostDirectory.hosts`."""
         return {self._host.incarnation: self._host}
 
 
 class Inline:
-    """All actors in this process."""
+    """All actors in this process; see `Place` and `KnownPlacement`."""
 
     is_dedicated = True
 
@@ -136,23 +131,19 @@ class Inline:
         ]
 
     async def place(self, streams: Collection[str]) -> None:
-        """See `Place.place`."""
         await self.dispatcher.place(streams)
 
     @property
     def live_text(self) -> LiveTextHub:
-        """See `KnownPlacement.live_text`."""
         return self.host.live_text
 
     async def check_tools(self, agent: AgentSpec) -> None:
         """See `host_wiring.KnownPlacement`: they were loaded when the agent was."""
 
     def has(self, incarnation: str | None) -> bool:
-        """See `KnownPlacement.has`."""
         return incarnation == self.presence.incarnation
 
     def settled(self, stream: str) -> Coroutine[object, object, None] | None:
-        """See `KnownPlacement.settled`."""
         return self.host.settled(stream) if self.host.drives(stream) else None
 
     async def close(self) -> None:

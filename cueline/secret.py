@@ -23,27 +23,22 @@ class KeepsSecrets(Protocol):
     @property
     def secrets(self) -> tuple[str, ...]:
         """The names of environment variables."""
-        ...
 
     @property
     def environment(self) -> tuple[str, ...]:
         """The variables that its tools see."""
-        ...
 
     @property
     def key_variable(self) -> str | None:
         """The variable with its provider's key."""
-        ...
 
     @property
     def fallback(self) -> tuple[Fallback, ...]:
         """Its other models."""
-        ...
 
     @property
     def policy(self) -> Policy:
         """Its approval policy, with hooks."""
-        ...
 
 
 def secret_names(agent: KeepsSecrets | None) -> set[str]:

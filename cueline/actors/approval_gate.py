@@ -61,19 +61,15 @@ class GatePort(Protocol):
         self, name: ApprovalName, opened: ApprovalOpened, granted_by: str | None
     ) -> Opened:
         """Open the approval; with *granted_by*, also record the grant."""
-        ...
 
     async def vote(self, name: ApprovalName, vote: Vote) -> GateAnswer:
         """Record a person's decision and return the gate's answer."""
-        ...
 
     async def expire(self, name: ApprovalName, at: datetime) -> GateAnswer:
         """Expire the approval; call it only after all decisions before *at* were passed on."""
-        ...
 
     async def supersede(self, name: ApprovalName, reason: SupersedeCode) -> GateAnswer:
         """Close the approval because it is not needed any more."""
-        ...
 
 
 class ApprovalGate:
@@ -85,7 +81,6 @@ class ApprovalGate:
     async def open(
         self, name: ApprovalName, opened: ApprovalOpened, granted_by: str | None
     ) -> Opened:
-        """See `GatePort.open`."""
         state = await self._handle(name, Open(opened, granted_by))
         assert state.opened is not None, "opening opens"
         asked = state.opened
@@ -99,7 +94,6 @@ class ApprovalGate:
         )
 
     async def vote(self, name: ApprovalName, vote: Vote) -> GateAnswer:
-        """See `GatePort.vote`."""
         state, version = await self._load(name)
         while (refused := refusal(state, vote)) is None:
             try:
@@ -110,11 +104,9 @@ class ApprovalGate:
         return GateAnswer(approval=name.id, verdict=None, refusal=refused)
 
     async def expire(self, name: ApprovalName, at: datetime) -> GateAnswer:
-        """See `GatePort.expire`."""
         return _answer(name, await self._handle(name, Expire(at)))
 
     async def supersede(self, name: ApprovalName, reason: SupersedeCode) -> GateAnswer:
-        """See `GatePort.supersede`."""
         return _answer(name, await self._handle(name, Supersede(reason)))
 
     async def _handle(self, name: ApprovalName, command: ApprovalCommand) -> ApprovalState:

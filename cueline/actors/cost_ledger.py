@@ -48,19 +48,15 @@ class LedgerPort(Protocol):
 
     async def reserve(self, budget: str, command: Reserve) -> ReserveAnswer:
         """Reserve budget for a model call."""
-        ...
 
     async def settle(self, budget: str, command: Settle) -> Closing:
         """Settle a call that was started, at its cost if that is known."""
-        ...
 
     async def release(self, budget: str, command: Release) -> Closing:
         """Release the reservation of a call that was not started; it cannot start any more."""
-        ...
 
     async def raise_limits(self, budget: str, command: Raise) -> None:
         """Raise limits of a session; lower values change nothing."""
-        ...
 
 
 @dataclass(slots=True)
@@ -80,19 +76,15 @@ class CostLedger:
         self._budgets: OrderedDict[str, _Folded] = OrderedDict()
 
     async def reserve(self, budget: str, command: Reserve) -> ReserveAnswer:
-        """See `LedgerPort.reserve`."""
         return answer(command, await self._handle(budget, command))
 
     async def settle(self, budget: str, command: Settle) -> Closing:
-        """See `LedgerPort.settle`."""
         return closing_of(command.call, await self._handle(budget, command))
 
     async def release(self, budget: str, command: Release) -> Closing:
-        """See `LedgerPort.release`."""
         return closing_of(command.call, await self._handle(budget, command))
 
     async def raise_limits(self, budget: str, command: Raise) -> None:
-        """See `LedgerPort.raise_limits`."""
         await self._handle(budget, command)
 
     async def _handle(self, budget: str, command: BudgetCommand) -> BudgetState:

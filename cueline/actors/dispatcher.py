@@ -52,18 +52,15 @@ class WorkIndex(RunIndex, Protocol):
 
     def overdue(self, now: datetime) -> AsyncIterator[Sequence[Work]]:
         """Return the waiting sessions whose deadline has passed, in pages."""
-        ...
 
     async def pending(self, after: str) -> Sequence[Work]:
         """Return one page of the sessions with work at any time, in order, *after* a stream.
 
         These have unread messages, or are running or stopping, with or without a driver.
         """
-        ...
 
     async def driven(self) -> Sequence[str]:
         """Return the sessions that are running or stopping and need a driver."""
-        ...
 
     async def waiting(
         self, kind: WaitKind, offers: Collection[Offer] | None = None
@@ -72,15 +69,12 @@ class WorkIndex(RunIndex, Protocol):
 
         With *offers*, not those that wait for another runner than one of these.
         """
-        ...
 
     async def unmet(self) -> Sequence[Unmet]:
         """Return what calls demand that no runner offers, each with the number of sessions."""
-        ...
 
     def close(self) -> None:
         """Close the read model."""
-        ...
 
 
 class HostDirectory(Protocol):
@@ -91,7 +85,6 @@ class HostDirectory(Protocol):
 
         It is another mapping after each change, so that nobody has to look at each host.
         """
-        ...
 
 
 class Dispatcher:

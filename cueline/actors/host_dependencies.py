@@ -31,23 +31,18 @@ class RunnerDirectory(Protocol):
 
     def choose(self, demands: Demands, full: Collection[str] = ()) -> str | None:
         """Return the incarnation of a runner that meets *demands* and is not in *full*."""
-        ...
 
     def unmet(self, demands: Demands) -> Demands:
         """Return the demands that no runner meets. See `least_unmet`."""
-        ...
 
     def find(self, incarnation: str) -> RunnerPort | None:
         """Return the runner of that incarnation; None if it cannot be reached."""
-        ...
 
     async def answers(self, incarnation: str) -> bool:
         """Whether the runner of that incarnation answers a ping."""
-        ...
 
     async def gone(self, incarnation: str) -> str | None:
         """Return the evidence that the incarnation is dead; None while it may live."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

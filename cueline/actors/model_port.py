@@ -64,11 +64,9 @@ class Model(Protocol):
             ProviderUnavailableError: wait and try again.
             ProviderRefusedError: do not repeat this request.
         """
-        ...
 
     async def close(self) -> None:
         """Close connections."""
-        ...
 
 
 @runtime_checkable
@@ -85,7 +83,6 @@ class TokenCounter(Protocol):
             ProviderUnavailableError: there was no answer in time.
             ProviderRefusedError: the vendor does not count this request.
         """
-        ...
 
 
 ModelFactory = Callable[[AgentSpec], Model]

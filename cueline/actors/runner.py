@@ -69,26 +69,21 @@ class RunnerPort(Protocol):
         Raises:
             RunnerBusyError: the call was not started and will not be.
         """
-        ...
 
     async def outcome(self, name: CallName) -> ToolReport | None:
         """Report a call that was started; None if it was not, and then it never will run here."""
-        ...
 
     async def cancel(self, name: CallName) -> None:
         """Terminate the call's processes; kill them after 5 s."""
-        ...
 
     def forget(self, name: CallName) -> None:
         """Drop the result, which the owner has recorded, and all of earlier turns.
 
         Best effort: what is not dropped goes with the session's next turn.
         """
-        ...
 
     async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
         """Ask the tool for the outcome of the call with this key."""
-        ...
 
 
 class _Call:

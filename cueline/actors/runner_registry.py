@@ -38,7 +38,6 @@ class RunIndex(Protocol):
 
     async def claimed(self) -> Sequence[ClaimedRun]:
         """Return the runs that were claimed and have not ended."""
-        ...
 
 
 class RunnerRegistry:

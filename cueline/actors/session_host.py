@@ -41,22 +41,18 @@ class HostPort(Protocol):
 
         Returns those that it has no place for, because it is full or draining.
         """
-        ...
 
     async def report(self, after: int | None) -> HostReport | None:
         """Return what changed since the report of number *after*; all if that was not the last.
 
         None if it does not answer.
         """
-        ...
 
     async def hand_over(self, sessions: int) -> None:
         """Give up so many more sessions, each as soon as its running effects have ended."""
-        ...
 
     async def look_at_breakers(self) -> None:
         """Read the new breaker events."""
-        ...
 
 
 class SessionHost:

@@ -124,7 +124,6 @@ class SlotSeeker(Protocol):
 
     def ring(self) -> None:
         """Look for a slot."""
-        ...
 
 
 class SlotHolder:

@@ -63,7 +63,6 @@ class ToolExecutor(Protocol):
                 invalid_arguments, killed.
             ToolImportError: there is no such tool here.
         """
-        ...
 
     async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
         """Ask the tool's `reconcile` for the outcome of the call with this key.
@@ -71,8 +70,6 @@ class ToolExecutor(Protocol):
         Raises:
             ToolFailedError: it could not say.
         """
-        ...
 
     async def close(self) -> None:
         """Kill what still runs."""
-        ...

@@ -18,37 +18,29 @@ class RuntimeContext(Protocol):
     @property
     def user(self) -> str:
         """The name of the user of this process."""
-        ...
 
     @property
     def drives(self) -> bool:
         """Whether it drives sessions itself while it runs."""
-        ...
 
     @property
     def live_text(self) -> LiveTextHub | None:
         """The hub of the host in this process; None without one."""
-        ...
 
     def trouble(self, stream: str) -> CuelineError | None:
         """Return why the session cannot be driven here; None if it can."""
-        ...
 
     def tries_again(self, stream: str) -> None:
         """Let the hosts retry the session, because it gets a message."""
-        ...
 
     def takes_up(self, stream: str) -> bool:
         """Whether this process or a running `cueline up` will activate the session for certain."""
-        ...
 
     def has(self, incarnation: str | None) -> bool:
         """Whether the incarnation is one of its own hosts."""
-        ...
 
     def settled(self, stream: str) -> Coroutine[object, object, None] | None:
         """Return a coroutine that waits until a local host has stopped driving, if one drives."""
-        ...
 
     async def check_tools(self, agent: AgentSpec) -> None:
         """Check that the runners here can run the tools of *agent*.
@@ -56,11 +48,9 @@ class RuntimeContext(Protocol):
         Raises:
             ToolImportError: some cannot; the message names their nodes and says what to do.
         """
-        ...
 
     async def take_up(self, stream: str, parent: str | None = None) -> None:
         """Drive the session from now on; a *parent* driven here learns of it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from cueline.events.session import GateAnswer
 
 
 class ApprovalGateActor:
-    """Holds an `ApprovalGate`. Ray restarts it: it has no state."""
+    """Holds an `ApprovalGate`. Ray restarts it: it has no state; see `GatePort`."""
 
     def __init__(self, site: ClusterContext) -> None:
         self._site = site
@@ -22,19 +22,15 @@ class ApprovalGateActor:
     async def open(
         self, name: ApprovalName, opened: ApprovalOpened, granted_by: str | None
     ) -> Opened:
-        """See `GatePort.open`."""
         return await self._gate().open(name, opened, granted_by)
 
     async def vote(self, name: ApprovalName, vote: Vote) -> GateAnswer:
-        """See `GatePort.vote`."""
         return await self._gate().vote(name, vote)
 
     async def expire(self, name: ApprovalName, at: datetime) -> GateAnswer:
-        """See `GatePort.expire`."""
         return await self._gate().expire(name, at)
 
     async def supersede(self, name: ApprovalName, reason: SupersedeCode) -> GateAnswer:
-        """See `GatePort.supersede`."""
         return await self._gate().supersede(name, reason)
 
     def _gate(self) -> ApprovalGate:
@@ -56,17 +52,13 @@ class RemoteGate:
     async def open(
         self, name: ApprovalName, opened: ApprovalOpened, granted_by: str | None
     ) -> Opened:
-        """See `GatePort.open`."""
         return cast("Opened", await self._gate.ask("open", name.stream, name, opened, granted_by))
 
     async def vote(self, name: ApprovalName, vote: Vote) -> GateAnswer:
-        """See `GatePort.vote`."""
         return cast("GateAnswer", await self._gate.ask("vote", name.stream, name, vote))
 
     async def expire(self, name: ApprovalName, at: datetime) -> GateAnswer:
-        """See `GatePort.expire`."""
         return cast("GateAnswer", await self._gate.ask("expire", name.stream, name, at))
 
     async def supersede(self, name: ApprovalName, reason: SupersedeCode) -> GateAnswer:
-        """See `GatePort.supersede`."""
         return cast("GateAnswer", await self._gate.ask("supersede", name.stream, name, reason))

@@ -38,32 +38,26 @@ class ActorFactory(Protocol):
     @property
     def log_id(self) -> str:
         """The id of the log, wherever its file is."""
-        ...
 
     @property
     def grace_seconds(self) -> float:
         """Time that running effects have to finish during a shutdown."""
-        ...
 
     @property
     def slots(self) -> Slots:
         """The slots of each runner."""
-        ...
 
     @property
     def idle_seconds(self) -> float:
         """How long a worker above the least of its range may be idle before it retires."""
-        ...
 
     @property
     def removal_seconds(self) -> float:
         """The silence after which an unreachable runner counts as dead."""
-        ...
 
     @property
     def writes_anywhere(self) -> bool:
         """Whether each process writes to the log by itself, without a writer actor."""
-        ...
 
     def log(self) -> tuple[EventStore, PresenceBoard, str]:
         """Open the log for writing; return it, its board and its id.
@@ -71,15 +65,12 @@ class ActorFactory(Protocol):
         Raises:
             LogUnavailableError: the file is not on this machine, or cannot be used.
         """
-        ...
 
     def reader(self) -> EventStore | None:
         """Open the log for reading, if its file is on this machine."""
-        ...
 
     def journal(self, store: EventStore) -> Journal:
         """Return a journal of the log."""
-        ...
 
     def host(
         self,
@@ -93,27 +84,21 @@ class ActorFactory(Protocol):
         on_trouble: Trouble,
     ) -> SessionHost:
         """Return a session host."""
-        ...
 
     def gate(self, store: EventStore) -> ApprovalGate:
         """Return an approval gate."""
-        ...
 
     def ledger(self, store: EventStore) -> CostLedger:
         """Return a cost ledger."""
-        ...
 
     def executor(self) -> ToolExecutor:
         """Return the executor of a runner's tools."""
-        ...
 
     async def check_tools(self, agent: AgentSpec) -> dict[str, str]:
         """Return, by name, why tools of *agent* cannot be loaded here; none of them runs."""
-        ...
 
     def index(self, store: EventStore) -> WorkIndex:
         """Return the read model of sessions with work."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

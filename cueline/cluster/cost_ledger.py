@@ -10,26 +10,22 @@ from cueline.deciders.budget import Closing, Raise, Release, Reserve, ReserveAns
 
 
 class CostLedgerActor:
-    """Holds a `CostLedger`. Ray restarts it: it folds its state again."""
+    """Holds a `CostLedger`. Ray restarts it: it folds its state again; see `LedgerPort`."""
 
     def __init__(self, site: ClusterContext) -> None:
         self._site = site
         self._made: CostLedger | None = None
 
     async def reserve(self, budget: str, command: Reserve) -> ReserveAnswer:
-        """See `LedgerPort.reserve`."""
         return await self._ledger().reserve(budget, command)
 
     async def settle(self, budget: str, command: Settle) -> Closing:
-        """See `LedgerPort.settle`."""
         return await self._ledger().settle(budget, command)
 
     async def release(self, budget: str, command: Release) -> Closing:
-        """See `LedgerPort.release`."""
         return await self._ledger().release(budget, command)
 
     async def raise_limits(self, budget: str, command: Raise) -> None:
-        """See `LedgerPort.raise_limits`."""
         await self._ledger().raise_limits(budget, command)
 
     def _ledger(self) -> CostLedger:
@@ -49,17 +45,13 @@ class RemoteLedger:
         self._ledger = SingletonClient(site, CostLedgerActor, "ledger")
 
     async def reserve(self, budget: str, command: Reserve) -> ReserveAnswer:
-        """See `LedgerPort.reserve`."""
         return cast("ReserveAnswer", await self._ledger.ask("reserve", budget, budget, command))
 
     async def settle(self, budget: str, command: Settle) -> Closing:
-        """See `LedgerPort.settle`."""
         return cast("Closing", await self._ledger.ask("settle", budget, budget, command))
 
     async def release(self, budget: str, command: Release) -> Closing:
-        """See `LedgerPort.release`."""
         return cast("Closing", await self._ledger.ask("release", budget, budget, command))
 
     async def raise_limits(self, budget: str, command: Raise) -> None:
-        """See `LedgerPort.raise_limits`."""
         await self._ledger.ask("raise_limits", budget, budget, command)

@@ -50,15 +50,12 @@ class RemoteRunner:
         return len(self._waiting)
 
     async def execute(self, order: ToolOrder) -> ToolReport:
-        """See `RunnerPort.execute`."""
         return cast("ToolReport", await self._ask("execute", order))
 
     async def outcome(self, name: CallName) -> ToolReport | None:
-        """See `RunnerPort.outcome`."""
         return cast("ToolReport | None", await self._ask("outcome", name))
 
     async def cancel(self, name: CallName) -> None:
-        """See `RunnerPort.cancel`."""
         await self._ask("cancel", name)
 
     def forget(self, name: CallName) -> None:
@@ -77,7 +74,6 @@ class RemoteRunner:
             await self._sending
 
     async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
-        """See `RunnerPort.reconcile`."""
         return cast("ReconcileFinding", await self._ask("reconcile", order))
 
     async def answers(self) -> bool:

@@ -62,23 +62,19 @@ class RemoteStore:
 
     @property
     def log_id(self) -> str:
-        """See `EventStore.log_id`."""
         return self._site.parts.log_id
 
     async def head(self, stream: str) -> Head:
-        """See `EventStore.head`."""
         if reader := self._file():
             return await reader.head(stream)
         return cast("Head", await self._ask("head", stream))
 
     async def heads(self, streams: Collection[str]) -> dict[str, Head]:
-        """See `EventStore.heads`."""
         if reader := self._file():
             return await reader.heads(streams)
         return cast("dict[str, Head]", await self._ask("heads", list(streams)))
 
     async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
-        """See `EventStore.acquire`."""
         try:
             return cast("int", await self._request_write(Acquire(stream, owner, seen_epoch)))
         except FencedError:
@@ -89,7 +85,6 @@ class RemoteStore:
             raise
 
     async def append(self, writes: Sequence[Write], key: str | None) -> Appended:
-        """See `EventStore.append`."""
         return cast("Appended", await self._request_write(Append(writes, key)))
 
     async def read(
@@ -99,7 +94,6 @@ class RemoteStore:
         until: int | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[RecordedEvent]:
-        """See `EventStore.read`."""
         if reader := self._file():
             async for event in reader.read(stream, after, until, limit):
                 yield event
@@ -116,7 +110,6 @@ class RemoteStore:
     async def read_back(
         self, stream: str, until: int | None = None, limit: int | None = None
     ) -> AsyncIterator[RecordedEvent]:
-        """See `EventStore.read_back`."""
         if reader := self._file():
             async for event in reader.read_back(stream, until, limit):
                 yield event
@@ -136,7 +129,6 @@ class RemoteStore:
         categories: Collection[str] | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[RecordedEvent]:
-        """See `EventStore.read_all`."""
         if reader := self._file():
             async for event in reader.read_all(after, categories, limit):
                 yield event
@@ -153,7 +145,6 @@ class RemoteStore:
     async def follow(
         self, after: int, categories: Collection[str] | None = None
     ) -> AsyncIterator[RecordedEvent]:
-        """See `EventStore.follow`."""
         if reader := self._file():
             async for event in reader.follow(after, categories):
                 yield event
@@ -167,41 +158,33 @@ class RemoteStore:
             await self._growth(after)
 
     async def last_position(self) -> int:
-        """See `EventStore.last_position`."""
         if reader := self._file():
             return await reader.last_position()
         return cast("int", await self._ask("last_position"))
 
     async def put_blob(self, content: bytes) -> str:
-        """See `EventStore.put_blob`."""
         return cast("str", await self._request_write(PutBlob(content)))
 
     async def get_blob(self, blob: str) -> bytes:
-        """See `EventStore.get_blob`."""
         if reader := self._file():
             return await reader.get_blob(blob)
         return cast("bytes", await self._ask("get_blob", blob))
 
     async def faults(self) -> Sequence[CorruptEventError]:
-        """See `EventStore.faults`."""
         if reader := self._file():
             return await reader.faults()
         return cast("Sequence[CorruptEventError]", await self._ask("faults"))
 
     async def beat(self, presence: Presence) -> None:
-        """See `PresenceBoard.beat`."""
         await self._request_write(Beat(presence))
 
     async def leave(self, incarnation: str) -> None:
-        """See `PresenceBoard.leave`."""
         await self._request_write(Leave(incarnation))
 
     async def all(self) -> Sequence[Presence]:
-        """See `PresenceBoard.all`."""
         return cast("Sequence[Presence]", await self._ask("present"))
 
     async def close(self) -> None:
-        """See `EventStore.close`."""
         if self._sending is not None:
             await asyncio.wait([self._sending])
         if self._reader is not None:

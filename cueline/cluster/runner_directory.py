@@ -86,7 +86,6 @@ class Directory:
         await asyncio.gather(*(port.tidy() for port in self._ports.values()))
 
     def choose(self, demands: Demands, full: Collection[str] = ()) -> str | None:
-        """See `RunnerDirectory.choose`."""
         chosen: RemoteRunner | None = None
         for port in self._meeting(demands):
             if port.died or port.incarnation in full:
@@ -110,7 +109,6 @@ class Directory:
         return self._kept[key]
 
     def unmet(self, demands: Demands) -> Demands:
-        """See `RunnerDirectory.unmet`."""
         return least_unmet([card.offer for card in self._takes()], demands)
 
     def _takes(self) -> list[RunnerInfo]:
@@ -118,16 +116,13 @@ class Directory:
         return [card for card in self._able if self._port(card.incarnation)]
 
     def find(self, incarnation: str) -> RunnerPort | None:
-        """See `RunnerDirectory.find`."""
         return self._port(incarnation)
 
     async def answers(self, incarnation: str) -> bool:
-        """See `RunnerDirectory.answers`."""
         port = self._port(incarnation)
         return port is not None and await port.answers()
 
     async def gone(self, incarnation: str) -> str | None:
-        """See `RunnerDirectory.gone`."""
         if incarnation in self._gone:
             return self._gone[incarnation]
         if await self._is_news(incarnation):

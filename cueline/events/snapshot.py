@@ -67,15 +67,12 @@ class SnapshotStore(Protocol):
     @property
     def every(self) -> int:
         """See `EVERY`."""
-        ...
 
     async def newest(self, stream: str, until: int | None = None) -> bytes | None:
         """Return the sealed snapshot of *stream* with the highest version, at most *until*."""
-        ...
 
     async def chunks(self, stream: str, until: int) -> Sequence[bytes]:
         """Return the chunks of the prompt of *stream* up to version *until*, in order."""
-        ...
 
     async def keep(
         self,
@@ -93,7 +90,6 @@ class SnapshotStore(Protocol):
         another one, nothing is stored. *sources* are the streams whose events it was folded
         from.
         """
-        ...
 
     async def forget(self, streams: Collection[str]) -> None:
         """Delete all snapshots folded from events of *streams*, also those of forks.
@@ -101,7 +97,6 @@ class SnapshotStore(Protocol):
         Raises:
             LogUnavailableError: it is not possible now; the message says what to do.
         """
-        ...
 
 
 class NoSnapshots:

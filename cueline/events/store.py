@@ -168,15 +168,12 @@ class EventStore(Protocol):
     @property
     def log_id(self) -> str:
         """The log's unique id; it stays the same when the log is moved."""
-        ...
 
     async def head(self, stream: str) -> Head:
         """Return the head of *stream*; `Head()` if it does not exist."""
-        ...
 
     async def heads(self, streams: Collection[str]) -> dict[str, Head]:
         """Return the heads of *streams* in one query; `Head()` for one that does not exist."""
-        ...
 
     async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
         """Become the owner of *stream* and return the new epoch.
@@ -188,7 +185,6 @@ class EventStore(Protocol):
             LogUnavailableError: nothing was changed; mend the disk, try again.
             LogLostError: the log is not at its place any more; stop.
         """
-        ...
 
     async def append(self, writes: Sequence[Write], key: str | None) -> Appended:
         """Append all *writes*, or none; durable when it returns.
@@ -207,7 +203,6 @@ class EventStore(Protocol):
             LogUnavailableError: nothing was appended; mend the disk, repeat.
             LogLostError: the log is not at its place any more; stop.
         """
-        ...
 
     def read(
         self,
@@ -220,7 +215,6 @@ class EventStore(Protocol):
 
         A fork's events begin with its parent's.
         """
-        ...
 
     def read_back(
         self, stream: str, until: int | None = None, limit: int | None = None
@@ -229,7 +223,6 @@ class EventStore(Protocol):
 
         A reader that stops early has read at most one page too much.
         """
-        ...
 
     def read_all(
         self,
@@ -238,17 +231,14 @@ class EventStore(Protocol):
         limit: int | None = None,
     ) -> AsyncIterator[RecordedEvent]:
         """Read the log's events at positions above *after*, in order, and end."""
-        ...
 
     def follow(
         self, after: int, categories: Collection[str] | None = None
     ) -> AsyncIterator[RecordedEvent]:
         """Read the log's events at positions above *after*, and follow new ones for ever."""
-        ...
 
     async def last_position(self) -> int:
         """Return the position of the last event; 0 for an empty log."""
-        ...
 
     async def put_blob(self, content: bytes) -> str:
         """Store *content* durably and return its sha256 in hex; a repeat renews its time.
@@ -256,7 +246,6 @@ class EventStore(Protocol):
         Raises:
             BlobTooLargeError: it is over `BLOB_LIMIT`.
         """
-        ...
 
     async def get_blob(self, blob: str) -> bytes:
         """Return the content of *blob*.
@@ -264,7 +253,6 @@ class EventStore(Protocol):
         Raises:
             MissingBlobError: no blob has that hash.
         """
-        ...
 
     async def faults(self) -> Sequence[CorruptEventError]:
         """Return where heads, epochs and keys contradict the events, as of one moment.
@@ -272,11 +260,9 @@ class EventStore(Protocol):
         Raises:
             LogUnavailableError: they cannot be read.
         """
-        ...
 
     async def close(self) -> None:
         """Finish queued writes, and close the file."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,16 +291,12 @@ class PresenceBoard(Protocol):
 
     async def beat(self, presence: Presence) -> None:
         """Record a heartbeat of *presence*; the board sets its `beat_us`."""
-        ...
 
     async def leave(self, incarnation: str) -> None:
         """Record that *incarnation* has ended."""
-        ...
 
     async def all(self) -> Sequence[Presence]:
         """Return every process that has registered and not left, dead or alive."""
-        ...
 
     async def close(self) -> None:
         """Close the board."""
-        ...

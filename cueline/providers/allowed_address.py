@@ -14,17 +14,14 @@ class SendsKey(Protocol):
     @property
     def provider(self) -> str | None:
         """The provider's name; None for the default provider."""
-        ...
 
     @property
     def base_url(self) -> str | None:
         """The address; None for the provider's usual one."""
-        ...
 
     @property
     def key_variable(self) -> str | None:
         """The variable with the key; None for the provider's usual one."""
-        ...
 
 
 def check_allowed(asking: SendsKey, allowed: Collection[str], *, file: str) -> None:

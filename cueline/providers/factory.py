@@ -18,17 +18,14 @@ class NamesModels(Protocol):
     @property
     def provider(self) -> str | None:
         """The provider's name."""
-        ...
 
     @property
     def model(self) -> str | None:
         """The provider's name for the model."""
-        ...
 
     @property
     def fallback(self) -> tuple[Fallback, ...]:
         """The other models."""
-        ...
 
 
 def account_for(agent: AgentSpec, environ: Mapping[str, str]) -> Account:

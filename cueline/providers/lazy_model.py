@@ -9,34 +9,28 @@ from cueline.providers.account import Account
 
 
 class Client(Protocol):
-    """The connections to one account."""
+    """The connections to one account; see `Model`."""
 
-    def reply(self, request: ModelRequest, deltas: DeltaSink) -> Awaitable[ModelReply]:
-        """See `Model.reply`."""
-        ...
+    def reply(self, request: ModelRequest, deltas: DeltaSink) -> Awaitable[ModelReply]: ...
 
     def models(self) -> Awaitable[list[str]]:
         """Return the names of the server's models."""
-        ...
 
     def retire(self) -> Awaitable[None]:
         """Close the connections as soon as no call needs them."""
-        ...
 
 
 class CountingClient(Client, Protocol):
-    """The connections to one account at a vendor that counts tokens."""
+    """The connections to one account at a vendor that counts tokens; see `TokenCounter`."""
 
-    def count(self, request: ModelRequest) -> Awaitable[int | None]:
-        """See `TokenCounter.count`."""
-        ...
+    def count(self, request: ModelRequest) -> Awaitable[int | None]: ...
 
 
 C = TypeVar("C", bound=Client)
 
 
 class LazyModel(Generic[C]):
-    """The models of one account; one instance serves many sessions.
+    """The models of one account; one instance serves many sessions; see `Model`.
 
     *connect* may import what takes up to two seconds.
     """
@@ -48,7 +42,6 @@ class LazyModel(Generic[C]):
         self._opening = asyncio.Lock()
 
     async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
-        """See `Model.reply`."""
         client = await self._connected()
         return await client.reply(request, deltas)
 
@@ -67,10 +60,9 @@ class LazyModel(Generic[C]):
 
 
 class CountingModel(LazyModel[CountingClient]):
-    """The models of one account at a vendor that counts tokens."""
+    """The models of one account at a vendor that counts tokens; see `TokenCounter`."""
 
     async def count(self, request: ModelRequest) -> int | None:
-        """See `TokenCounter.count`."""
         client = await self._connected()
         return await client.count(request)
 

@@ -32,16 +32,13 @@ class LogBackend(Protocol):
     @property
     def url(self) -> LogUrl:
         """The URL of the log."""
-        ...
 
     @property
     def writer_place(self) -> Literal["process", "machine"] | None:
         """Where its writer has to run: in this process, on this machine, or (None) anywhere."""
-        ...
 
     def exists(self) -> bool:
         """Whether the log exists."""
-        ...
 
     def check(self, *, shared: bool = False) -> None:
         """Raise if there can be no such log, or none that several processes *share*.
@@ -49,7 +46,6 @@ class LogBackend(Protocol):
         Raises:
             LogUnavailableError: choose another; the message says why.
         """
-        ...
 
     def open(
         self, clock: Clock, *, must_exist: bool = False, read_only: bool = False
@@ -60,7 +56,6 @@ class LogBackend(Protocol):
             LogUnavailableError: it cannot be used; the message says what to do.
             LogFormatError: another format wrote it; the message says what to upgrade.
         """
-        ...
 
     def migrate(self, writers: Sequence[str] = (), readers: Sequence[str] = ()) -> bool:
         """Make the log, or bring it to this format; return whether anything was done.
@@ -72,7 +67,6 @@ class LogBackend(Protocol):
             LogUnavailableError: it is not possible; the message says why.
             LogFormatError: a newer cueline wrote it.
         """
-        ...
 
     def open_rows(self, *, to_write: bool = False) -> LogRows:
         """Open the tables, to be copied; *to_write* makes them if they are missing.
@@ -81,11 +75,9 @@ class LogBackend(Protocol):
             LogUnavailableError: it is not possible; the message says why.
             LogFormatError: another format wrote it.
         """
-        ...
 
     def describe(self) -> str | None:
         """Return which server has the log, and what this role may do there; None for a file."""
-        ...
 
     def open_presence(self, clock: Clock) -> PresenceBoard:
         """Open the presence board; create it if it is missing.
@@ -93,11 +85,9 @@ class LogBackend(Protocol):
         Raises:
             LogUnavailableError: it cannot be written; the message says why.
         """
-        ...
 
     def open_snapshots(self) -> SnapshotStore:
         """Return the store of the snapshots of the log's sessions."""
-        ...
 
     def open_views(self) -> "Views":
         """Open the read models; create them if they are missing.
@@ -105,31 +95,24 @@ class LogBackend(Protocol):
         Raises:
             LogUnavailableError: they cannot be written; the message says why.
         """
-        ...
 
     def read_up(self) -> str | None:
         """Return the text of `write_up`; None if there is none, or it cannot be read."""
-        ...
 
     def write_up(self, text: str) -> None:
         """Store a description of the running `cueline up`, atomically."""
-        ...
 
     def remove_up(self) -> None:
         """Delete the text of `write_up`."""
-        ...
 
     def up_output(self) -> Path:
         """Return the output file of a detached `cueline up`; its folder is created."""
-        ...
 
     def files(self) -> Sequence[Path]:
         """Return the log's file by each name that leads to it; none without a file."""
-        ...
 
     def owns(self, path: Path) -> bool:
         """Whether the file at *path* is the log's, or is stored beside it."""
-        ...
 
 
 def backend_of(log: LogName) -> LogBackend:

@@ -68,31 +68,24 @@ class LogRows(Protocol):
     @property
     def name(self) -> str:
         """The log's URL, for messages."""
-        ...
 
     def one_moment(self) -> AbstractContextManager[None]:
         """Let all that is asked inside see the log of one moment."""
-        ...
 
     def changing(self) -> AbstractContextManager[None]:
         """Have a transaction during which nobody else appends."""
-        ...
 
     def ask(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
-        ...
 
     def change(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
         """Run *statement* for each of *rows*."""
-        ...
 
     def finish(self) -> None:
         """Continue the numbers of streams after the highest."""
-        ...
 
     def close(self) -> None:
         """Close the connection."""
-        ...
 
 
 class CopyStep(NamedTuple):

@@ -55,7 +55,7 @@ class _Stream:
 
 
 class MemoryTables:
-    """The tables of a batch, in lists and dicts."""
+    """The tables of a batch, in lists and dicts; see `Tables`."""
 
     def __init__(self) -> None:
         self.log_id = uuid4().hex
@@ -71,11 +71,9 @@ class MemoryTables:
         self._appends: dict[tuple[int, str], First] = {}
 
     def last(self) -> tuple[int, int]:
-        """See `Tables.last`."""
         return (len(self.log), self.log[-1].recorded_us) if self.log else (0, 0)
 
     def find(self, name: str) -> StreamRow | None:
-        """See `Tables.find`."""
         kept = self.streams.get(name)
         if kept is None:
             return None
@@ -83,40 +81,32 @@ class MemoryTables:
         return StreamRow(kept.id, name, kept.version, kept.epoch, head)
 
     def find_all(self, names: Collection[str]) -> Sequence[StreamRow]:
-        """See `Tables.find_all`."""
         return [row for row in map(self.find, names) if row is not None]
 
     def last_event(self, stream: int) -> LastEvent | None:
-        """See `Tables.last_event`."""
         events = self._by_id[stream].events[-1:]
         return next((LastEvent(e.version, e.position, e.epoch, e.hash) for e in events), None)
 
     def create(self, name: str) -> int:
-        """See `Tables.create`."""
         kept = _Stream(len(self.streams) + 1, name)
         self.streams[name] = self._by_id[kept.id] = kept
         return kept.id
 
     def own(self, stream: int, epoch: int, owner: str) -> None:
-        """See `Tables.own`."""
         self._by_id[stream].epoch = epoch
         self._by_id[stream].owner = owner
 
     def branch(self, stream: int, parent: int, version: int) -> None:
-        """See `Tables.branch`."""
         self._by_id[stream].parent = self._by_id[parent]
         self._by_id[stream].base = version
 
     def claim(self, stream: int, key: str, first: First) -> bool:
-        """See `Tables.claim`."""
         return self._appends.setdefault((stream, key), first) is first
 
     def find_append(self, stream: int, key: str) -> First | None:
-        """See `Tables.find_append`."""
         return self._appends.get((stream, key))
 
     def find_owned(self, stream: int, epoch: int, version: int) -> First | None:
-        """See `Tables.find_owned`."""
         kept = self._by_id.get(stream)
         place = version - kept.base - 1 if kept else -1
         if kept is None or not 0 <= place < len(kept.events):
@@ -128,18 +118,15 @@ class MemoryTables:
         return First(event.position, 1 + sum(1 for _ in takewhile(attrgetter("seq"), later)))
 
     def events(self, first: First) -> Sequence[RecordedEvent]:
-        """See `Tables.events`."""
         return self.log[first.position - 1 : first.position - 1 + first.length]
 
     def hash_at(self, stream: int, version: int) -> bytes:
-        """See `Tables.hash_at`."""
         kept = self._by_id[stream]
         while version <= kept.base and kept.parent is not None:
             kept = kept.parent
         return kept.events[version - kept.base - 1].hash
 
     def has_blob(self, blob: str) -> bool:
-        """See `Tables.has_blob`."""
         return blob in self.blobs
 
     def write(
@@ -148,7 +135,6 @@ class MemoryTables:
         blobs: Sequence[tuple[str, int]],
         moved: Collection[StreamRow],  # noqa: ARG002 - lists know their length
     ) -> None:
-        """See `Tables.write`."""
         for stream, *fields in events:
             kept = self._by_id[stream]
             event = RecordedEvent(kept.name, *fields)
@@ -158,7 +144,6 @@ class MemoryTables:
             self.named.setdefault(position, []).append(blob)
 
     def empty(self, stream: int, version: int) -> None:
-        """See `Tables.empty`."""
         kept = self._by_id[stream]
         event = kept.events[version - kept.base - 1]
         emptied = event._replace(payload=None, salt=None)
@@ -173,7 +158,7 @@ class MemoryTables:
 
 
 class MemoryStore:
-    """A log in this process; it ends with it. Stores with the same tables share a log."""
+    """An `EventStore` in this process; it ends with it. Those with the same tables share a log."""
 
     def __init__(
         self,
@@ -189,25 +174,20 @@ class MemoryStore:
 
     @property
     def log_id(self) -> str:
-        """See `EventStore.log_id`."""
         return self._tables.log_id
 
     async def head(self, stream: str) -> Head:
-        """See `EventStore.head`."""
         kept = self._tables.streams.get(stream)
         return Head() if kept is None else Head(kept.version, kept.epoch, kept.owner)
 
     async def heads(self, streams: Collection[str]) -> dict[str, Head]:
-        """See `EventStore.heads`."""
         return {stream: await self.head(stream) for stream in streams}
 
     async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
-        """See `EventStore.acquire`."""
         check_text(owner)
         return (await self._batch()).acquire(stream, owner, seen_epoch)
 
     async def append(self, writes: Sequence[Write], key: str | None) -> Appended:
-        """See `EventStore.append`."""
         check_form(writes, key)
         batch = await self._batch()
         appended = batch.append(writes, key)
@@ -223,14 +203,12 @@ class MemoryStore:
         until: int | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[RecordedEvent]:
-        """See `EventStore.read`."""
         for event in self._events(stream, after, until)[:limit]:
             yield event
 
     async def read_back(
         self, stream: str, until: int | None = None, limit: int | None = None
     ) -> AsyncIterator[RecordedEvent]:
-        """See `EventStore.read_back`."""
         for event in self._events(stream, NO_STREAM, until)[::-1][:limit]:
             yield event
 
@@ -250,7 +228,6 @@ class MemoryStore:
         categories: Collection[str] | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[RecordedEvent]:
-        """See `EventStore.read_all`."""
         count = 0
         for position in range(max(after, 0), len(self._tables.log)):
             if count == limit:
@@ -263,7 +240,6 @@ class MemoryStore:
     async def follow(
         self, after: int, categories: Collection[str] | None = None
     ) -> AsyncIterator[RecordedEvent]:
-        """See `EventStore.follow`."""
         while True:
             last = await self.last_position()
             async for event in self.read_all(after, categories):
@@ -275,11 +251,9 @@ class MemoryStore:
                 await self._bell.wait()
 
     async def last_position(self) -> int:
-        """See `EventStore.last_position`."""
         return len(self._tables.log)
 
     async def put_blob(self, content: bytes) -> str:
-        """See `EventStore.put_blob`."""
         if len(content) > BLOB_LIMIT:
             raise BlobTooLargeError(len(content), BLOB_LIMIT)
         await self._batch()
@@ -288,7 +262,6 @@ class MemoryStore:
         return blob
 
     async def get_blob(self, blob: str) -> bytes:
-        """See `EventStore.get_blob`."""
         if blob not in self._tables.blobs:
             raise MissingBlobError("the log", blob)
         return self._tables.blobs[blob][0]
@@ -311,7 +284,6 @@ class MemoryStore:
         return len(gone)
 
     async def close(self) -> None:
-        """See `EventStore.close`."""
         self._closed = True
         self._bell.ring()
 

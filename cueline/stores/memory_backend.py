@@ -40,43 +40,36 @@ class MemoryBackend:
         self._log = _NAMED.get(url.rest)
 
     def exists(self) -> bool:
-        """See `LogBackend.exists`."""
         return self._log is not None
 
     def check(self, *, shared: bool = False) -> None:
-        """See `LogBackend.check`."""
         if shared:
             raise self._unavailable(_OUT_OF_REACH)
 
     def open(
         self, clock: Clock, *, must_exist: bool = False, read_only: bool = False
     ) -> MemoryStore:
-        """See `LogBackend.open`."""
         if self._log is None and (must_exist or read_only):
             raise self._unavailable(f"there is no such log; {_GONE}")
         made = self._made()
         return MemoryStore(clock, made.tables, made.snapshots)
 
     def migrate(self, writers: Sequence[str] = (), readers: Sequence[str] = ()) -> bool:  # noqa: ARG002 - see `LogBackend`
-        """See `LogBackend.migrate`."""
         raise self._unavailable(_GONE)
 
     def open_rows(self, *, to_write: bool = False) -> NoReturn:  # noqa: ARG002 - see `LogBackend`
-        """See `LogBackend.open_rows`."""
         raise self._unavailable(_GONE)
 
     def describe(self) -> None:
         """See `LogBackend.describe`."""
 
     def open_presence(self, clock: Clock) -> MemoryPresence:
-        """See `LogBackend.open_presence`."""
         made = self._made()
         if made.board is None:
             made.board = MemoryPresence(clock)
         return made.board
 
     def open_snapshots(self) -> MemorySnapshots:
-        """See `LogBackend.open_snapshots`."""
         return self._made().snapshots
 
     def open_views(self) -> "Views":
@@ -89,22 +82,18 @@ class MemoryBackend:
         """See `LogBackend.read_up`: no other process can drive it."""
 
     def write_up(self, text: str) -> None:  # noqa: ARG002 - see `LogBackend`
-        """See `LogBackend.write_up`."""
         raise self._unavailable(_OUT_OF_REACH)
 
     def remove_up(self) -> None:
         """See `LogBackend.remove_up`."""
 
     def up_output(self) -> Path:
-        """See `LogBackend.up_output`."""
         raise self._unavailable(_OUT_OF_REACH)
 
     def files(self) -> Sequence[Path]:
-        """See `LogBackend.files`."""
         return ()
 
     def owns(self, path: Path) -> bool:  # noqa: ARG002 - see `LogBackend`
-        """See `LogBackend.owns`."""
         return False
 
     def _made(self) -> MemoryLog:

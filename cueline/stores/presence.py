@@ -53,23 +53,20 @@ _ALL = f"SELECT {_COLUMNS} FROM process ORDER BY incarnation"  # noqa: S608 - th
 
 
 class MemoryPresence:
-    """A board for one process."""
+    """A board for one process; see `PresenceBoard`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._present: dict[str, Presence] = {}
 
     async def beat(self, presence: Presence) -> None:
-        """See `PresenceBoard.beat`."""
         beat = replace(presence, beat_us=to_us(self._clock.now()))
         self._present[presence.incarnation] = beat
 
     async def leave(self, incarnation: str) -> None:
-        """See `PresenceBoard.leave`."""
         self._present.pop(incarnation, None)
 
     async def all(self) -> Sequence[Presence]:
-        """See `PresenceBoard.all`."""
         return [self._present[incarnation] for incarnation in sorted(self._present)]
 
     async def close(self) -> None:
@@ -77,7 +74,7 @@ class MemoryPresence:
 
 
 class SqlitePresence:
-    """A board for all processes of one machine."""
+    """A board for all processes of one machine; see `PresenceBoard`."""
 
     def __init__(self, path: Path, clock: Clock, patience_seconds: float) -> None:
         self._path = path
@@ -102,17 +99,14 @@ class SqlitePresence:
         return cls(Path(path), clock, patience_seconds)
 
     async def beat(self, presence: Presence) -> None:
-        """See `PresenceBoard.beat`."""
         beat = replace(presence, beat_us=to_us(self._clock.now()))
         self._find_again()
         await self._write(_BEAT, astuple(beat))
 
     async def leave(self, incarnation: str) -> None:
-        """See `PresenceBoard.leave`."""
         await self._write(_LEAVE, (incarnation,))
 
     async def all(self) -> Sequence[Presence]:
-        """See `PresenceBoard.all`."""
         names = [field.name for field in fields(Presence)]
         self._find_again()
         try:

@@ -70,19 +70,17 @@ class _Row(NamedTuple):
 
 
 class MemorySnapshots:
-    """Snapshots for one process."""
+    """Snapshots for one process; see `SnapshotStore`."""
 
     def __init__(self, every: int = EVERY) -> None:
         self.every = every
         self._rows: dict[str, list[_Row]] = {}
 
     async def newest(self, stream: str, until: int | None = None) -> bytes | None:
-        """See `SnapshotStore.newest`."""
         rows = self._up_to(stream, _HIGHEST if until is None else until)
         return rows[-1].content if rows else None
 
     async def chunks(self, stream: str, until: int) -> Sequence[bytes]:
-        """See `SnapshotStore.chunks`."""
         return [row.chunk for row in self._up_to(stream, until)]
 
     async def keep(
@@ -95,7 +93,6 @@ class MemorySnapshots:
         after: int,
         sources: Collection[str],
     ) -> None:
-        """See `SnapshotStore.keep`."""
         row = _Row(version, content, chunk, frozenset(sources))
         if after == 0:
             self._rows[stream] = [row]
@@ -103,7 +100,6 @@ class MemorySnapshots:
             rows.append(row)
 
     async def forget(self, streams: Collection[str]) -> None:
-        """See `SnapshotStore.forget`."""
         gone = set(streams)
         self._rows = {
             stream: rows
@@ -116,7 +112,7 @@ class MemorySnapshots:
 
 
 class SqliteSnapshots:
-    """Snapshots for all processes of one machine.
+    """Snapshots for all processes of one machine; see `SnapshotStore`.
 
     It opens a connection for each request, so it never reads a deleted or replaced file.
     """
@@ -126,13 +122,11 @@ class SqliteSnapshots:
         self._path = path
 
     async def newest(self, stream: str, until: int | None = None) -> bytes | None:
-        """See `SnapshotStore.newest`."""
         asked = (stream, _HIGHEST if until is None else until)
         row = self._look(lambda db: db.execute(_NEWEST, asked).fetchone())
         return row[0] if row else None
 
     async def chunks(self, stream: str, until: int) -> Sequence[bytes]:
-        """See `SnapshotStore.chunks`."""
         rows = self._look(lambda db: db.execute(_CHUNKS, (stream, until)).fetchall())
         return [chunk for (chunk,) in rows or ()]
 
@@ -146,7 +140,6 @@ class SqliteSnapshots:
         after: int,
         sources: Collection[str],
     ) -> None:
-        """See `SnapshotStore.keep`."""
 
         def add(db: sqlite3.Connection) -> None:
             if after == 0:
@@ -161,7 +154,6 @@ class SqliteSnapshots:
             self._change("rwc", _PATIENCE_SECONDS, add)
 
     async def forget(self, streams: Collection[str]) -> None:
-        """See `SnapshotStore.forget`."""
         asked = [(stream,) for stream in streams]
 
         def delete(db: sqlite3.Connection) -> None:

@@ -38,7 +38,7 @@ _LOG = ("the log",)
 
 
 class SqliteStore:
-    """A log in one file.
+    """A log in one file; see `EventStore`.
 
     Any process on the machine may open it and append. Each has one writer, and keeps no
     data of the file between transactions. Use a store in one event loop.
@@ -99,22 +99,18 @@ class SqliteStore:
         return self._file.path
 
     async def head(self, stream: str) -> Head:
-        """See `EventStore.head`."""
         return self._reader.head(stream)
 
     async def heads(self, streams: Collection[str]) -> dict[str, Head]:
-        """See `EventStore.heads`."""
         return self._reader.heads(streams)
 
     async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
-        """See `EventStore.acquire`."""
         check_text(owner)
         return await self._writes().do(
             [stream], 0, lambda batch, _: batch.acquire(stream, owner, seen_epoch)
         )
 
     async def append(self, writes: Sequence[Write], key: str | None) -> Appended:
-        """See `EventStore.append`."""
         size = check_form(writes, key)
         # Before, in case we are killed in between; after, in case one was written in between.
         if emptied := emptied_streams(writes):
@@ -133,7 +129,6 @@ class SqliteStore:
         until: int | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[RecordedEvent]:
-        """See `EventStore.read`."""
         if limit is not None:
             end = after + limit
             until = end if until is None else min(end, until)
@@ -149,7 +144,6 @@ class SqliteStore:
     async def read_back(
         self, stream: str, until: int | None = None, limit: int | None = None
     ) -> AsyncIterator[RecordedEvent]:
-        """See `EventStore.read_back`."""
         spans = self._reader.line(stream, NO_STREAM, until)
         first = max(spans[-1].until - limit, NO_STREAM) if spans and limit is not None else 0
         for span in reversed(spans):
@@ -167,7 +161,6 @@ class SqliteStore:
         categories: Collection[str] | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[RecordedEvent]:
-        """See `EventStore.read_all`."""
         left = limit
         last = self._reader.last_position()
         while after < last and left != 0:
@@ -181,7 +174,6 @@ class SqliteStore:
     async def follow(
         self, after: int, categories: Collection[str] | None = None
     ) -> AsyncIterator[RecordedEvent]:
-        """See `EventStore.follow`."""
         while True:
             last = self._reader.last_position()
             while after < last:
@@ -194,11 +186,9 @@ class SqliteStore:
                 await self._growth()
 
     async def last_position(self) -> int:
-        """See `EventStore.last_position`."""
         return self._reader.last_position()
 
     async def put_blob(self, content: bytes) -> str:
-        """See `EventStore.put_blob`."""
         size = len(content)
         if size > BLOB_LIMIT:
             raise BlobTooLargeError(size, BLOB_LIMIT)
@@ -212,7 +202,6 @@ class SqliteStore:
         return blob
 
     async def get_blob(self, blob: str) -> bytes:
-        """See `EventStore.get_blob`."""
         if self._reader.blob_size(blob) < LARGE_BLOB:
             content = self._blob(self._reader, blob)
         else:
@@ -222,7 +211,6 @@ class SqliteStore:
         return content
 
     async def faults(self) -> list[CorruptEventError]:
-        """See `EventStore.faults`."""
         return self._reader.faults()
 
     async def collect_blobs(self, now: datetime) -> int:
@@ -231,7 +219,6 @@ class SqliteStore:
         return await self._writes().do(_LOG, 0, lambda _, tables: tables.collect_blobs(rested_us))
 
     async def close(self) -> None:
-        """See `EventStore.close`."""
         if self._watch is not None:
             self._watch.cancel()
         if self._writer is not None:

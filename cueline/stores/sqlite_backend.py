@@ -30,17 +30,14 @@ class SqliteBackend:
         self._path = Path(url.rest)
 
     def exists(self) -> bool:
-        """See `LogBackend.exists`."""
         return self._path.exists()
 
     def check(self, *, shared: bool = False) -> None:  # noqa: ARG002 - a file can always be shared
-        """See `LogBackend.check`."""
         refuse_place(self._path)
 
     def open(
         self, clock: Clock, *, must_exist: bool = False, read_only: bool = False
     ) -> SqliteStore:
-        """See `LogBackend.open`."""
         return SqliteStore.open(
             self._path,
             clock,
@@ -50,7 +47,6 @@ class SqliteBackend:
         )
 
     def migrate(self, writers: Sequence[str] = (), readers: Sequence[str] = ()) -> bool:
-        """See `LogBackend.migrate`."""
         if writers or readers:
             raise ConfigError(str(self.url), "only a database server has roles")
         made = not self.exists()
@@ -59,7 +55,6 @@ class SqliteBackend:
         return made
 
     def open_rows(self, *, to_write: bool = False) -> SqliteRows:
-        """See `LogBackend.open_rows`."""
         file = LogFile(self._path)
         now_us = to_us(SystemClock().now())
         file.open(must_exist=not to_write, read_only=not to_write, now_us=now_us, copying=to_write)
@@ -69,50 +64,41 @@ class SqliteBackend:
         """See `LogBackend.describe`."""
 
     def open_presence(self, clock: Clock) -> SqlitePresence:
-        """See `LogBackend.open_presence`."""
         # Not in the log's file: presence is volatile, and discarded if damaged. One board for all
         # links to the log: with two, living processes would count as dead.
         return SqlitePresence.open(self._beside(".presence"), clock)
 
     def open_snapshots(self) -> SqliteSnapshots:
-        """See `LogBackend.open_snapshots`."""
         return SqliteSnapshots(self._beside(".snapshots"))
 
     def open_views(self) -> "Views":
-        """See `LogBackend.open_views`."""
         from cueline.projections.views import Views  # noqa: PLC0415 - slow to import
 
         return Views(self._path.with_name(f"{self._path.name}-views.db"))
 
     def read_up(self) -> str | None:
-        """See `LogBackend.read_up`."""
         try:
             return self._beside("-up.json").read_text()
         except (OSError, ValueError):
             return None
 
     def write_up(self, text: str) -> None:
-        """See `LogBackend.write_up`."""
         draft = self._beside(f"-up.json.{os.getpid()}")
         draft.touch(0o600)
         draft.write_text(text)
         draft.replace(self._beside("-up.json"))
 
     def remove_up(self) -> None:
-        """See `LogBackend.remove_up`."""
         self._beside("-up.json").unlink(missing_ok=True)
 
     def up_output(self) -> Path:
-        """See `LogBackend.up_output`."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         return self._path.with_name(f"{self._path.name}-up.log")
 
     def files(self) -> Sequence[Path]:
-        """See `LogBackend.files`."""
         return real(self._path.parent) / self._path.name, real(self._path)
 
     def owns(self, path: Path) -> bool:
-        """See `LogBackend.owns`."""
         log = real(self._path)
         beside = (f"{log.name}-", f"{log.name}.presence", f"{log.name}.snapshots")
         ours = path.name == log.name or path.name.startswith(beside)

@@ -22,25 +22,21 @@ class SqliteRows:
 
     @contextmanager
     def one_moment(self) -> Iterator[None]:
-        """See `LogRows.one_moment`."""
         with self._transaction("BEGIN"):
             yield
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """See `LogRows.changing`."""
         with self._transaction("BEGIN IMMEDIATE"):
             yield
 
     def ask(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """See `LogRows.ask`."""
         try:
             return self._db.execute(statement, values).fetchall()
         except sqlite_library().Error as error:
             raise self._file.error(error) from error
 
     def change(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
-        """See `LogRows.change`."""
         try:
             self._db.executemany(statement, rows)
         except sqlite_library().Error as error:
@@ -50,7 +46,6 @@ class SqliteRows:
         """See `LogRows.finish`: SQLite does so by itself."""
 
     def close(self) -> None:
-        """See `LogRows.close`."""
         self._db.close()
 
     @contextmanager

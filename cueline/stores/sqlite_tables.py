@@ -73,7 +73,7 @@ WHERE e.position BETWEEN ? AND ? ORDER BY e.position
 
 
 class SqliteTables:
-    """The log's tables, inside a transaction of one connection.
+    """The log's tables, inside a transaction of one connection; see `Tables`.
 
     It keeps no data between transactions: another process may have appended.
     """
@@ -84,60 +84,48 @@ class SqliteTables:
         self._ask_many = cursor.executemany
 
     def last(self) -> tuple[int, int]:
-        """See `Tables.last`."""
         row = self._ask(_LAST).fetchone()
         return (row[0], row[1]) if row else (0, 0)
 
     def find(self, name: str) -> StreamRow | None:
-        """See `Tables.find`."""
         row = self._ask(_FIND, (name,)).fetchone()
         return StreamRow(*row) if row else None
 
     def find_all(self, names: Collection[str]) -> Sequence[StreamRow]:
-        """See `Tables.find_all`."""
         asked = json.dumps(list(names))
         return [StreamRow(*row) for row in self._ask(_FIND_ALL, (asked,))]
 
     def last_event(self, stream: int) -> LastEvent | None:
-        """See `Tables.last_event`."""
         row = self._ask(_LAST_EVENT, (stream,)).fetchone()
         return LastEvent(*row) if row else None
 
     def create(self, name: str) -> int:
-        """See `Tables.create`."""
         created = self._ask(_CREATE, (name, category_of(name), GENESIS)).lastrowid
         assert created is not None
         return created
 
     def own(self, stream: int, epoch: int, owner: str) -> None:
-        """See `Tables.own`."""
         self._ask(_OWN, (epoch, owner, stream))
 
     def branch(self, stream: int, parent: int, version: int) -> None:
-        """See `Tables.branch`."""
         self._ask(_BRANCH, (parent, version, stream))
 
     def claim(self, stream: int, key: str, first: First) -> bool:
-        """See `Tables.claim`."""
         return self._ask(_CLAIM, (stream, key, *first)).rowcount == 1
 
     def find_append(self, stream: int, key: str) -> First | None:
-        """See `Tables.find_append`."""
         row = self._ask(_FIND_APPEND, (stream, key)).fetchone()
         return First(*row) if row else None
 
     def find_owned(self, stream: int, epoch: int, version: int) -> First | None:
-        """See `Tables.find_owned`."""
         row = self._ask(_FIND_OWNED, (stream, version, epoch)).fetchone()
         return First(*row) if row else None
 
     def events(self, first: First) -> Sequence[RecordedEvent]:
-        """See `Tables.events`."""
         last = first.position + first.length - 1
         return list(map(RecordedEvent._make, self._ask(_EVENTS, (first.position, last))))
 
     def hash_at(self, stream: int, version: int) -> bytes:
-        """See `Tables.hash_at`."""
         row = self._ask(_HASH_AT, (stream, version)).fetchone()
         while row is None:
             (stream,) = self._ask(_PARENT, (stream,)).fetchone()
@@ -145,7 +133,6 @@ class SqliteTables:
         return bytes(row[0])
 
     def has_blob(self, blob: str) -> bool:
-        """See `Tables.has_blob`."""
         return self._ask(_HAS_BLOB, (blob,)).fetchone() is not None
 
     def write(
@@ -154,7 +141,6 @@ class SqliteTables:
         blobs: Sequence[tuple[str, int]],
         moved: Collection[StreamRow],
     ) -> None:
-        """See `Tables.write`."""
         self._ask_many(_INSERT, map(_bound, events))
         if blobs:
             self._ask_many(_REFER, blobs)

@@ -59,59 +59,45 @@ class Tables(Protocol):
 
     def last(self) -> tuple[int, int]:
         """Return the position and time of the last event; zeros without one."""
-        ...
 
     def find(self, name: str) -> StreamRow | None:
         """Return the stream of that name."""
-        ...
 
     def find_all(self, names: Collection[str]) -> Sequence[StreamRow]:
         """Return those of these streams that exist."""
-        ...
 
     def last_event(self, stream: int) -> LastEvent | None:
         """Return the newest event of the stream itself, not of its parent."""
-        ...
 
     def create(self, name: str) -> int:
         """Create the stream's row and return its id."""
-        ...
 
     def own(self, stream: int, epoch: int, owner: str) -> None:
         """Set the stream's epoch and owner."""
-        ...
 
     def branch(self, stream: int, parent: int, version: int) -> None:
         """Set the stream's parent and its version there."""
-        ...
 
     def claim(self, stream: int, key: str, first: First) -> bool:
         """Store the key of an append; return False if it exists."""
-        ...
 
     def find_append(self, stream: int, key: str) -> First | None:
         """Return the append with that key."""
-        ...
 
     def find_owned(self, stream: int, epoch: int, version: int) -> First | None:
         """Return the append of an owner that begins at that version."""
-        ...
 
     def events(self, first: First) -> Sequence[RecordedEvent]:
         """Return the events of an append."""
-        ...
 
     def hash_at(self, stream: int, version: int) -> bytes:
         """Return the hash of an event of the stream or of its parent."""
-        ...
 
     def has_blob(self, blob: str) -> bool:
         """Whether the blob exists."""
-        ...
 
     def empty(self, stream: int, version: int) -> None:
         """Redact the payload of an event, and delete the blobs that only it names."""
-        ...
 
     def write(
         self,
@@ -120,4 +106,3 @@ class Tables(Protocol):
         moved: Collection[StreamRow],
     ) -> None:
         """Write events, their blob references, and the heads of streams."""
-        ...

@@ -59,21 +59,18 @@ _numbers = count(1)
 
 
 class Board:
-    """Who lives, as a test says."""
+    """Who lives, as a test says; see `PresenceBoard`."""
 
     def __init__(self) -> None:
         self.present: dict[str, Presence] = {}
 
     async def beat(self, presence: Presence) -> None:
-        """See `PresenceBoard.beat`."""
         self.present[presence.incarnation] = presence
 
     async def leave(self, incarnation: str) -> None:
-        """See `PresenceBoard.leave`."""
         self.present.pop(incarnation, None)
 
     async def all(self) -> Sequence[Presence]:
-        """See `PresenceBoard.all`."""
         return list(self.present.values())
 
     async def close(self) -> None:
@@ -174,7 +171,7 @@ class Outside:
 
 
 class World:
-    """All that dies with one process, on an outside that does not."""
+    """All that dies with one process, on an outside that does not; see `HostDirectory`."""
 
     def __init__(
         self,
@@ -239,7 +236,6 @@ class World:
         (self._following,) = start_loops(follow, clock=clock, on_trouble=self._hear)
 
     async def hosts(self) -> dict[str, HostPort]:
-        """See `HostDirectory.hosts`."""
         return {self.name: self.host}
 
     def _hear(self, what: str, error: CuelineError) -> None:

@@ -53,7 +53,7 @@ class CrashPoint:
 
 
 class CrashingStore:
-    """The log as one process reaches it, while it lives."""
+    """The log as one process reaches it, while it lives; see `EventStore`."""
 
     def __init__(self, store: EventStore, life: CrashPoint) -> None:
         self._store = store
@@ -61,33 +61,27 @@ class CrashingStore:
 
     @property
     def log_id(self) -> str:
-        """See `EventStore.log_id`."""
         return self._store.log_id
 
     async def faults(self) -> Sequence[CorruptEventError]:
-        """See `EventStore.faults`."""
         await self._life.go_on()
         return await self._store.faults()
 
     async def head(self, stream: str) -> Head:
-        """See `EventStore.head`."""
         await self._life.go_on()
         return await self._store.head(stream)
 
     async def heads(self, streams: Collection[str]) -> dict[str, Head]:
-        """See `EventStore.heads`."""
         await self._life.go_on()
         return await self._store.heads(streams)
 
     async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
-        """See `EventStore.acquire`."""
         await self._life.reach(f"before acquiring {category_of(stream)}")
         epoch = await self._store.acquire(stream, owner, seen_epoch)
         await self._life.reach(f"after acquiring {category_of(stream)}")
         return epoch
 
     async def append(self, writes: Sequence[Write], key: str | None) -> Appended:
-        """See `EventStore.append`."""
         what = ", ".join(draft.type for write in writes for draft in write.events)
         await self._life.reach(f"before {what}")
         appended = await self._store.append(writes, key)
@@ -101,7 +95,6 @@ class CrashingStore:
         until: int | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[RecordedEvent]:
-        """See `EventStore.read`."""
         async for event in self._store.read(stream, after, until, limit):
             await self._life.go_on()
             yield event
@@ -109,7 +102,6 @@ class CrashingStore:
     async def read_back(
         self, stream: str, until: int | None = None, limit: int | None = None
     ) -> AsyncIterator[RecordedEvent]:
-        """See `EventStore.read_back`."""
         async for event in self._store.read_back(stream, until, limit):
             await self._life.go_on()
             yield event
@@ -120,7 +112,6 @@ class CrashingStore:
         categories: Collection[str] | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[RecordedEvent]:
-        """See `EventStore.read_all`."""
         async for event in self._store.read_all(after, categories, limit):
             await self._life.go_on()
             yield event
@@ -128,25 +119,21 @@ class CrashingStore:
     async def follow(
         self, after: int, categories: Collection[str] | None = None
     ) -> AsyncIterator[RecordedEvent]:
-        """See `EventStore.follow`."""
         async for event in self._store.follow(after, categories):
             await self._life.go_on()
             yield event
 
     async def last_position(self) -> int:
-        """See `EventStore.last_position`."""
         await self._life.go_on()
         return await self._store.last_position()
 
     async def put_blob(self, content: bytes) -> str:
-        """See `EventStore.put_blob`."""
         await self._life.reach("before a blob")
         blob = await self._store.put_blob(content)
         await self._life.reach("after a blob")
         return blob
 
     async def get_blob(self, blob: str) -> bytes:
-        """See `EventStore.get_blob`."""
         await self._life.go_on()
         return await self._store.get_blob(blob)
 
@@ -155,41 +142,37 @@ class CrashingStore:
 
 
 class CrashingExecutor:
-    """Tools as one process reaches them, while it lives."""
+    """Tools as one process reaches them, while it lives; see `ToolExecutor`."""
 
     def __init__(self, executor: ToolExecutor, life: CrashPoint) -> None:
         self._executor = executor
         self._life = life
 
     async def call(self, order: ToolOrder) -> ToolOutput:
-        """See `ToolExecutor.call`."""
         await self._life.reach(f"before the tool {order.tool.name}")
         output = await self._executor.call(order)
         await self._life.reach(f"after the tool {order.tool.name}")
         return output
 
     async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
-        """See `ToolExecutor.reconcile`."""
         await self._life.reach(f"before asking {order.tool.name}")
         finding = await self._executor.reconcile(order)
         await self._life.reach(f"after asking {order.tool.name}")
         return finding
 
     async def close(self) -> None:
-        """See `ToolExecutor.close`."""
         if not self._life.dead:
             await self._executor.close()
 
 
 class CrashingModel:
-    """A model as one process reaches it, while it lives."""
+    """A model as one process reaches it, while it lives; see `Model`."""
 
     def __init__(self, model: Model, life: CrashPoint) -> None:
         self._model = model
         self._life = life
 
     async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
-        """See `Model.reply`."""
         await self._life.reach("before the model")
         reply = await self._model.reply(request, deltas)
         await self._life.reach("after the model")
@@ -205,20 +188,18 @@ class CrashingModel:
         return counted
 
     async def close(self) -> None:
-        """See `Model.close`."""
         if not self._life.dead:
             await self._model.close()
 
 
 class CrashingRunner:
-    """Another process's runner, as one process reaches it, while it lives."""
+    """Another process's runner, as one process reaches it, while it lives; see `RunnerPort`."""
 
     def __init__(self, runner: RunnerPort, life: CrashPoint) -> None:
         self._runner = runner
         self._life = life
 
     async def execute(self, order: ToolOrder) -> ToolReport:
-        """See `RunnerPort.execute`."""
         await self._life.reach("before an order")
         # Sent, it arrives, whatever becomes of the sender.
         report = await asyncio.shield(asyncio.ensure_future(self._runner.execute(order)))
@@ -226,23 +207,19 @@ class CrashingRunner:
         return report
 
     async def outcome(self, name: CallName) -> ToolReport | None:
-        """See `RunnerPort.outcome`."""
         await self._life.go_on()
         report = await self._runner.outcome(name)
         await self._life.go_on()
         return report
 
     async def cancel(self, name: CallName) -> None:
-        """See `RunnerPort.cancel`."""
         await self._life.go_on()
         await self._runner.cancel(name)
 
     def forget(self, name: CallName) -> None:
-        """See `RunnerPort.forget`."""
         if not self._life.dead:
             self._runner.forget(name)
 
     async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
-        """See `RunnerPort.reconcile`."""
         await self._life.go_on()
         return await self._runner.reconcile(order)

@@ -1,6 +1,6 @@
 """What a blob promises."""
 
-# ruff: noqa: D102, SIM300 - a test's name is the fact; what is expected stands first
+# ruff: noqa: SIM300 - a test's name is the fact; what is expected stands first
 
 import asyncio
 import hashlib
@@ -22,7 +22,6 @@ class CollectingStore(EventStore, Protocol):
 
     async def collect_blobs(self, now: datetime) -> int:
         """Delete the blobs that nothing names and nobody put for a day; return how many."""
-        ...
 
 
 class BlobContract:

@@ -44,7 +44,7 @@ def asks_for(*calls: tuple[str, dict[str, JsonValue]]) -> ModelReply:
 
 
 class TurnModel:
-    """Answers by turn, or by turn and attempt; never by a count of its own.
+    """Answers by turn, or by turn and attempt; never by a count of its own; see `Model`.
 
     So it goes on in the right place after a crash, and one instance serves any
     number of sessions.
@@ -58,7 +58,6 @@ class TurnModel:
         self.closed = False
 
     async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
-        """See `Model.reply`."""
         self.asked.append(request)
         found = self.summary
         if not is_compaction(request.effect):
@@ -81,7 +80,6 @@ class TurnModel:
         return found
 
     async def close(self) -> None:
-        """See `Model.close`."""
         self.closed = True
 
 
@@ -120,7 +118,7 @@ Act = Callable[[ToolOrder], Awaitable[bytes | str]]
 
 @dataclass(slots=True)
 class JournalingExecutor:
-    """Runs plain functions as tools, and writes down each start, as a real tool would."""
+    """A `ToolExecutor` that runs plain functions, and writes down each start, as real tools do."""
 
     tools: Mapping[str, Act]
     starts: list[Start] = field(default_factory=list)
@@ -129,23 +127,20 @@ class JournalingExecutor:
     closed: bool = False
 
     async def call(self, order: ToolOrder) -> ToolOutput:
-        """See `ToolExecutor.call`."""
         self.starts.append(Start(order.tool.name, order.key, order.attempt, os.getpid()))
         said = await self.tools[order.tool.name](order)
         return ToolOutput(said if isinstance(said, bytes) else said.encode(), 0.0)
 
     async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
-        """See `ToolExecutor.reconcile`."""
         return self.reconciling[order.tool.name](order.key)
 
     async def close(self) -> None:
-        """See `ToolExecutor.close`."""
         self.closed = True
 
 
 @dataclass(slots=True)
 class Runners:
-    """Which runners there are, as a test says."""
+    """Which runners there are, as a test says; see `RunnerDirectory`."""
 
     ports: dict[str, RunnerPort] = field(default_factory=dict)
     dead: dict[str, str] = field(default_factory=dict)
@@ -162,37 +157,31 @@ class Runners:
         return next((each for each in meets if each not in full), None)
 
     def unmet(self, demands: Demands) -> Demands:
-        """See `RunnerDirectory.unmet`."""
         machine = demands.machine if self.reach else None
         return least_unmet([Offer(name, machine) for name in self.ports], demands)
 
     def find(self, incarnation: str) -> RunnerPort | None:
-        """See `RunnerDirectory.find`."""
         return self.ports.get(incarnation)
 
     async def answers(self, incarnation: str) -> bool:
-        """See `RunnerDirectory.answers`."""
         return incarnation in self.ports and incarnation not in self.silent
 
     async def gone(self, incarnation: str) -> str | None:
-        """See `RunnerDirectory.gone`."""
         return self.dead.get(incarnation)
 
 
 class FoldedIndex:
-    """Which sessions have work, found by folding the whole log each time."""
+    """A `WorkIndex` and `RunIndex` that folds the whole log each time."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
     async def overdue(self, now: datetime) -> AsyncIterator[Sequence[Work]]:
-        """See `WorkIndex.overdue`."""
         for since, work in await self._work():
             if _EVER < since <= now:
                 yield [work]
 
     async def pending(self, after: str) -> Sequence[Work]:
-        """See `WorkIndex.pending`."""
         found = [work for since, work in await self._work() if since == _EVER]
         return [work for work in found if work.stream > after]
 
@@ -208,14 +197,12 @@ class FoldedIndex:
         return sorted(found)
 
     async def driven(self) -> Sequence[str]:
-        """See `WorkIndex.driven`."""
         states = await self._states()
         return [stream for stream, state in states.items() if state.status in DRIVEN]
 
     async def waiting(
         self, kind: WaitKind, offers: Collection[Offer] | None = None
     ) -> Sequence[str]:
-        """See `WorkIndex.waiting`."""
         waits = [(s, state.waiting) for s, state in (await self._states()).items() if state.waiting]
         found = [(stream, wait.cause) for stream, wait in waits if wait.kind == kind]
         return [
@@ -228,13 +215,11 @@ class FoldedIndex:
         ]
 
     async def unmet(self) -> Sequence[Unmet]:
-        """See `WorkIndex.unmet`."""
         waits = [state.waiting for state in (await self._states()).values()]
         causes = [wait.cause for wait in waits if wait and wait.kind == "runner"]
         return counted(each.demands for each in causes if each.is_unmet)
 
     async def claimed(self) -> Sequence[ClaimedRun]:
-        """See `RunIndex.claimed`."""
         found = []
         for stream, state in (await self._states()).items():
             if state.run is not None and state.run.runner and not state.finished:

@@ -20,32 +20,25 @@ class ModelServer(Protocol):
     @property
     def base_url(self) -> str:
         """Its address, as an agent has it."""
-        ...
 
     @property
     def requests(self) -> list[Any]:
         """The JSON bodies of the requests until now."""
-        ...
 
     def say(self, text: str) -> None:
         """Answer the next request with *text*, in several pieces."""
-        ...
 
     def call(self, *calls: ToolCall) -> None:
         """Answer the next request with tool calls."""
-        ...
 
     def spoil_call(self) -> None:
         """Answer the next request with a call whose arguments are not JSON."""
-        ...
 
     def fail(self, status: int, retry_after: float | None = None) -> None:
         """Answer the next request with an error."""
-        ...
 
     def break_stream(self, fault: StreamFault) -> None:
         """Break the next answer after its first pieces; a silence lasts 30 s."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """What every provider makes of tool calls and their results."""
 
-# ruff: noqa: D102, SIM300 - a test's name is the fact; what is expected stands first
+# ruff: noqa: SIM300 - a test's name is the fact; what is expected stands first
 
 import json
 from itertools import pairwise

@@ -1,6 +1,6 @@
 """What every board of presence has to hold."""
 
-# ruff: noqa: D102, SIM300 - a test's name is the fact; what is expected stands first
+# ruff: noqa: SIM300 - a test's name is the fact; what is expected stands first
 
 from dataclasses import replace
 from datetime import timedelta

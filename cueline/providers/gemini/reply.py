@@ -59,7 +59,6 @@ class StreamedReply(PartialReply):
         self._counts: dict[str, Any] = {}
 
     def add(self, piece: Any) -> None:
-        """See `PartialReply.add`."""
         if piece.get("error"):
             raise gemini_fault(200, json.dumps(piece), {})
         self._model = piece.get("modelVersion") or self._model
@@ -120,7 +119,6 @@ class StreamedReply(PartialReply):
 
     @property
     def used(self) -> dict[str, int] | None:
-        """See `PartialReply.used`."""
         if not self.ended or not self._counts:
             return None
         try:
@@ -137,7 +135,6 @@ class StreamedReply(PartialReply):
         return Usage(input=max(0, sent - cached), output=output, cache_read=cached)
 
     def whole(self) -> ModelReply:
-        """See `PartialReply.whole`."""
         self._check()
         self._close()
         cut = self._reason == CUT

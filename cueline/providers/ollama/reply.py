@@ -39,7 +39,6 @@ class StreamedReply(PartialReply):
         self._usage = Usage()
 
     def add(self, piece: Any) -> None:
-        """See `PartialReply.add`."""
         if error := piece.get("error"):
             raise fault_of(500, None, str(error), {})
         self._model = piece.get("model") or self._model
@@ -68,11 +67,9 @@ class StreamedReply(PartialReply):
 
     @property
     def used(self) -> dict[str, int] | None:
-        """See `PartialReply.used`."""
         return self._usage.model_dump() if self.ended else None
 
     def whole(self) -> ModelReply:
-        """See `PartialReply.whole`."""
         if not self.ended:
             raise ProviderUnavailableError("malformed_reply", "the stream ended before the reply")
         cut = self._reason == CUT

@@ -62,7 +62,6 @@ class ChatReply(PartialReply):
         self._usage: Mapping[str, Any] | None = None
 
     def add(self, piece: Any) -> None:
-        """See `PartialReply.add`."""
         if error := piece.get("error"):
             raise fault_in_stream(error)
         self._model = piece.get("model") or self._model
@@ -107,14 +106,12 @@ class ChatReply(PartialReply):
 
     @property
     def used(self) -> dict[str, int] | None:
-        """See `PartialReply.used`."""
         try:
             return usage_of(self._usage).model_dump() if self.ended and self._usage else None
         except (ValueError, TypeError):
             return None
 
     def whole(self) -> ModelReply:
-        """See `PartialReply.whole`."""
         if self._reason == FILTERED:
             raise filtered()
         if self._reason is None or self._reason == FAILED:

@@ -34,7 +34,6 @@ class ResponsesReply(PartialReply):
         self._model = ""
 
     def add(self, piece: Any) -> None:
-        """See `PartialReply.add`."""
         match piece.get("type"):
             case "response.created" | "response.in_progress":
                 self._model = piece["response"].get("model") or self._model
@@ -64,7 +63,6 @@ class ResponsesReply(PartialReply):
 
     @property
     def used(self) -> dict[str, int] | None:
-        """See `PartialReply.used`."""
         told = self._response.get("usage")
         try:
             return usage_of(told).model_dump() if told else None
@@ -72,7 +70,6 @@ class ResponsesReply(PartialReply):
             return None
 
     def whole(self) -> ModelReply:
-        """See `PartialReply.whole`."""
         if not self.ended:
             raise ProviderUnavailableError("malformed_reply", "the stream ended before the reply")
         reason = (self._response.get("incomplete_details") or {}).get("reason")

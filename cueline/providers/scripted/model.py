@@ -21,7 +21,7 @@ _WORD = re.compile(r"\s*\S+\s*\Z|\s*\S+|\s+")
 
 
 class ScriptedModel:
-    """Replies by the turn and attempt of the request; it keeps no state.
+    """Replies by the turn and attempt of the request; it keeps no state; see `Model`.
 
     So it continues at the right place after a crash, and one instance serves any number of
     sessions.
@@ -31,7 +31,6 @@ class ScriptedModel:
         self._pause = pause
 
     async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
-        """See `Model.reply`."""
         script = script_of(request.agent)
         if is_compaction(request.effect):
             scripted = script.summary_for(request.turn, request.attempt)

@@ -45,11 +45,9 @@ class PostgresBackend:
         self._snapshots: PostgresSnapshots | None = None
 
     def exists(self) -> bool:
-        """See `LogBackend.exists`."""
         return find_log(self._place) is not None
 
     def check(self, *, shared: bool = False) -> None:  # noqa: ARG002 - it can always be shared
-        """See `LogBackend.check`."""
         self._log_id()
 
     def open(
@@ -59,7 +57,6 @@ class PostgresBackend:
         must_exist: bool = False,  # noqa: ARG002 - it is made by command only
         read_only: bool = False,
     ) -> PostgresStore:
-        """See `LogBackend.open`."""
         log_id = self._log_id()
         self._snapshots = PostgresSnapshots(self._place)
         return PostgresStore(
@@ -67,11 +64,9 @@ class PostgresBackend:
         )
 
     def migrate(self, writers: Sequence[str] = (), readers: Sequence[str] = ()) -> bool:
-        """See `LogBackend.migrate`."""
         return migrate(self._place, writers, readers)
 
     def open_rows(self, *, to_write: bool = False) -> PostgresRows:
-        """See `LogBackend.open_rows`."""
         if to_write:
             self.migrate()
         else:
@@ -79,7 +74,6 @@ class PostgresBackend:
         return PostgresRows(self._place)
 
     def describe(self) -> str:
-        """See `LogBackend.describe`."""
         with connected(self._place) as db:
             row = db.execute(_RIGHTS).fetchone()
         assert row is not None
@@ -88,7 +82,6 @@ class PostgresBackend:
         return f"PostgreSQL {version}, where the role {role} {may}"
 
     def open_presence(self, clock: Clock) -> PostgresPresence:
-        """See `LogBackend.open_presence`."""
         return PostgresPresence(self._place, clock)
 
     def open_snapshots(self) -> PostgresSnapshots:
@@ -107,7 +100,6 @@ class PostgresBackend:
         return Views(self._own("XDG_CACHE_HOME", ".cache") / f"{self._log_id()}-views.db")
 
     def read_up(self) -> str | None:
-        """See `LogBackend.read_up`."""
         try:
             with connected(self._place) as db:
                 row = db.execute(_UP.encode()).fetchone()
@@ -116,25 +108,20 @@ class PostgresBackend:
         return None if row is None else str(row[0])
 
     def write_up(self, text: str) -> None:
-        """See `LogBackend.write_up`."""
         with connected(self._place) as db:
             db.execute(_WRITE_UP.encode(), (text,))
 
     def remove_up(self) -> None:
-        """See `LogBackend.remove_up`."""
         with connected(self._place) as db:
             db.execute(_REMOVE_UP.encode())
 
     def up_output(self) -> Path:
-        """See `LogBackend.up_output`."""
         return self._own("XDG_STATE_HOME", ".local/state") / f"{self._log_id()}-up.log"
 
     def files(self) -> Sequence[Path]:
-        """See `LogBackend.files`."""
         return ()
 
     def owns(self, path: Path) -> bool:  # noqa: ARG002 - see `LogBackend`
-        """See `LogBackend.owns`."""
         return False
 
     def _log_id(self) -> str:

@@ -25,23 +25,20 @@ _ALL = f"SELECT {_COLUMNS} FROM present ORDER BY incarnation"  # noqa: S608 - th
 
 
 class PostgresPresence:
-    """A board for all processes that reach the database."""
+    """A board for all processes that reach the database; see `PresenceBoard`."""
 
     def __init__(self, place: Place, clock: Clock) -> None:
         self._clock = clock
         self._connections = Connections(place, 1, patience_seconds=PATIENCE_SECONDS)
 
     async def beat(self, presence: Presence) -> None:
-        """See `PresenceBoard.beat`."""
         beat = {**asdict(presence), "beat_us": clock_us(self._clock)}
         await self._connections.ask(_BEAT, [beat[name] for name in _NAMES])
 
     async def leave(self, incarnation: str) -> None:
-        """See `PresenceBoard.leave`."""
         await self._connections.ask(_LEAVE, (incarnation,))
 
     async def all(self) -> Sequence[Presence]:
-        """See `PresenceBoard.all`."""
         rows = await self._connections.ask(_ALL)
         return [Presence(**dict(zip(_NAMES, row, strict=True))) for row in rows]
 

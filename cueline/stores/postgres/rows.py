@@ -29,36 +29,30 @@ class PostgresRows:
 
     @contextmanager
     def one_moment(self) -> Iterator[None]:
-        """See `LogRows.one_moment`."""
         with self._translated(), self._db.transaction():
             self._db.execute(_MOMENT)
             yield
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """See `LogRows.changing`."""
         with self._translated(), self._db.transaction():
             self._db.execute(_LOCK)
             yield
 
     def ask(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """See `LogRows.ask`."""
         with self._translated():
             cursor = self._db.execute(_marked(statement), _escaped(values), binary=True)
             return [tuple(map(_as_it_was, row)) for row in cursor]
 
     def change(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
-        """See `LogRows.change`."""
         with self._translated(), self._db.cursor() as cursor:
             cursor.executemany(_marked(statement), map(_escaped, rows))
 
     def finish(self) -> None:
-        """See `LogRows.finish`."""
         with self._translated():
             self._db.execute(_CONTINUE)
 
     def close(self) -> None:
-        """See `LogRows.close`."""
         self._db.close()
 
     @contextmanager

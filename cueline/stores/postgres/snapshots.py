@@ -33,19 +33,17 @@ _HIGHEST: Final = 2**63 - 1
 
 
 class PostgresSnapshots:
-    """Snapshots for all processes that reach the database."""
+    """Snapshots for all processes that reach the database; see `SnapshotStore`."""
 
     def __init__(self, place: Place, every: int = EVERY) -> None:
         self.every = every
         self._connections = Connections(place, 1, patience_seconds=PATIENCE_SECONDS)
 
     async def newest(self, stream: str, until: int | None = None) -> bytes | None:
-        """See `SnapshotStore.newest`."""
         rows = await self._look(_NEWEST, stream, until)
         return rows[0][0] if rows else None
 
     async def chunks(self, stream: str, until: int) -> Sequence[bytes]:
-        """See `SnapshotStore.chunks`."""
         return [chunk for (chunk,) in await self._look(_CHUNKS, stream, until)]
 
     async def keep(
@@ -58,7 +56,6 @@ class PostgresSnapshots:
         after: int,
         sources: Collection[str],
     ) -> None:
-        """See `SnapshotStore.keep`."""
         with suppress(psycopg.Error, StoreError):
             async with self._connections.one() as db, db.transaction():
                 await db.execute(_LOCK.encode(), (stream,))
@@ -73,7 +70,6 @@ class PostgresSnapshots:
                 await db.execute(_KEEP.encode(), (stream, version, content, chunk))
 
     async def forget(self, streams: Collection[str]) -> None:
-        """See `SnapshotStore.forget`."""
         await self._connections.ask(_FORGET, (list(streams),))
 
     async def close(self) -> None:

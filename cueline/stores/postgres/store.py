@@ -61,7 +61,7 @@ _COLLECT = "SELECT collect_blobs(%s, %s)"
 
 
 class PostgresStore:
-    """A log in one schema of a database; `find_log` says whether it is there.
+    """A log in one schema of a database; `find_log` says whether it is there; see `EventStore`.
 
     Any process may append. Redacting events also deletes the *snapshots* folded from them,
     which are closed with the store. Use a store in one event loop.
@@ -98,22 +98,18 @@ class PostgresStore:
         self._failure: StoreError | None = None
 
     async def head(self, stream: str) -> Head:
-        """See `EventStore.head`."""
         return (await self._reader.heads([stream]))[stream]
 
     async def heads(self, streams: Collection[str]) -> dict[str, Head]:
-        """See `EventStore.heads`."""
         return await self._reader.heads(streams)
 
     async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
-        """See `EventStore.acquire`."""
         check_text(owner)
         check_stream(stream)
         epoch: int = await self._writes().do(Acquire(stream, owner, seen_epoch))
         return epoch
 
     async def append(self, writes: Sequence[Write], key: str | None) -> Appended:
-        """See `EventStore.append`."""
         size = check_form(writes, key)
         for write in writes:
             for stream in (write.stream, *(write.after or ())[:1], *dict(write.empties)):
@@ -133,7 +129,6 @@ class PostgresStore:
         until: int | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[RecordedEvent]:
-        """See `EventStore.read`."""
         if limit is not None:
             end = after + limit
             until = end if until is None else min(end, until)
@@ -148,7 +143,6 @@ class PostgresStore:
     async def read_back(
         self, stream: str, until: int | None = None, limit: int | None = None
     ) -> AsyncIterator[RecordedEvent]:
-        """See `EventStore.read_back`."""
         spans = await self._reader.line(stream, NO_STREAM, until)
         first = max(spans[-1].until - limit, NO_STREAM) if spans and limit is not None else 0
         for span in reversed(spans):
@@ -165,7 +159,6 @@ class PostgresStore:
         categories: Collection[str] | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[RecordedEvent]:
-        """See `EventStore.read_all`."""
         left = limit
         last = await self._reader.last_position()
         while after < last and left != 0:
@@ -178,7 +171,6 @@ class PostgresStore:
     async def follow(
         self, after: int, categories: Collection[str] | None = None
     ) -> AsyncIterator[RecordedEvent]:
-        """See `EventStore.follow`."""
         if self._listening is None:
             self._listening = asyncio.get_running_loop().create_task(self._listen())
         # What is appended from now on is heard of, or seen.
@@ -196,11 +188,9 @@ class PostgresStore:
                 await self._bell.wait()
 
     async def last_position(self) -> int:
-        """See `EventStore.last_position`."""
         return await self._reader.last_position()
 
     async def put_blob(self, content: bytes) -> str:
-        """See `EventStore.put_blob`."""
         if len(content) > BLOB_LIMIT:
             raise BlobTooLargeError(len(content), BLOB_LIMIT)
         self._writes()
@@ -209,7 +199,6 @@ class PostgresStore:
         return str(blob)
 
     async def get_blob(self, blob: str) -> bytes:
-        """See `EventStore.get_blob`."""
         rows = await self._reading.ask(_BLOB, (blob,))
         # Content with another hash is not the blob.
         if not rows or sha256(rows[0][0]).hexdigest() != blob:
@@ -217,7 +206,6 @@ class PostgresStore:
         return bytes(rows[0][0])
 
     async def faults(self) -> list[CorruptEventError]:
-        """See `EventStore.faults`."""
         return await asyncio.to_thread(self._faults)
 
     async def collect_blobs(self, now: datetime) -> int:
@@ -228,7 +216,6 @@ class PostgresStore:
         return int(gone)
 
     async def close(self) -> None:
-        """See `EventStore.close`."""
         self._failure = LogUnavailableError(self.place.name, "it was closed")
         if self._listening is not None:
             self._listening.cancel()
