@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.presence import evidence_of_end
 from cueline.deciders.fleet import FLEET, FleetState
-from cueline.deciders.registration import HeartbeatTimes, changes
+from cueline.deciders.registration import Change, HeartbeatTimes, changes
 from cueline.errors import BlueprintConflictError
 from cueline.events.agent import AgentSpec
 from cueline.events.fleet import FleetEvent, FleetReport, RunnerRegistered, RunnerRemoved
@@ -74,8 +74,8 @@ class RunnerRegistry:
         if await self._fleet.record(offering, ACTOR, self._tell):
             await self._offer_again(facts[-1].at)
 
-    async def tick(self, present: Collection[Presence], now: datetime) -> None:
-        """Record which runners are stale, back or gone, and tell the runs that lost theirs.
+    async def tick(self, present: Collection[Presence], now: datetime) -> Sequence[Change]:
+        """Record and return which runners are stale, back or gone; tell the runs that lost theirs.
 
         Args:
             present: the processes that have sent heartbeats.
@@ -98,6 +98,7 @@ class RunnerRegistry:
             await self.record([*gone, *found])
         await self._offer_again(now)
         await self._tell_stragglers(await self._fleet.read())
+        return [*gone, *found]
 
     async def leave(self, now: datetime) -> None:
         """Record that all runners have left, because this `up` ends."""

@@ -349,9 +349,13 @@ class DispatcherActor:
     async def _listen(self) -> None:
         clock = SystemClock()
         try:
-            await self._registry.tick(await self._board.all(), clock.now())
+            changed = await self._registry.tick(await self._board.all(), clock.now())
         except FencedError:
             os._exit(1)
+        for fact in changed:
+            if fact.type == "RunnerStale":
+                reason = f"{fact.reason}: it gets no more runs"
+                self._trouble("the fleet", ClusterError(fact.incarnation, reason))
         await clock.sleep(self._wanted.heartbeat.interval)
 
     async def _write(self) -> None:
