@@ -20,11 +20,9 @@ class SystemClock:
     """The clock of the machine."""
 
     def now(self) -> datetime:
-        """See `Clock.now`."""
         return datetime.now(UTC)
 
     async def sleep(self, seconds: float) -> None:
-        """See `Clock.sleep`."""
         await asyncio.sleep(seconds)
 
 

@@ -161,7 +161,6 @@ class Runner:
         self._closed = True
 
     async def execute(self, order: ToolOrder) -> ToolReport:
-        """See `RunnerPort.execute`."""
         calls = self._check(order).calls
         key = (order.key, order.attempt)
         if key not in calls:
@@ -175,18 +174,15 @@ class Runner:
         return await call.reported()
 
     async def outcome(self, name: CallName) -> ToolReport | None:
-        """See `RunnerPort.outcome`."""
         call = self._check(name).calls.setdefault((name.key, name.attempt), None)
         return None if call is None else await call.reported()
 
     async def cancel(self, name: CallName) -> None:
-        """See `RunnerPort.cancel`."""
         call = self._check(name).calls.get((name.key, name.attempt))
         if call is not None and call.task is not None:
             call.task.cancel()
 
     def forget(self, name: CallName) -> None:
-        """See `RunnerPort.forget`."""
         try:
             calls = self._check(name).calls
         except StaleOrderError:
@@ -197,7 +193,6 @@ class Runner:
             self._kept.pop(call, None)
 
     async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
-        """See `RunnerPort.reconcile`."""
         # Any runner can be asked, so the order names none.
         self._check(CallName(order.session, order.key, 0, self.incarnation, order.epoch))
         try:

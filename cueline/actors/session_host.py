@@ -93,7 +93,6 @@ class SessionHost:
         self._reports = 0
 
     async def drive(self, streams: list[str]) -> list[str]:
-        """See `HostPort.drive`."""
         return [stream for stream in streams if not self.activate(stream)]
 
     def share(self, hosts: int) -> None:
@@ -101,7 +100,6 @@ class SessionHost:
         self._slots.resize(self._parts.slots.share(hosts))
 
     async def report(self, after: int | None) -> HostReport:
-        """See `HostPort.report`."""
         ended, self._ended = self._ended, {}
         is_next = after == self._reports
         self._reports += 1
@@ -128,7 +126,6 @@ class SessionHost:
         return list(self._tasks)
 
     async def look_at_breakers(self) -> None:
-        """See `HostPort.look_at_breakers`."""
         await self._breakers.look()
 
     def activate(self, stream: str) -> bool:

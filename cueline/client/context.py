@@ -64,12 +64,10 @@ class NoRuntimeContext:
 
     @property
     def user(self) -> str:
-        """See `RuntimeContext`."""
         return user_name()
 
     @property
     def drives(self) -> bool:
-        """See `RuntimeContext`."""
         return False
 
     @property
@@ -77,22 +75,18 @@ class NoRuntimeContext:
         """See `RuntimeContext`."""
 
     def trouble(self, stream: str) -> CuelineError | None:  # noqa: ARG002 - no host reports here
-        """See `RuntimeContext`."""
         return None
 
     def tries_again(self, stream: str) -> None:
         """See `RuntimeContext`."""
 
     def takes_up(self, stream: str) -> bool:  # noqa: ARG002 - an `up` takes up all of them
-        """See `RuntimeContext`."""
         return recovers(self.log.url)
 
     def has(self, incarnation: str | None) -> bool:  # noqa: ARG002 - no host is its own
-        """See `RuntimeContext`."""
         return False
 
     def settled(self, stream: str) -> Coroutine[object, object, None] | None:  # noqa: ARG002 - as above
-        """See `RuntimeContext`."""
         return None
 
     async def check_tools(self, agent: AgentSpec) -> None:

@@ -2,36 +2,15 @@
 
 from typing import cast
 
-from cueline.actors.cost_ledger import CostLedger
 from cueline.cluster.cluster_context import ClusterContext
-from cueline.cluster.remote_store import log_of
-from cueline.cluster.singleton_client import SingletonClient
+from cueline.cluster.singleton_client import SingletonActor, SingletonClient
 from cueline.deciders.budget import Closing, Raise, Release, Reserve, ReserveAnswer, Settle
 
 
-class CostLedgerActor:
-    """Holds a `CostLedger`. Ray restarts it: it folds its state again; see `LedgerPort`."""
+class CostLedgerActor(SingletonActor):
+    """Holds a `CostLedger`, which folds its state again after a restart."""
 
-    def __init__(self, site: ClusterContext) -> None:
-        self._site = site
-        self._made: CostLedger | None = None
-
-    async def reserve(self, budget: str, command: Reserve) -> ReserveAnswer:
-        return await self._ledger().reserve(budget, command)
-
-    async def settle(self, budget: str, command: Settle) -> Closing:
-        return await self._ledger().settle(budget, command)
-
-    async def release(self, budget: str, command: Release) -> Closing:
-        return await self._ledger().release(budget, command)
-
-    async def raise_limits(self, budget: str, command: Raise) -> None:
-        await self._ledger().raise_limits(budget, command)
-
-    def _ledger(self) -> CostLedger:
-        if self._made is None:
-            self._made = self._site.parts.ledger(log_of(self._site)[0])
-        return self._made
+    role = "ledger"
 
 
 class RemoteLedger:
@@ -42,7 +21,7 @@ class RemoteLedger:
     """
 
     def __init__(self, site: ClusterContext) -> None:
-        self._ledger = SingletonClient(site, CostLedgerActor, "ledger")
+        self._ledger = SingletonClient(site, CostLedgerActor)
 
     async def reserve(self, budget: str, command: Reserve) -> ReserveAnswer:
         return cast("ReserveAnswer", await self._ledger.ask("reserve", budget, budget, command))

@@ -140,7 +140,6 @@ class FleetSupervisor:
                     self._on_news(action)
 
     async def hosts(self) -> dict[str, HostPort]:
-        """See `HostDirectory`."""
         return self._hosts
 
     def _find_hosts(self, changed: Worker) -> None:

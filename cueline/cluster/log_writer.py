@@ -114,15 +114,12 @@ class LogWriterActor:
         return await asyncio.gather(*(self._answer(options) for options in wishes))
 
     async def head(self, stream: str) -> Head:
-        """See `EventStore.head`."""
         return await self._store().head(stream)
 
     async def heads(self, streams: Collection[str]) -> dict[str, Head]:
-        """See `EventStore.heads`."""
         return await self._store().heads(streams)
 
     async def last_position(self) -> int:
-        """See `EventStore.last_position`."""
         return await self._store().last_position()
 
     async def read(
@@ -152,15 +149,12 @@ class LogWriterActor:
         return after
 
     async def get_blob(self, blob: str) -> bytes:
-        """See `EventStore.get_blob`."""
         return await self._store().get_blob(blob)
 
     async def faults(self) -> Sequence[CorruptEventError]:
-        """See `EventStore.faults`."""
         return await self._store().faults()
 
     async def present(self) -> Sequence[Presence]:
-        """See `PresenceBoard.all`."""
         return await self._log()[1].all()
 
     async def _answer(self, options: Wish) -> WriterReply:

@@ -72,22 +72,18 @@ class SessionHostActor:
         return self.presence
 
     async def drive(self, epoch: int, streams: list[str]) -> list[str]:
-        """See `HostPort.drive`."""
         self._hear(epoch)
         return await self._living().drive(streams)
 
     async def report(self, epoch: int, after: int | None) -> HostReport:
-        """See `HostPort.report`."""
         self._hear(epoch)
         return await self._living().report(after)
 
     async def hand_over(self, epoch: int, sessions: int) -> None:
-        """See `HostPort.hand_over`."""
         self._hear(epoch)
         await self._living().hand_over(sessions)
 
     async def look_at_breakers(self, epoch: int) -> None:
-        """See `HostPort.look_at_breakers`."""
         self._hear(epoch)
         await self._living().look_at_breakers()
 
@@ -160,7 +156,6 @@ class RemoteHost:
         return refused
 
     async def report(self, after: int | None) -> HostReport | None:
-        """See `HostPort.report`."""
         try:
             report: HostReport = await call(
                 self._handle.report.remote(self._epoch, after), LOOK_SECONDS

@@ -1,25 +1,41 @@
-"""The client of a singleton actor whose calls may be repeated: gate, ledger."""
+"""A singleton actor whose calls may be repeated, and its client: gate, ledger."""
 
 import time
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, ask_head, call, end_frozen_actor
 from cueline.cluster.cluster_context import ClusterContext
-from cueline.cluster.remote_store import CALL_SECONDS, PATIENCE_SECONDS
+from cueline.cluster.remote_store import CALL_SECONDS, PATIENCE_SECONDS, log_of
 from cueline.errors import UnknownOutcomeError
 
 _AGAIN_SECONDS = 0.05
 
 
+class SingletonActor:
+    """Holds what answers, and makes it at the first call. Ray restarts it."""
+
+    role: ClassVar[str]
+    """Of what it holds: the method of `ActorFactory` that makes it."""
+
+    def __init__(self, site: ClusterContext) -> None:
+        self._site = site
+        self._made: object = None
+
+    async def ask(self, method: str, *asked: object) -> Any:
+        """Return what its *method* answers."""
+        if self._made is None:
+            self._made = getattr(self._site.parts, self.role)(log_of(self._site)[0])
+        return await getattr(self._made, method)(*asked)
+
+
 class SingletonClient:
     """Starts the actor at the first call, because many sessions need none; Ray restarts it."""
 
-    def __init__(self, site: ClusterContext, actor: type, role: str) -> None:
+    def __init__(self, site: ClusterContext, actor: type[SingletonActor]) -> None:
         self._site = site
         self._actor = actor
-        self._role = role
         self._handle: Handle = None
 
     async def ask(self, method: str, stream: str, *asked: object) -> Any:
@@ -34,18 +50,18 @@ class SingletonClient:
             try:
                 actor = await self._found()
                 with end_frozen_actor(actor):
-                    return await call(getattr(actor, method).remote(*asked), CALL_SECONDS)
+                    return await call(actor.ask.remote(method, *asked), CALL_SECONDS)
             except (*DEAD, *UNCLEAR) as error:
                 if isinstance(error, DEAD):
                     self._handle = None
                 if time.monotonic() > deadline:
-                    reason = f"the {self._role} cannot be reached"
+                    reason = f"the {self._actor.role} cannot be reached"
                     raise UnknownOutcomeError(stream, reason) from error
             await clock.sleep(_AGAIN_SECONDS)
 
     async def _found(self) -> Handle:
         if self._handle is None:
-            name = self._site.named(self._role)
+            name = self._site.named(self._actor.role)
             create = partial(self._site.create, self._actor, name, self._site, restarts=True)
             self._handle = await ask_head(create)
         return self._handle

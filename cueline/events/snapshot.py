@@ -105,14 +105,12 @@ class NoSnapshots:
     every = EVERY
 
     async def newest(self, stream: str, until: int | None = None) -> bytes | None:  # noqa: ARG002 - as the port has it
-        """See `SnapshotStore.newest`."""
         return None
 
     async def chunks(self, stream: str, until: int) -> Sequence[bytes]:  # noqa: ARG002 - as the port has it
-        """See `SnapshotStore.chunks`."""
         return ()
 
-    async def keep(  # noqa: D102 - as the port has it
+    async def keep(
         self,
         stream: str,
         version: int,

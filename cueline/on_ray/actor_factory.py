@@ -47,25 +47,21 @@ class LogActorFactory:
 
     @property
     def writes_anywhere(self) -> bool:
-        """See `cluster.cluster_context.ActorFactory`."""
         return self.machine is None
 
     def log(self) -> tuple[EventStore, PresenceBoard, str]:
-        """See `cluster.cluster_context.ActorFactory`."""
         clock = SystemClock()
         backend = backend_of(self.url)
         store = backend.open(clock, must_exist=True)
         return store, backend.open_presence(clock), store.log_id
 
     def reader(self) -> EventStore | None:
-        """See `cluster.cluster_context.ActorFactory`."""
         backend = backend_of(self.url)
         if not self._is_here(backend):
             return None
         return backend.open(SystemClock(), read_only=True)
 
     def journal(self, store: EventStore) -> Journal:
-        """See `cluster.cluster_context.ActorFactory`."""
         return self._log(store).journal()
 
     def host(
@@ -79,26 +75,21 @@ class LogActorFactory:
         ledger: LedgerPort,
         on_trouble: Trouble,
     ) -> SessionHost:
-        """See `cluster.cluster_context.ActorFactory`."""
         log = replace(self._log(store, board), slots=self.slots)
         parts = collaborators(log, runners, gate, ledger)
         return SessionHost(incarnation, parts, on_trouble=on_trouble)
 
     def gate(self, store: EventStore) -> ApprovalGate:
-        """See `cluster.cluster_context.ActorFactory`."""
         return ApprovalGate(self.journal(store))
 
     def ledger(self, store: EventStore) -> CostLedger:
-        """See `cluster.cluster_context.ActorFactory`."""
         return CostLedger(self.journal(store))
 
     def executor(self) -> ToolExecutor:
-        """See `cluster.cluster_context.ActorFactory`."""
         # The hosts count, and each has one slot at least. A call that has started must not queue.
         return ProcessToolExecutor(max(self.slots.workers, _MANY_HOSTS))
 
     async def check_tools(self, agent: AgentSpec) -> dict[str, str]:
-        """See `cluster.cluster_context.ActorFactory`."""
         tools = [tool for tool in agent.tools if tool.runs]
         executor = ProcessToolExecutor(1)  # a runner's own may be busy
         try:
@@ -107,7 +98,6 @@ class LogActorFactory:
             await executor.close()
 
     def index(self, store: EventStore) -> ViewsIndex:
-        """See `cluster.cluster_context.ActorFactory`."""
         return ViewsIndex(backend_of(self.url).open_views(), store)
 
     def _log(self, store: EventStore, board: PresenceBoard | None = None) -> OpenLog:

@@ -51,7 +51,6 @@ class AttachedRuntime:
         """See `KnownPlacement`: its hosts are elsewhere."""
 
     def has(self, incarnation: str | None) -> bool:  # noqa: ARG002 - all hosts are its own
-        """See `KnownPlacement`."""
         return False
 
     def settled(self, stream: str) -> None:

@@ -108,7 +108,6 @@ class Batch:
         self._streams = {stream.name: stream for stream in self.tables.find_all(names)}
 
     def acquire(self, name: str, owner: str, seen_epoch: int) -> int:
-        """See `EventStore.acquire`."""
         stream = self._stream(name)
         if stream.epoch != seen_epoch:
             raise FencedError(name, seen_epoch, stream.epoch)
@@ -119,7 +118,6 @@ class Batch:
         return stream.epoch
 
     def append(self, writes: Sequence[Write], key: str | None) -> Appended:
-        """See `EventStore.append`."""
         streams = [self._stream(write.stream) for write in writes]
         try:
             self._check(writes, streams)

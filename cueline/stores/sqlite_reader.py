@@ -60,12 +60,10 @@ class SqliteReader:
         self._db = file.reader()
 
     def head(self, stream: str) -> Head:
-        """See `EventStore.head`."""
         row = self._one(_HEAD, stream)
         return Head(*row) if row else Head()
 
     def heads(self, streams: Collection[str]) -> dict[str, Head]:
-        """See `EventStore.heads`."""
         heads = dict.fromkeys(streams, Head())
         for name, *head in self._all(_HEADS, json.dumps(list(heads))):
             heads[name] = Head(*head)

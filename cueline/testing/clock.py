@@ -26,11 +26,9 @@ class FakeClock:
         self._sleepers: list[tuple[datetime, int, asyncio.Future[None]]] = []
 
     def now(self) -> datetime:
-        """See `Clock.now`."""
         return self._now
 
     async def sleep(self, seconds: float) -> None:
-        """See `Clock.sleep`."""
         woken = asyncio.get_running_loop().create_future()
         until = self._now + timedelta(seconds=max(0.0, seconds))
         heappush(self._sleepers, (until, next(self._numbers), woken))

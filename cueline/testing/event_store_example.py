@@ -24,7 +24,6 @@ class SetClock:
         self._now = now
 
     def now(self) -> datetime:
-        """See `Clock.now`."""
         return self._now
 
     def move(self, by: timedelta) -> None:
@@ -32,7 +31,6 @@ class SetClock:
         self._now += by
 
     async def sleep(self, seconds: float) -> None:  # noqa: ARG002 - it stands
-        """See `Clock.sleep`."""
         await asyncio.Event().wait()
 
 

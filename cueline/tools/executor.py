@@ -68,7 +68,6 @@ class ProcessToolExecutor:
         self._tasks: set[asyncio.Task[object]] = set()
 
     async def call(self, order: ToolOrder) -> ToolOutput:
-        """See `ToolExecutor.call`."""
         if (recorded := recorded_output(order)) is not None:
             return recorded
         if order.tool.needs_workspace and order.workspace is None:
@@ -87,7 +86,6 @@ class ProcessToolExecutor:
         return ToolOutput(body, seconds, head["truncated_from"], head["media_type"])
 
     async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
-        """See `ToolExecutor.reconcile`."""
         try:
             if order.tool.in_loop:
                 ask = load_recorded(order.tool).reconcile
@@ -123,7 +121,6 @@ class ProcessToolExecutor:
         return problems
 
     async def close(self) -> None:
-        """See `ToolExecutor.close`."""
         for task in self._tasks:
             task.cancel()
         await self._pool.close()

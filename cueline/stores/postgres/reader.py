@@ -52,14 +52,12 @@ class PostgresReader:
         self._connections = connections
 
     async def heads(self, streams: Collection[str]) -> dict[str, Head]:
-        """See `EventStore.heads`."""
         heads = dict.fromkeys(streams, Head())
         for name, version, epoch, owner in await self._connections.ask(_HEADS, (list(heads),)):
             heads[name] = Head(version, epoch, None if owner is None else unescaped(owner))
         return heads
 
     async def last_position(self) -> int:
-        """See `EventStore.last_position`."""
         [[last]] = await self._connections.ask(_LAST)
         return int(last)
 
