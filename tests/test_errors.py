@@ -5,6 +5,7 @@ import pickle
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import get_type_hints
 
 import pytest
 
@@ -37,9 +38,13 @@ def example_of(annotation) -> object:
 
 
 def make(error: type[Exception]) -> Exception:
-    _, *parameters = inspect.signature(error.__init__, eval_str=True).parameters.values()
-    named = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-    return error(*(example_of(p.annotation) for p in named))
+    if "__init__" in vars(error):
+        _, *parameters = inspect.signature(error.__init__, eval_str=True).parameters.values()
+        asked = [p.annotation for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    else:
+        hints = get_type_hints(error)
+        asked = [hints[name] for name in error.names]
+    return error(*map(example_of, asked))
 
 
 def drawn() -> set[tuple[str, str]]:

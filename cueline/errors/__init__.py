@@ -39,8 +39,8 @@ CuelineError
 └── ClusterError                 the operator mends the cluster
 ```
 
-Import them from here. Every `__init__` passes its own positional arguments on, so each
-error survives pickling (Ray pickles them).
+Import them from here. Each one survives pickling (Ray pickles them): it passes all of its
+arguments on to `Exception`.
 """
 
 from cueline.errors.cluster import (

@@ -12,22 +12,11 @@ class ProviderUnavailableError(CuelineError):
     """
 
     retryable = True
-
-    def __init__(
-        self,
-        kind: str,
-        message: str,
-        retry_after: float | None = None,
-        used: dict[str, int] | None = None,
-    ) -> None:
-        super().__init__(kind, message, retry_after, used)
-        self.kind = kind
-        self.message = message
-        self.retry_after = retry_after
-        self.used = used
-
-    def __str__(self) -> str:
-        return f"{self.kind}: {self.message}"
+    kind: str
+    message: str
+    retry_after: float | None = None
+    used: dict[str, int] | None = None
+    text = "{kind}: {message}"
 
 
 class ProviderRefusedError(CuelineError):
@@ -37,14 +26,10 @@ class ProviderRefusedError(CuelineError):
     content_filtered, unknown. `used` is the known usage of the attempt, in tokens.
     """
 
-    def __init__(self, kind: str, message: str, used: dict[str, int] | None = None) -> None:
-        super().__init__(kind, message, used)
-        self.kind = kind
-        self.message = message
-        self.used = used
-
-    def __str__(self) -> str:
-        return f"{self.kind}: {self.message}"
+    kind: str
+    message: str
+    used: dict[str, int] | None = None
+    text = "{kind}: {message}"
 
 
 class ToolFailedError(CuelineError):
@@ -56,11 +41,7 @@ class ToolFailedError(CuelineError):
     earliest.
     """
 
-    def __init__(self, kind: str, message: str, retry_after: float | None = None) -> None:
-        super().__init__(kind, message, retry_after)
-        self.kind = kind
-        self.message = message
-        self.retry_after = retry_after
-
-    def __str__(self) -> str:
-        return f"{self.kind}: {self.message}"
+    kind: str
+    message: str
+    retry_after: float | None = None
+    text = "{kind}: {message}"

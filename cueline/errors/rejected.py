@@ -6,13 +6,9 @@ from cueline.errors.root import CuelineError
 class RejectedError(CuelineError):
     """The rules do not allow this now; change the request."""
 
-    def __init__(self, subject: str, reason: str) -> None:
-        super().__init__(subject, reason)
-        self.subject = subject
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.subject}: {self.reason}"
+    subject: str
+    reason: str
+    text = "{subject}: {reason}"
 
 
 class ConfigError(RejectedError):
@@ -53,15 +49,14 @@ class SessionUndrivenError(RejectedError):
 class BlueprintConflictError(RejectedError):
     """A blueprint's name is taken: nothing of the registration counts. Give it another name."""
 
+    text = "Agent {blueprint!r} is already registered by runner {runner!r}"
+
     def __init__(self, blueprint: str, runner: str) -> None:
         super().__init__(blueprint, f"registered by runner {runner}")
         self.args = (blueprint, runner)
         self.blueprint = blueprint
         self.runner = runner
         """The runner that has the name; `cluster` if the name is cueline's own."""
-
-    def __str__(self) -> str:
-        return f"Agent {self.blueprint!r} is already registered by runner {self.runner!r}"
 
     def as_dict(self) -> dict[str, str]:
         """Return the body of the answer to the runner."""
