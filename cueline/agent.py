@@ -34,14 +34,14 @@ from cueline.events.agent import (
     ToolSpec,
     Workspace,
 )
-from cueline.events.child import DELEGATE
+from cueline.events.child import BLUEPRINT_SCHEME, DELEGATE
 from cueline.events.demands import NO_DEMANDS, Demands
 from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
 from cueline.events.number import Number, Parameters, Seconds
 from cueline.providers.defaults import completed
 from cueline.providers.registry import DEFAULT
 from cueline.suggestion import known_instead
-from cueline.tools.agent_tool import AgentCard, agent_tool, delegate_tool
+from cueline.tools.agent_tool import AgentCard, agent_tool, blueprint_tool, delegate_tool
 from cueline.tools.arguments import check_value
 from cueline.tools.catalogue import shipped_tool
 from cueline.tools.source import name_in_source
@@ -255,7 +255,7 @@ class Agent(BaseModel):
             ConfigError: a tool is unknown.
         """
         names = {
-            tool: name_in_source(tool) if ":" in tool else shipped_tool(tool, self.name).name
+            tool: _name_of(tool, self.name)
             for tool in self.tools
             if isinstance(tool, str) and not tool.startswith(AGENT_SCHEME)
         }
@@ -275,6 +275,8 @@ class Agent(BaseModel):
         if (agent := _agent_of(tool)) is not None:
             return agent_tool(_card_of(agent))
         if isinstance(tool, str):
+            if tool.startswith(BLUEPRINT_SCHEME):
+                return blueprint_tool(tool.removeprefix(BLUEPRINT_SCHEME))
             tool = load(tool) if ":" in tool else shipped_tool(tool, self.name)
         assert isinstance(tool, Tool), "a tool is a tool, an agent or a name"
         return _recorded(tool)
@@ -304,6 +306,12 @@ def _agent_of(tool: Tool | Agent | str) -> Agent | None:
         path = tool.removeprefix(AGENT_SCHEME)
         return None if path == tool else _loaded(path)
     return tool if isinstance(tool, Agent) else None
+
+
+def _name_of(tool: str, agent: str) -> str | None:
+    if tool.startswith(BLUEPRINT_SCHEME):
+        return blueprint_tool(tool.removeprefix(BLUEPRINT_SCHEME)).name
+    return name_in_source(tool) if ":" in tool else shipped_tool(tool, agent).name
 
 
 def _loaded(agent: Agent | str) -> Agent:

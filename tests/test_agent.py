@@ -235,3 +235,13 @@ def test_a_tool_that_cannot_be_recorded_is_named_with_the_reason(tmp_path, decla
 
     with pytest.raises(ConfigError, match=told):
         agent.spec()
+
+
+def test_an_agent_can_start_runs_of_a_blueprint():
+    agent = Agent(name="lead", tools=["blueprint:web.crawler"])
+
+    (tool,) = agent.tool_specs()
+
+    assert ("web_crawler", "agent:web.crawler") == (tool.name, tool.target)
+    assert ["goal"] == tool.parameters["required"]
+    assert {"blueprint:web.crawler": "web_crawler"} == agent.tool_names()

@@ -166,9 +166,14 @@ class EffectScheduler:
             steps.take(void)
             return
         child = child_stream(state.stream, effect.effect)
+        tool = self._loaded_agent.tools[call.tool]
+        parameters = calls_after(self._entity.prompt, steps.facts)[effect.effect].arguments
+        agent = agent_named(tool, parameters)
         begun = sum(fact.type == "CallDelegated" for fact in steps.facts)
         reason = ""
-        if child in room.taken:
+        if agent not in state.agent.agents and agent not in room.blueprints:
+            reason = f"no runner has ever offered the blueprint {agent}"
+        elif child in room.taken:
             reason = f"a session with the id {shown(child)} exists"
         elif (left := room._replace(used=room.used + begun)).used >= room.most:
             reason = left.refusal
@@ -176,13 +181,11 @@ class EffectScheduler:
             degraded = degrades(state, call)
             steps.take(ToolSkipped(effect=effect.effect, reason=reason, degraded=degraded))
             return
-        tool = self._loaded_agent.tools[call.tool]
-        parameters = calls_after(self._entity.prompt, steps.facts)[effect.effect].arguments
         steps.take(
             CallDelegated(
                 effect=effect.effect,
                 tool=call.tool,
-                agent=agent_named(tool, parameters),
+                agent=agent,
                 child=child,
                 mode=mode_of(parameters),
                 deadline_at=self._parts.clock.now() + timedelta(seconds=tool.timeout_seconds),

@@ -329,7 +329,11 @@ class SessionLoop:
     async def _room(self, state: SessionState) -> TreeRoom | None:
         """Return the room for the children that calls may start now."""
         entity = self._entity
-        return await entity.patiently(partial(room_to_delegate, entity.journal, state))
+        room = await entity.patiently(partial(room_to_delegate, entity.journal, state))
+        if room is None:
+            return None
+        offered = (await entity.patiently(self._parts.fleet.read)).blueprints
+        return room._replace(blueprints={name: each.agent for name, each in offered.items()})
 
     async def _take_agent(self) -> None:
         """Switch to the model that a person chose, or the tools that one accepted."""

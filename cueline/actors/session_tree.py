@@ -104,6 +104,8 @@ class TreeRoom(NamedTuple):
     most: int
     taken: frozenset[str] = frozenset()
     """Sessions that exist already."""
+    blueprints: Mapping[str, AgentSpec] = {}
+    """Those that runners offer, or have offered."""
 
     @property
     def stream(self) -> str:
@@ -201,7 +203,8 @@ def child_writes(
         return []
     writes = []
     for each in started:
-        asked = child_request(state, each, calls[each.effect].arguments, now)
+        offered = None if each.agent in state.agent.agents else room.blueprints[each.agent]
+        asked = child_request(state, each, calls[each.effect].arguments, now, offered)
         inbox = sibling(each.child, "inbox")
         writes.append(FactWrite(inbox, [[asked]], NO_STREAM, actor=f"agent:{shown(state.stream)}"))
     counted = [DescendantAsked(session=each.child, parent=state.stream) for each in started]

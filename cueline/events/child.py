@@ -14,6 +14,9 @@ DELEGATE: Final = "delegate"
 ANY_AGENT: Final = f"{AGENT_SCHEME}*"
 """The target of `delegate`: the call names the agent."""
 
+BLUEPRINT_SCHEME: Final = "blueprint:"
+"""Of a tool as an agent names it: a call starts a run of that blueprint."""
+
 Mode = Literal["sync", "async_callback"]
 """When the call returns: with the child's end, or at once; then the end is a message."""
 

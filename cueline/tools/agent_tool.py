@@ -44,6 +44,17 @@ def agent_tool(agent: AgentCard) -> ToolSpec:
     )
 
 
+def blueprint_tool(blueprint: str) -> ToolSpec:
+    """Return the tool that starts a run of *blueprint* as a child."""
+    return _tool(
+        blueprint.replace(".", "_"),
+        f"Starts a run of {blueprint} on a goal, and returns what it says last.",
+        {"goal": _GOAL, "mode": _MODE},
+        f"{AGENT_SCHEME}{blueprint}",
+        (),
+    )
+
+
 def delegate_tool(agents: Sequence[AgentCard]) -> ToolSpec:
     """Return the tool that starts a child of one of *agents*."""
     lines = [f"- {each.name}: {each.description or 'no description'}" for each in agents]

@@ -17,10 +17,18 @@ from cueline.events.fleet import (
 )
 from cueline.events.inbox import ChildEnded
 from cueline.events.run import DISCONNECTED, NO_RUNNER, Run
-from cueline.events.session import MessageReceived, RunClaimed, SessionFailed, ToolStarted
+from cueline.events.session import (
+    MessageReceived,
+    RunClaimed,
+    SessionFailed,
+    ToolSkipped,
+    ToolStarted,
+)
 from cueline.events.store import to_us
 from cueline.testing.fakes import FoldedIndex, asks_for, says
-from tests.actors.session_harness import SESSION, SessionHarness, Valve
+from cueline.tools.agent_tool import blueprint_tool
+from tests.actors.session_harness import SESSION, TOOLS, SessionHarness, Valve
+from tests.crash.delegation import TreeModel
 
 PARENT = "session-default/p"
 CRAWL = Run(blueprint="tester")
@@ -295,6 +303,46 @@ async def test_a_run_goes_on_with_another_runner_after_a_graceful_leave():
     facts = await scene.outside.facts(SESSION)
     assert ["r1", "r2"] == [each.runner for each in facts if isinstance(each, RunClaimed)]
     assert "SessionCompleted" == facts[-1].type
+
+
+# 001-055: a model starts a run, and is told of its end.
+async def test_a_model_is_told_that_the_runner_of_its_run_is_gone():
+    valve = Valve()
+    scene, fleet = await scene_of(act=valve, tools=(*TOOLS, blueprint_tool("tester")))
+    run = f"{SESSION}.1.0"
+    asks = asks_for(("tester", {"goal": "crawl", "mode": "async_callback"}))
+    replies = {SESSION: [asks, says("I wait."), says("Noted.")], run: [asks_for(("pay", {}))]}
+    scene.outside.model = TreeModel(replies)
+    await fleet.world(scene, "r1")
+    await fleet.register("r1")
+    await scene.outside.start("s", scene.agent)
+    await scene.clock.settle()
+
+    state = await scene.outside.state(run)
+    await fleet.remove("r1")
+    await fleet.until(10)
+
+    assert ("tester", "r1") == (state.run.blueprint, state.run.runner)
+    assert "SessionCompleted" == (await scene.types())[-1]
+    told = [m for m in await scene.outside.transcript(SESSION) if b"runner_disconnected" in m]
+    assert 1 == len(told)
+    assert b'"goal":"crawl"' in told[0].replace(b'\\"', b'"').replace(b": ", b":")
+
+
+async def test_a_run_of_a_blueprint_that_nobody_offered_is_not_started():
+    scene, fleet = await scene_of(
+        asks_for(("crawler", {"goal": "go"})),
+        says("Well."),
+        tools=(*TOOLS, blueprint_tool("crawler")),
+    )
+    await fleet.world(scene, "r1")
+    await scene.outside.start("s", scene.agent)
+    await scene.clock.settle()
+
+    assert (
+        "no runner has ever offered the blueprint crawler" == (await scene.last(ToolSkipped)).reason
+    )
+    assert "SessionCompleted" == (await scene.types())[-1]
 
 
 # 001-012, 001-043

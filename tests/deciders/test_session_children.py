@@ -13,6 +13,7 @@ from cueline.deciders.session.delegation import child_agent, child_request
 from cueline.deciders.session.due import StartChild
 from cueline.events.agent import Hook, Policy, Rule, Workspace
 from cueline.events.inbox import ChildAsked, ChildEnded, StopAsked
+from cueline.events.run import Run
 from cueline.events.session import (
     CallDelegated,
     MessageReceived,
@@ -364,6 +365,19 @@ def test_a_child_begins_with_its_goal_and_place():
     )  # fmt: skip
     assert [Decimal(5)] == [each.max_cost for each in asked.allowances]
     assert ("1.0", {"goal": "see"}) == (asked.call.effect, asked.call.parameters)
+
+
+# 003-016, D7
+def test_a_child_of_a_blueprint_is_a_run_with_no_more_rights():
+    offered = LOOKER.model_copy(update={"agents": {"own": AGENT}})
+    strict = LEAD.model_copy(update={"policy": Policy(approval=("all_writes",))})
+    past = calling("helper", spec=strict).when(delegated())
+
+    asked = child_request(past.state, delegated(), {"goal": "see"}, NOW, offered)
+
+    assert Run(blueprint="looker") == asked.run
+    assert "all_writes" in asked.agent.policy.approval
+    assert ["own"] == list(asked.agent.agents)
 
 
 # 003-016, D7: children never gain rights.

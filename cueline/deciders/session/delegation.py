@@ -16,6 +16,7 @@ from cueline.events.budget import Allowance
 from cueline.events.child import ChildCall
 from cueline.events.inbox import ChildEnded, StartAsked
 from cueline.events.message import Arguments
+from cueline.events.run import Run
 from cueline.events.session import CallDelegated, ToolFailed, ToolReturned
 from cueline.events.stream import shown
 
@@ -74,16 +75,21 @@ def too_deep(limits: Limits) -> str:
 
 
 def child_request(
-    state: SessionState, event: CallDelegated, arguments: Arguments, now: datetime
+    state: SessionState,
+    event: CallDelegated,
+    arguments: Arguments,
+    now: datetime,
+    blueprint: AgentSpec | None = None,
 ) -> StartAsked:
-    """Return the start request of the child of a delegated call."""
+    """Return the start request of the child of a delegated call; of a *blueprint*, it is a run."""
     setup = state.setup
     assert setup is not None, "a session that delegates was started"
     place, limits = setup.family, state.limit_state.limits
     return StartAsked(
-        agent=child_agent(state.agent, state.agent.agents[event.agent]),
+        agent=child_agent(state.agent, blueprint or state.agent.agents[event.agent]),
         goal=str(arguments.get("goal", "")),
         attached=setup.attached,
+        run=None if blueprint is None else Run(blueprint=event.agent),
         asked_by=setup.asked_by,
         asked_at=now,
         call=ChildCall(
@@ -119,7 +125,8 @@ def child_agent(parent: AgentSpec, child: AgentSpec) -> AgentSpec:
             "limits": child.limits.model_copy(update={"max_depth": depth}),
             "workspace": child.workspace or parent.workspace,
             "key_owner": parent.key_owner,
-            "agents": parent.agents if calls else {},
+            # Those of a blueprint are recorded with it.
+            "agents": child.agents or (parent.agents if calls else {}),
         }
     )
 
