@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cueline.events.session import ApprovalRequested, SessionEvent
     from cueline.runtime import Runtime, open_runtime
     from cueline.tools.tool import Image, Tool, ToolContext, tool
+    from cueline.workflow import Step, Workflow
 
 __all__ = [
     "Agent",
@@ -40,12 +41,14 @@ __all__ = [
     "Runtime",
     "Session",
     "SessionEvent",
+    "Step",
     "SystemClock",
     "TextDelta",
     "Tool",
     "ToolContext",
     "ToolFailedError",
     "ToolSettings",
+    "Workflow",
     "open_runtime",
     "retry_with_backoff",
     "tool",
@@ -70,12 +73,14 @@ _HOMES = {
     "Runtime": "cueline.runtime",
     "Session": "cueline.client.session",
     "SessionEvent": "cueline.events.session",
+    "Step": "cueline.workflow",
     "SystemClock": "cueline.clock",
     "TextDelta": "cueline.actors.live_text",
     "Tool": "cueline.tools.tool",
     "ToolContext": "cueline.tools.tool",
     "ToolFailedError": "cueline.errors",
     "ToolSettings": "cueline.agent",
+    "Workflow": "cueline.workflow",
     "open_runtime": "cueline.runtime",
     "retry_with_backoff": "cueline.backoff",
     "tool": "cueline.tools.tool",

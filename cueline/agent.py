@@ -2,9 +2,9 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -100,6 +100,7 @@ class Agent(BaseModel):
     `tools` are `Tool`s made by `@tool`, names of built-in tools, or `module:name`; an agent
     or `agent:PATH` is a tool that starts a child session of it. Of `agents`, or their
     files, the model starts one with the tool `delegate`; `description` tells it what for.
+    `parameters_schema` is the JSON schema of the parameters that its sessions start with.
     `workspace` is the folder of its files. `secrets` names environment variables whose
     values are never recorded (I11), `environment` those that tools see although they look
     like credentials. Each field is a key of the agent file with the same meaning. An
@@ -134,6 +135,7 @@ class Agent(BaseModel):
     compact_at: Number = Field(default=COMPACT_AT, ge=0, le=1)
     demands: Demands = NO_DEMANDS
     output: Annotated[dict[str, JsonValue] | None, BeforeValidator(output_schema)] = None
+    parameters_schema: Annotated[dict[str, JsonValue] | None, BeforeValidator(output_schema)] = None
 
     @staticmethod
     def from_file(path: str | os.PathLike[str], *, allow_base_urls: Sequence[str] = ()) -> "Agent":
@@ -179,7 +181,6 @@ class Agent(BaseModel):
             provider=provider,
             model=model,
             parameters=self.parameters,
-            instructions=self._told_of_output(),
             tools=specs,
             limits=self.limits,
             retry=self.retry,
@@ -197,8 +198,9 @@ class Agent(BaseModel):
             context_window=self.context_window,
             compact_at=self.compact_at,
             demands=self.demands,
-            output=self.output,
             description=self.description,
+            parameters_schema=self.parameters_schema,
+            **self._form(),
         )
 
     def usual_model(self) -> tuple[str, str]:
@@ -225,12 +227,18 @@ class Agent(BaseModel):
         named = (self.provider, self.model, self.base_url, self.key_variable)
         return not (any(named) or self.parameters)
 
-    def _told_of_output(self) -> str:
-        """Return the instructions, with those for the output."""
-        if self.output is None:
-            return self.instructions
-        told = _OUTPUT.format(schema=json.dumps(self.output, ensure_ascii=False))
-        return f"{self.instructions}\n\n{told}".lstrip()
+    def _form(self) -> dict[str, Any]:
+        """Return what its sessions follow: the instructions, with those for the output."""
+        told = self.instructions
+        if self.output is not None:
+            schema = json.dumps(self.output, ensure_ascii=False)
+            told = f"{told}\n\n{_OUTPUT.format(schema=schema)}".lstrip()
+        return {"instructions": told, "output": self.output}
+
+    def children(self) -> "Iterator[Agent]":
+        """Yield the agents that it can start."""
+        yield from filter(None, map(agent_of_tool, self.tools))
+        yield from map(_loaded, self.agents)
 
     def tool_specs(self) -> tuple[ToolSpec, ...]:
         """Return the recorded form of the tools.
@@ -260,7 +268,8 @@ class Agent(BaseModel):
             if isinstance(tool, str) and not tool.startswith(AGENT_SCHEME)
         }
         children = [
-            agent_tool(_card_of(child)).name for child in filter(None, map(_agent_of, self.tools))
+            agent_tool(_card_of(child)).name
+            for child in filter(None, map(agent_of_tool, self.tools))
         ]
         return names | {name: name for name in (*children, *[DELEGATE] * bool(self.agents))}
 
@@ -272,7 +281,7 @@ class Agent(BaseModel):
         return self.policy.model_copy(update={"approval": (*self.policy.approval, "cost")})
 
     def _as_recorded(self, tool: "Tool | Agent | str") -> ToolSpec:
-        if (agent := _agent_of(tool)) is not None:
+        if (agent := agent_of_tool(tool)) is not None:
             return agent_tool(_card_of(agent))
         if isinstance(tool, str):
             if tool.startswith(BLUEPRINT_SCHEME):
@@ -300,7 +309,10 @@ class Agent(BaseModel):
         )
 
 
-def _agent_of(tool: Tool | Agent | str) -> Agent | None:
+ToolOrAgent = Annotated[Tool | Agent | str, BeforeValidator(_made_tool)]
+
+
+def agent_of_tool(tool: Tool | Agent | str) -> Agent | None:
     """Return the agent that *tool* starts; None if it starts none."""
     if isinstance(tool, str):
         path = tool.removeprefix(AGENT_SCHEME)
@@ -319,7 +331,7 @@ def _loaded(agent: Agent | str) -> Agent:
 
 
 def _card_of(agent: Agent) -> AgentCard:
-    return AgentCard(agent.name, agent.description, agent.instructions)
+    return AgentCard(agent.name, agent.description, agent.instructions, agent.parameters_schema)
 
 
 def _family_of(agent: Agent, found: dict[str, Agent]) -> dict[str, Agent]:
@@ -328,7 +340,7 @@ def _family_of(agent: Agent, found: dict[str, Agent]) -> dict[str, Agent]:
     Raises:
         ConfigError: a file is wrong, or two agents have one name.
     """
-    for child in (*filter(None, map(_agent_of, agent.tools)), *map(_loaded, agent.agents)):
+    for child in agent.children():
         known = found.setdefault(child.name, child)
         if known is child:
             _family_of(child, found)

@@ -17,6 +17,7 @@ from cueline.errors import ConfigError
 from cueline.events.agent import AGENT_SCHEME, Fallback
 from cueline.providers.allowed_address import check_allowed
 from cueline.providers.model_file import find_model_file
+from cueline.workflow import OF_MODELS, WORKFLOW, Workflow
 
 _NAMES = TypeAdapter(tuple[str, ...])
 
@@ -82,16 +83,31 @@ def agent_in(
     others = table.get("fallback")
     for asks in (table, *(others if isinstance(others, list) else ())):
         find_model_file(asks, folder)
-    shared = {key: table.pop(key) for key in SHARED if key in table}
+    kind: type[Agent] = Agent
+    keys = SHARED
+    if table.get("provider") == WORKFLOW:
+        kind, keys = Workflow, SHARED - OF_MODELS - {"provider"}
+        _find_steps(table, folder)
+    shared = {key: table.pop(key) for key in keys if key in table}
     said = from_table(shared, path)
     holds = effective(*over, said, *under)
-    for key in {key.partition(".")[0] for key in holds.given} & SHARED:
+    for key in {key.partition(".")[0] for key in holds.given} & keys:
         table[key] = getattr(holds.settings, key)
     try:
         own = {key: each for key, each in said.items() if holds.given.get(key) is each}
-        return AgentRead(Agent.model_validate(table), holds, own)
+        return AgentRead(kind.model_validate(table), holds, own)
     except ValidationError as error:
-        raise ConfigError(str(path), str(problems_of(error, Agent)[0])) from error
+        raise ConfigError(str(path), str(problems_of(error, kind)[0])) from error
+
+
+def _find_steps(table: dict[str, Any], folder: Path) -> None:
+    """Make the paths in the steps of a workflow relative to *folder*."""
+    steps = table.get("steps")
+    for step in steps if isinstance(steps, list) else ():
+        if isinstance(step, dict) and isinstance(step.get("agent"), str):
+            step["agent"] = str(folder / step["agent"])
+        if isinstance(step, dict) and isinstance(step.get("tool"), str):
+            step["tool"] = _in_folder(step["tool"], folder)
 
 
 def _in_folder(tool: str, folder: Path) -> str:

@@ -77,11 +77,12 @@ def _checked(
     from cueline.providers.factory import check_agent
     from cueline.providers.model_file import with_model_file
 
-    spec = with_model_file(spec)
-    spec = spec.model_copy(update={"fallback": tuple(map(with_model_file, spec.fallback))})
-    check_agent(spec, environ)
-    check_limits(spec, allowances)
-    spec = _with_windows(spec)
+    if spec.plan is None:
+        spec = with_model_file(spec)
+        spec = spec.model_copy(update={"fallback": tuple(map(with_model_file, spec.fallback))})
+        check_agent(spec, environ)
+        check_limits(spec, allowances)
+        spec = _with_windows(spec)
     _check_workspace(spec)
     check_secrets(spec, waived, environ)
     return spec

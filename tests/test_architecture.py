@@ -36,7 +36,8 @@ MAY_IMPORT = {
     "default_agent": set(),
     "agent": PORTS - {"clock"}
     | {"agent_file", "config", "environment", "deciders", "providers", "suggestion", "tools"},
-    "agent_file": {"agent", "config", "default_agent", "events", "errors", "providers"},
+    "workflow": {"agent", "deciders", "events", "errors", "suggestion"},
+    "agent_file": {"agent", "config", "default_agent", "events", "errors", "providers", "workflow"},
     "hook": {"events", "errors"},
     "secret": {"environment", "providers", "tools", "events", "errors"},
     "preflight": PORTS
@@ -57,7 +58,7 @@ MAY_IMPORT |= {
 
 # In actors and deciders only for the type of what is JSON, in providers of what is secret.
 PYDANTIC = {"actors", "agent", "agent_file", "cli", "client", "config", "deciders", "events"}
-PYDANTIC |= {"providers", "secret", "testing", "tools"}
+PYDANTIC |= {"providers", "secret", "testing", "tools", "workflow"}
 HOMES = {
     "anthropic": {"providers"},
     "cryptography": {"providers"},

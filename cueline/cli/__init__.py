@@ -41,6 +41,7 @@ from cueline.cli import (
     submit,
     tail,
     up,
+    workflow,
 )
 from cueline.cli.failure import Commands
 from cueline.cli.terminal import settle_streams
@@ -64,7 +65,7 @@ _EPILOG = (
 )
 
 _PANELS = {
-    "Run sessions": (run, submit, resume, message, stop, fork),
+    "Run sessions": (run, submit, resume, message, stop, fork, workflow),
     "Look at sessions": (session_list, runs, show, tail, export),
     "Decide what agents may do": (pending, approve, policy),
     "Watch costs and failures": (costs, budget, breakers),

@@ -94,6 +94,8 @@ class ToolSpec(Part):
     """What its calls need of their runner, beside the agent's demands."""
     digest: str
     """sha256 of name, schema, declaration, target and version."""
+    own_name: str = Field(default="", exclude_if=not_)
+    """The tool's own name, where it is the tool of a step that is called otherwise."""
     recording: ToolRecording | None = Field(default=None, exclude_if=partial(is_, None))
     """In a rerun: the results that answer its calls; None: the tool runs."""
 
@@ -343,7 +345,9 @@ def own_model(agent: AgentSpec) -> ModelChoice:
 
 
 def each_model(agent: AgentSpec) -> list[AgentSpec]:
-    """Return *agent* once for each of its models, its own first."""
+    """Return *agent* once for each of its models, its own first; none if it follows a plan."""
+    if agent.plan is not None:
+        return []
     return [answering(agent, fallback) for fallback in range(len(agent.fallback) + 1)]
 
 

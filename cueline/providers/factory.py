@@ -86,14 +86,15 @@ def check_recorded_agent(agent: AgentSpec, environ: Mapping[str, str]) -> None:
             lacking.append(error)
         else:
             return
-    raise lacking[0]
+    if lacking:
+        raise lacking[0]
 
 
 def retirements(agent: NamesModels) -> Iterator[str]:
     """Yield a text for each model of *agent* that its vendor retires."""
     asking: list[NamesModels | Fallback] = [agent, *agent.fallback]
     for provider, model in dict.fromkeys((each.provider, each.model) for each in asking):
-        if provider is None or model is None:
+        if not provider or not model:
             continue
         if (day := provider_named(provider).ends_on(model)) is not None:
             yield f"{provider} ends the model {model} on {day}; name another as `model`"

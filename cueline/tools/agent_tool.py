@@ -30,6 +30,8 @@ class AgentCard(NamedTuple):
     description: str
     instructions: str
     """Not told; a change of them changes the tool's digest."""
+    parameters_schema: dict[str, Any] | None = None
+    """Of what its sessions start with; None: a goal."""
 
 
 def agent_tool(agent: AgentCard) -> ToolSpec:
@@ -41,6 +43,7 @@ def agent_tool(agent: AgentCard) -> ToolSpec:
         {"goal": _GOAL},
         f"{AGENT_SCHEME}{agent.name}",
         [agent],
+        schema=agent.parameters_schema,
     )
 
 
@@ -78,8 +81,10 @@ def _tool(
     properties: dict[str, Any],
     target: str,
     agents: Sequence[AgentCard],
+    *,
+    schema: dict[str, Any] | None = None,
 ) -> ToolSpec:
-    parameters: dict[str, Any] = {
+    parameters: dict[str, Any] = schema or {
         "type": "object",
         "properties": properties,
         "required": [name for name in properties if name != "mode"],

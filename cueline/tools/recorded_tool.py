@@ -20,8 +20,8 @@ def load_recorded(spec: ToolSpec) -> Tool:
         ToolImportError: there is no such tool.
     """
     found = load(spec.target)
-    if found.name != spec.name:
-        reason = f"it is called {found.name!r} here, and was {spec.name!r} when the session began"
+    if found.name != (was := spec.own_name or spec.name):
+        reason = f"it is called {found.name!r} here, and was {was!r} when the session began"
         raise ToolImportError(spec.target, f"{reason}; put that back, or start a new session")
     if changes := _changes(spec, found):
         raise ToolChangedError(spec.target, "; ".join(changes))
@@ -61,7 +61,8 @@ def changed_since(tools: Iterable[ToolSpec]) -> tuple[ToolSpec, ...]:
 
 
 def _now(spec: ToolSpec) -> ToolSpec:
-    kept = {"critical": spec.critical, "retry": spec.retry, "breaker": spec.breaker}
+    kept: dict[str, Any] = {"critical": spec.critical, "retry": spec.retry, "breaker": spec.breaker}
+    kept |= {"name": spec.name, "own_name": spec.own_name}
     return load(spec.target).spec().model_copy(update={**kept, "target": spec.target})
 
 

@@ -31,6 +31,8 @@ NO_LOG = {
     "init",
     "log copy",
     "policy check",
+    "workflow check",
+    "workflow show",
     "providers",
     "models",
     "keys set",

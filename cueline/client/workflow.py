@@ -1,0 +1,48 @@
+"""Whether a workflow's file can run."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+
+from cueline.agent import Agent
+from cueline.config.problem import SettingProblem
+from cueline.errors import ConfigError, ToolImportError
+from cueline.events.agent import AgentSpec
+from cueline.preflight import agent_to_record
+from cueline.workflow import Workflow
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowCheck:
+    """A workflow in a file, and what is wrong with it."""
+
+    file: str
+    problems: Sequence[SettingProblem] = ()
+    """Each with its key in the file, if there is one."""
+    agent: AgentSpec | None = None
+    """As it would be recorded; None if something is wrong."""
+
+
+def check_workflow(file: str | PathLike[str]) -> WorkflowCheck:
+    """Look for faults in a workflow's file, its tools and the agents that it starts.
+
+    It imports the tools, as a start does.
+    """
+    name = str(file)
+    try:
+        flow = Agent.from_file(file)
+        if not isinstance(flow, Workflow):
+            why = 'it is no workflow, which has provider = "workflow"'
+            return WorkflowCheck(name, [SettingProblem("provider", why)])
+        if found := flow.checked()[1]:
+            return WorkflowCheck(name, [SettingProblem(*each) for each in found])
+        return WorkflowCheck(name, agent=agent_to_record(flow))
+    except ConfigError as error:
+        keyed = re.fullmatch(r"key '(.+?)': (.*)", error.reason, re.DOTALL)
+        if error.subject == name and keyed:
+            return WorkflowCheck(name, [SettingProblem(*keyed.groups())])
+        said = error.reason if error.subject == name else str(error)
+        return WorkflowCheck(name, [SettingProblem("", said)])
+    except ToolImportError as error:
+        return WorkflowCheck(name, [SettingProblem("", str(error))])

@@ -1,0 +1,126 @@
+"""Draws a plan: as lines for a terminal, and as a picture."""
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Final
+
+from cueline.console.line import Line
+from cueline.console.text import count, one_line
+from cueline.events.agent import AGENT_SCHEME, AgentSpec
+from cueline.events.plan import Step
+
+_WIDTH: Final = 60
+_BOX: Final = (180, 54)
+_GAP: Final = (70, 22)
+_COLOURS: Final = {"agent": "#dbe9ff", "tool": "#e6f5e6", "wait": "#fff1d6"}
+
+
+def levels(steps: tuple[Step, ...]) -> list[list[Step]]:
+    """Return *steps* by the number of steps that have to be over, one after another, before."""
+    depth: dict[str, int] = {}
+    left = {step.name: step for step in steps}
+    while left:
+        ready = [step for step in left.values() if all(need in depth for need in step.needs)]
+        for step in ready:
+            del left[step.name]
+        depth |= {s.name: 1 + max((depth[n] for n in s.needs), default=-1) for s in ready}
+    return [[s for s in steps if depth[s.name] == at] for at in range(max(depth.values()) + 1)]
+
+
+def plan_lines(agent: AgentSpec) -> Iterator[Line]:
+    """Yield the steps of *agent* by level: those of one level can run at the same time."""
+    plan = agent.plan
+    assert plan is not None, "only a plan is drawn"
+    most = count(plan.max_parallel, "call")
+    yield Line("said", f"{agent.name}: {count(len(plan.steps), 'step')}, at most {most} at a time")
+    width = max(len(step.name) for step in plan.steps)
+    for number, level in enumerate(levels(plan.steps), 1):
+        for at, step in enumerate(level):
+            begin = f"{number:3} ─" if at == 0 else "    │"
+            told = " · ".join(one_line(each, _WIDTH) for each in _told(step, agent))
+            yield Line("output", f"{begin} {step.name:{width}}  {told}")
+    if plan.output:
+        yield Line("note", f"result: {one_line(plan.output, _WIDTH)}")
+
+
+def _kind(step: Step, agent: AgentSpec) -> tuple[str, str]:
+    """Return whether a step is an `agent`, a `tool` or a `wait`, and for what."""
+    if step.wait:
+        return "wait", f"waits for the message {step.wait}"
+    tool = next(each for each in agent.tools if each.name == step.name)
+    if tool.target.startswith(AGENT_SCHEME):
+        return "agent", f"agent {tool.target.removeprefix(AGENT_SCHEME)}"
+    return "tool", f"tool {tool.own_name or tool.name}"
+
+
+def _told(step: Step, agent: AgentSpec) -> Iterator[str]:
+    yield _kind(step, agent)[1]
+    if step.needs:
+        yield f"needs {', '.join(step.needs)}"
+    if step.condition != "on_success":
+        yield step.condition.replace("_", " ")
+    if step.when:
+        yield f"when {step.when}"
+    if step.for_each:
+        yield f"for each of {step.for_each}"
+    if not step.auto_approve:
+        yield "what needs it is asked about"
+    tool = next((each for each in agent.tools if each.name == step.name), None)
+    if tool is not None and not tool.critical:
+        yield "not critical"
+
+
+def plan_svg(agent: AgentSpec) -> str:
+    """Return a picture of the steps of *agent* as SVG: an arrow goes from need to step."""
+    plan = agent.plan
+    assert plan is not None, "only a plan is drawn"
+    (wide, high), (right, down) = _BOX, _GAP
+    columns = levels(plan.steps)
+    tallest = max(map(len, columns))
+    place = {
+        step.name: (
+            right / 2 + x * (wide + right),
+            down + (y + (tallest - len(column)) / 2) * (high + down),
+        )
+        for x, column in enumerate(columns)
+        for y, step in enumerate(column)
+    }
+    size = len(columns) * (wide + right), down + tallest * (high + down)
+    size_of = f'width="{size[0]}" height="{size[1]}"'
+    marker = 'id="end" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size_of} font-family="sans-serif">',
+        f"<title>{escape(agent.name)}</title>",
+        f'<marker {marker}><path d="M0 0L8 4L0 8z" fill="#667"/></marker>',
+        f'<rect {size_of} fill="white"/>',
+    ]
+    for step in plan.steps:
+        parts += [_arrow(place, need, step.name) for need in step.needs]
+    parts += [_box(place[step.name], step, agent) for step in plan.steps]
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _arrow(place: Mapping[str, tuple[float, float]], need: str, step: str) -> str:
+    (wide, high), bend = _BOX, _GAP[0] / 2
+    x, y = place[need][0] + wide, place[need][1] + high / 2
+    to_x, to_y = place[step][0], place[step][1] + high / 2
+    path = f"M{x:g} {y:g}C{x + bend:g} {y:g} {to_x - bend:g} {to_y:g} {to_x:g} {to_y:g}"
+    return f'<path d="{path}" fill="none" stroke="#667" marker-end="url(#end)"/>'
+
+
+def _box(at: tuple[float, float], step: Step, agent: AgentSpec) -> str:
+    (x, y), (wide, high) = at, _BOX
+    kind, what = _kind(step, agent)
+    told = "; ".join(_told(step, agent))
+    dashed = ' stroke-dasharray="5 3"' if step.when or step.condition != "on_success" else ""
+    more = " ×n" if step.for_each else ""
+    middle = x + wide / 2
+    return (
+        f"<g><title>{escape(told)}</title>"
+        f'<rect x="{x:g}" y="{y:g}" width="{wide}" height="{high}" rx="6" '
+        f'fill="{_COLOURS[kind]}" stroke="#667"{dashed}/>'
+        f'<text x="{middle:g}" y="{y + 23:g}" text-anchor="middle" font-size="13">'
+        f"{escape(one_line(step.name, 22))}{more}</text>"
+        f'<text x="{middle:g}" y="{y + 41:g}" text-anchor="middle" fill="#445" font-size="11">'
+        f"{escape(one_line(what, 30))}</text></g>"
+    )

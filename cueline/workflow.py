@@ -1,0 +1,176 @@
+"""A workflow: an agent whose sessions follow steps, which no model chooses."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+
+from cueline.agent import Agent, ToolOrAgent, agent_of_tool
+from cueline.deciders.expression import needs_of
+from cueline.deciders.plan_fault import PlanProblem, problems_of
+from cueline.errors import ConfigError
+from cueline.events.agent import AGENT_SCHEME, ToolSpec
+from cueline.events.demands import Demands
+from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
+from cueline.events.number import Seconds, Whole
+from cueline.events.plan import MAX_PARALLEL, Condition, Plan
+from cueline.events.plan import Step as RecordedStep
+from cueline.suggestion import known_instead
+
+WORKFLOW: Final = "workflow"
+OF_MODELS: Final = {
+    *("model", "parameters", "instructions", "tools", "agents", "fallback"),
+    *("base_url", "key_variable", "context_window", "compact_at"),
+}
+"""The keys of agents that say something of a model."""
+_OF_TOOL: Final = ("critical", "retry", "breaker", "demands", "timeout_seconds", "cost_usd")
+
+
+def _listed(value: object) -> object:
+    """Accept one name for a list of one."""
+    return (value,) if isinstance(value, str) else value
+
+
+class Step(BaseModel):
+    """One step: a `tool`, an `agent` or a `wait` for a message, and when it runs.
+
+    `arguments` hold `{{ EXPRESSION }}`, in JMESPath over `input` and `steps.NAME`, whose
+    fields are `status`, `value`, `text`, `error` and `error_code`. `needs` names the steps
+    that are over before, beside those that expressions read. `when` decides whether it runs;
+    `for_each` gives a list, with a call for each `item` and `index`. An invalid value raises
+    pydantic's `ValidationError`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    name: str = Field(min_length=1, max_length=64)
+    tool: ToolOrAgent | None = None
+    agent: Agent | str | None = None
+    wait: str = ""
+    arguments: dict[str, JsonValue] = {}
+    needs: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
+    when: str = ""
+    for_each: str = ""
+    condition: Condition = "on_success"
+    auto_approve: bool = True
+    timeout_seconds: Seconds | None = Field(default=None, gt=0)
+    critical: bool | None = None
+    retry: RetryPolicy | None = None
+    breaker: BreakerPolicy | None = None
+    demands: Demands | None = None
+    cost_usd: Decimal | None = Field(default=None, ge=0)
+
+    @model_validator(mode="after")
+    def _does_one_thing(self) -> Self:
+        given = [each for each in ("tool", "agent", "wait") if getattr(self, each)]
+        if len(given) != 1:
+            has = " and ".join(given) or "none of them"
+            raise ValueError(f"a step has either `tool`, `agent` or `wait`: {self.name} has {has}")
+        return self
+
+    @property
+    def uses(self) -> ToolOrAgent | None:
+        """The tool or agent of its calls; None if it waits for a message."""
+        return (
+            f"{AGENT_SCHEME}{self.agent}"
+            if isinstance(self.agent, str)
+            else self.agent or self.tool
+        )
+
+    def recorded(self) -> RecordedStep:
+        """Return the step as it is recorded, with all that it needs."""
+        fields = {key: getattr(self, key) for key in RecordedStep.model_fields}
+        step = RecordedStep(**fields)
+        try:
+            return step.model_copy(update={"needs": needs_of(step)})
+        except ValueError:  # `problems_of` names it
+            return step
+
+
+class Workflow(Agent):
+    """An agent that runs `steps`; at most `max_parallel` calls at a time.
+
+    `output` is the expression of its result; without it, that is the last step's. The keys
+    of agents that do not concern a model have the same meaning.
+    """
+
+    provider: Literal["workflow"] = WORKFLOW
+    steps: tuple[Step, ...]
+    max_parallel: Whole = Field(default=MAX_PARALLEL, ge=1)
+    output: str = ""  # type: ignore[assignment]  # an expression, where an agent has a schema
+
+    @model_validator(mode="after")
+    def _has_no_model(self) -> Self:
+        if given := sorted(OF_MODELS & self.model_fields_set):
+            raise ValueError(f"a workflow has no model, and so no `{given[0]}`: leave it out")
+        return self
+
+    @property
+    def plan(self) -> Plan:
+        """The steps as they are recorded."""
+        steps = tuple(step.recorded() for step in self.steps)
+        return Plan(steps=steps, max_parallel=self.max_parallel, output=self.output)
+
+    def usual_model(self) -> tuple[str, str]:
+        """Return that it has no model."""
+        return WORKFLOW, ""
+
+    def children(self) -> Iterator[Agent]:
+        """Yield the agents of its steps."""
+        yield from filter(None, (agent_of_tool(step.uses) for step in self.steps if step.uses))
+
+    def tool_names(self) -> dict[str, str | None]:
+        """Return the names of its steps' tools."""
+        return {step.name: step.name for step in self.steps if step.uses}
+
+    def tool_specs(self) -> tuple[ToolSpec, ...]:
+        """Return the tool of each step, with the step's name and settings.
+
+        Raises:
+            ConfigError: a tool or an expression is wrong; the message names its key.
+            ToolImportError: a tool cannot be imported where it will run.
+        """
+        tools, found = self.checked()
+        for key, reason in found:
+            raise ConfigError(self.name, f"key {key!r}: {reason}")
+        return tools
+
+    def checked(self) -> tuple[tuple[ToolSpec, ...], list[PlanProblem]]:
+        """Return the tools of the steps, and everything that is wrong with the steps.
+
+        Raises:
+            ConfigError: a tool is unknown, or cannot be recorded.
+            ToolImportError: a tool cannot be imported where it will run.
+        """
+        tools = tuple(self._tool_of(step, step.uses) for step in self.steps if step.uses)
+        taken = (self.parameters_schema or {}).get("properties", {})
+        open_ = (self.parameters_schema or {}).get("additionalProperties", False)
+        parameters = None if open_ or not isinstance(taken, dict) else taken
+        found = problems_of(self.plan, parameters=parameters)
+        by_name = {tool.name: tool for tool in tools}
+        for step in self.steps:
+            if (tool := by_name.get(step.name)) is not None:
+                key = f"steps.{step.name}.arguments"
+                found += [PlanProblem(key, why) for why in _unfit(step.arguments, tool.parameters)]
+        return tools, found
+
+    def _tool_of(self, step: Step, uses: ToolOrAgent) -> ToolSpec:
+        own = self._as_recorded(uses)
+        named = {"name": step.name, "own_name": "" if own.name == step.name else own.name}
+        tool = self._as_set(own.model_copy(update=named))
+        given = {key: getattr(step, key) for key in _OF_TOOL if getattr(step, key) is not None}
+        return tool.model_copy(update=given)
+
+    def _form(self) -> dict[str, Any]:
+        return {"instructions": "", "output": None, "plan": self.plan}
+
+
+def _unfit(arguments: dict[str, JsonValue], schema: dict[str, JsonValue]) -> Iterator[str]:
+    """Yield what a tool of that *schema* says of the names of *arguments*."""
+    known: Any = schema.get("properties", {})
+    needed: Any = schema.get("required", [])
+    if schema.get("additionalProperties") is False:
+        for name in arguments.keys() - known.keys():
+            yield f"it takes no {name!r}{known_instead(name, list(known) or ['none'])}"
+    yield from (f"{name!r} is missing" for name in needed if name not in arguments)
