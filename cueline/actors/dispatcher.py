@@ -144,6 +144,8 @@ class Dispatcher:
         async for page in self._index.overdue(self._clock.now()):
             await self.place(self._without_driver(page))
         await self._look_for_pending()
+        if self._asked_in != follows and follows > 1:
+            await self.wake("runner")  # a runner may have come while the log was not followed
         self._asked_in = follows
         if sessions.unplaced and sessions.are_hosts_full:
             raise HostsFullError(len(sessions.unplaced), len(self._hosts))
@@ -185,7 +187,6 @@ class Dispatcher:
         self._follows += 1
         # Breaker events from before are covered by one look.
         await self._look_at_breakers()
-        await self.wake("runner")
         async for recorded in self._store.follow(after, {"inbox", "breaker", "fleet"}):
             stream = sibling(recorded.stream, "session")
             if category_of(recorded.stream) == "breaker":

@@ -79,6 +79,11 @@ class ControlLoops:
         """Assign sessions to hosts; active ones read their inbox."""
         await self._dispatcher.place(streams)
 
+    def look_again(self) -> None:
+        """Let the sessions that wait for a runner try again now."""
+        self._may_go_on = True
+        self._look_now.set()
+
     async def drain(self, seconds: float) -> None:
         """Stop looking, and drain the hosts within *seconds*."""
         await self.stop()

@@ -38,7 +38,13 @@ from cueline.deciders.registration import HEARTBEAT, HeartbeatTimes
 from cueline.errors import ClusterError, CuelineError, FencedError
 from cueline.events.agent import AgentSpec
 from cueline.events.dispatcher import DispatcherEvent, DispatcherStarted, DispatcherStopped
-from cueline.events.fleet import FLEET_STREAM, FleetReport, FleetTaken, ScaleAsked
+from cueline.events.fleet import (
+    FLEET_STREAM,
+    FleetReport,
+    FleetTaken,
+    RunnerRegistered,
+    ScaleAsked,
+)
 from cueline.events.store import Presence
 from cueline.events.stream import category_of, trouble_message
 
@@ -368,6 +374,10 @@ class DispatcherActor:
         except FencedError:
             # The successor has the fleet already: end nothing of it.
             os._exit(1)
+        if any(isinstance(fact, RunnerRegistered) for fact in self._unwritten):
+            # Runs wait for that; the log may not be followed yet.
+            assert self._loops is not None, "they told it of the runner"
+            self._loops.look_again()
         self._unwritten = []
 
     async def _record(self, facts: Sequence[DispatcherEvent]) -> None:
