@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from cueline.client.audit import AuditRow
     from cueline.client.reading import Page
+    from cueline.client.verify import Verified
 
 _HELP = """List events by session, type, tool, actor and time.
 
@@ -154,21 +155,14 @@ def _print(found: "Page[AuditRow]") -> None:
 
 def verify(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
     """Check every chain."""
-    raise typer.Exit(open_log.run(_verify(log, as_json=as_json)))
+    checked = open_log.ask(log, lambda reader: reader.verify())
+    open_log.print_answer(checked, _print_checked, as_json=as_json)
+    raise typer.Exit(Exit.FAILED if checked.bad else Exit.DONE)
 
 
-async def _verify(log: LogUrl, *, as_json: bool) -> Exit:
-    from cueline.client.document import document
-
-    async with open_log.reader(log) as reader:
-        checked = await reader.verify()
-    if as_json:
-        typer.echo(json_of(document(checked), indent=2))
-    elif checked.bad:
-        for each in checked.bad:
-            typer.echo(f"{each.place}: {each.reason}")
-    else:
-        typer.echo(
-            f"{checked.events:,} events in {checked.streams:,} streams: every chain is intact"
-        )
-    return Exit.FAILED if checked.bad else Exit.DONE
+def _print_checked(checked: "Verified") -> None:
+    for each in checked.bad:
+        typer.echo(f"{each.place}: {each.reason}")
+    if not checked.bad:
+        events, streams = f"{checked.events:,} events", f"{checked.streams:,} streams"
+        typer.echo(f"{events} in {streams}: every chain is intact")

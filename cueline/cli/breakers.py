@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cueline.cli import open_log
-from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.console.text import date_time, duration, json_of, visible
 from cueline.environment import user_name
-from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.client.breakers import BreakerRow
@@ -53,8 +51,9 @@ def breakers(
 ) -> None:
     """List breakers."""
     if ctx.invoked_subcommand is None:
-        open_log.run(_list(log, as_json=as_json))
-        raise typer.Exit(Exit.DONE)
+        found = open_log.ask(log, lambda reader: reader.breakers())
+        empty = f"no failures of models or tools that count in {log}"
+        open_log.print_page(found, _print, empty, as_json=as_json)
 
 
 def reset(
@@ -66,32 +65,12 @@ def reset(
     as_json: JsonOption = False,
 ) -> None:
     """Reset one."""
-    raise typer.Exit(open_log.run(_reset(log, name, as_json=as_json)))
-
-
-async def _reset(path: LogUrl, name: str, *, as_json: bool) -> Exit:
-    from cueline.client.client import open_client
-
-    async with open_client(path) as client:
-        was_reset = await client.reset_breaker(name)
+    was_reset = open_log.wish(log, lambda client: client.reset_breaker(name))
     if as_json:
         typer.echo(json_of({"id": name, "reset": was_reset, "by": user_name()}))
     else:
         done = "reset; calls go out again" if was_reset else "it is closed, and keeps nothing back"
         typer.echo(f"{visible(name)}: {done}")
-    return Exit.DONE
-
-
-async def _list(log: LogUrl, *, as_json: bool) -> None:
-    async with open_log.reader(log) as reader:
-        found = await reader.breakers()
-    if as_json:
-        typer.echo(json_of(open_log.rows(found), indent=2))
-    elif found:
-        _print(found)
-    else:
-        typer.echo(f"no failures of models or tools that count in {visible(str(log))}")
-    open_log.end_of(found)
 
 
 def _print(found: "Page[BreakerRow]") -> None:

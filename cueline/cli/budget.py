@@ -5,11 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cueline.cli import open_log
-from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
 from cueline.cli.up_lookup import print_receipt
-from cueline.console.text import json_of
-from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.client.limits import Budget
@@ -91,19 +88,9 @@ def show(
     session: SessionArgument, *, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False
 ) -> None:
     """Show limits."""
-    raise typer.Exit(open_log.run(_show(log, session, as_json=as_json)))
-
-
-async def _show(log: LogUrl, name: str, *, as_json: bool) -> Exit:
-    from cueline.client.document import document
-
-    async with open_log.reader(log) as reader:
-        budget = await reader.budget(name)
-    if as_json:
-        typer.echo(json_of(document(budget), indent=2))
-    else:
-        _print(budget)
-    return open_log.exit_of_damage(budget.damage)
+    found = open_log.ask(log, lambda reader: reader.budget(session))
+    open_log.print_answer(found, _print, as_json=as_json)
+    raise typer.Exit(open_log.exit_of_damage(found.damage))
 
 
 def _print(standing: "Budget") -> None:

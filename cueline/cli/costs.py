@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cueline.cli import open_log
-from cueline.cli.failure import Exit
 from cueline.cli.name_lookup import complete_session
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.console.text import count, json_of, money, visible
-from cueline.events.log_url import LogUrl
+from cueline.console.text import count, money, visible
 
 if TYPE_CHECKING:
-    from cueline.client.costs import Costs, GroupBy
+    from cueline.client.costs import Costs
     from cueline.projections.cost import Spent
 
 _HELP = """Show what was spent, by session, agent, model, day or tree of sessions.
@@ -65,35 +63,24 @@ def costs(
     as_json: JsonOption = False,
 ) -> None:
     """Show costs."""
-    wanted = {"session": session, "since": since, "until": until}
-    open_log.run(_print_costs(log, by.value, wanted, limit, as_json=as_json))
-    raise typer.Exit(Exit.DONE)
+    wanted: Any = {"session": session, "since": since, "until": until}
+    grouped: Any = by.value
+    found = open_log.ask(log, lambda reader: reader.costs(grouped, limit=limit, **wanted))
+    fitting = "that fits " if any(wanted.values()) else ""
+    nothing = f"nothing {fitting}was spent in {visible(str(log))}"
+    open_log.print_answer(found, lambda costs: _print(costs, nothing), as_json=as_json)
+    if found.damage is not None:
+        raise found.damage
 
 
-async def _print_costs(
-    log: LogUrl, by: "GroupBy", wanted: dict[str, Any], limit: int, *, as_json: bool
-) -> None:
-    """Tell what was spent by each, and by all."""
-    from cueline.client.document import document
-
-    async with open_log.reader(log) as reader:
-        costs = await reader.costs(by, limit=limit, **wanted)
-    if as_json:
-        typer.echo(json_of(document(costs), indent=2))
-    elif costs.rows:
-        _print(costs)
-    else:
-        fitting = "that fits " if any(wanted.values()) else ""
-        typer.echo(f"nothing {fitting}was spent in {visible(str(log))}")
-    if costs.damage is not None:
-        raise costs.damage
-
-
-def _print(costs: "Costs") -> None:
+def _print(costs: "Costs", nothing: str) -> None:
     from cueline.console.bar import bar
     from cueline.console.summary import cache_text
     from cueline.console.table import print_table
 
+    if not costs.rows:
+        typer.echo(nothing)
+        return
     whole = costs.total
     dearest = max((row.cost for row in costs.rows), default=Decimal(0))
     table = [(*_cells(row), bar(row.cost / dearest, _BAR) if dearest else "") for row in costs.rows]

@@ -7,7 +7,7 @@ import typer
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.scale import group_text, number_text
-from cueline.console.text import count, json_of
+from cueline.console.text import count
 
 if TYPE_CHECKING:
     from cueline.client.fleet_status import FleetStatus
@@ -34,13 +34,8 @@ def register(app: typer.Typer) -> None:
 
 def fleet(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
     """Show hosts and runners."""
-    from cueline.client.document import document
-
     found = open_log.ask(log, lambda reader: reader.fleet())
-    if as_json:
-        typer.echo(json_of(document(found), indent=2))
-    else:
-        _print(found)
+    open_log.print_answer(found, _print, as_json=as_json)
 
 
 def _print(found: "FleetStatus") -> None:

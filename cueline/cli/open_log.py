@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from cueline.console.text import visible
+from cueline.console.text import json_of, visible
 from cueline.errors import CuelineError
 from cueline.events.log_url import LogName
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cueline.client.reading import Page
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 def run(work: Coroutine[object, object, T]) -> T:
@@ -86,6 +87,31 @@ def rows(page: "Page[Any]") -> Any:
     from cueline.client.document import document
 
     return document(page.rows)
+
+
+def print_answer(
+    found: T, show: Callable[[T], None], *, as_json: bool, empty: str | None = None
+) -> None:
+    """Print *found* as JSON, or have *show* print it for people; *empty* if there is nothing."""
+    from cueline.client.document import document
+
+    if as_json:
+        typer.echo(json_of(document(found), indent=2))
+    elif empty is not None and not found:
+        typer.echo(visible(empty))
+    else:
+        show(found)
+
+
+def print_page(
+    page: "Page[R]", show: "Callable[[Page[R]], None]", empty: str, *, as_json: bool
+) -> None:
+    """Print the rows of a page like `print_answer`, and end as `end_of`."""
+    if as_json:
+        typer.echo(json_of(rows(page), indent=2))
+    else:
+        print_answer(page, show, as_json=False, empty=empty)
+    end_of(page)
 
 
 def end_of(page: "Page[Any]") -> None:

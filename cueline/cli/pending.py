@@ -35,12 +35,7 @@ def register(app: typer.Typer) -> None:
 
 def pending(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
     """List approvals."""
-    open_log.run(_list(log, as_json=as_json))
-
-
-async def _list(log: LogUrl, *, as_json: bool) -> None:
-    async with open_log.reader(log) as reader:
-        waiting = await reader.pending()
+    waiting = open_log.ask(log, lambda reader: reader.pending())
     if as_json:
         documents = [document_of(each, log) for each in open_log.rows(waiting)]
         typer.echo(json_of(documents, indent=2))

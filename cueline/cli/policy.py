@@ -10,11 +10,8 @@ from cueline.cli.failure import Exit
 from cueline.cli.moment import moment
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.console.text import arguments, count, json_of, visible
-from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from cueline.client.policies import JudgedCall, PolicyBacktest, PolicyCheck
 
 _GROUP = """Check a policy, or try it on the past.
@@ -106,7 +103,8 @@ def backtest(
     """Judge the past."""
     from cueline.client.document import document
 
-    found = open_log.run(_backtest(log, file, moment("--since", since)))
+    after = moment("--since", since)
+    found = open_log.ask(log, lambda reader: reader.backtest(file, since=after))
     otherwise = [each for each in found.calls if each.otherwise]
     if not calls and as_json:
         typer.echo(json_of(document(found.sums), indent=2))
@@ -117,11 +115,6 @@ def backtest(
             typer.echo(json_of(document(each)))
     else:
         _print_calls(otherwise)
-
-
-async def _backtest(log: LogUrl, file: Path, since: "datetime | None") -> "PolicyBacktest":
-    async with open_log.reader(log) as reader:
-        return await reader.backtest(file, since=since)
 
 
 def _print_sums(found: "PolicyBacktest") -> None:

@@ -50,7 +50,7 @@ def replay(
         _print_state(history, as_json=as_json)
         raise typer.Exit(open_log.exit_of_damage(history.damage))
     checked = check_of(history, cut=to is not None)
-    _print_check(history.id, checked, as_json=as_json)
+    open_log.print_answer(checked, lambda each: _print_check(history.id, each), as_json=as_json)
     code = open_log.exit_of_damage(checked.damage)
     raise typer.Exit(Exit.FAILED if checked.difference else code)
 
@@ -88,12 +88,8 @@ def _tree(value: Mapping[str, Any], indent: int = 0) -> Iterator[str]:
             yield f"{' ' * indent}{key}: {one_line(told, 200)}"
 
 
-def _print_check(id: str, checked: "Check", *, as_json: bool) -> None:  # noqa: A002 - the word of the log
-    from cueline.client.document import document
-
-    if as_json:
-        typer.echo(json_of(document(checked), indent=2))
-    elif checked.difference is None:
+def _print_check(id: str, checked: "Check") -> None:  # noqa: A002 - the word of the log
+    if checked.difference is None:
         typer.echo(f"{id}: {checked.steps} steps decided again, each as recorded")
     else:
         typer.echo(f"{id}@{checked.difference.version}: decided anew, this step differs")

@@ -6,7 +6,7 @@ import typer
 
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, labels_of
-from cueline.console.text import json_of, visible
+from cueline.console.text import visible
 from cueline.errors import ConfigError
 from cueline.events.log_url import LogUrl
 
@@ -69,8 +69,6 @@ def scale(
     as_json: JsonOption = False,
 ) -> None:
     """Have more or fewer hosts and runners."""
-    from cueline.client.document import document
-
     if hosts is None and runners is None:
         raise typer.BadParameter("name a number: --hosts N, --runners N, or a range as 0..8")
     amounts = {"cpus": cpus, "gpus": gpus, "memory": None if memory is None else _bytes(memory)}
@@ -85,10 +83,7 @@ def scale(
             resources=resources | _amounts(resource or ()),
         ),
     )
-    if as_json:
-        typer.echo(json_of(document(receipt), indent=2))
-    else:
-        _print(receipt, log)
+    open_log.print_answer(receipt, lambda made: _print(made, log), as_json=as_json)
 
 
 def count_of(option: str, text: str) -> "Count":

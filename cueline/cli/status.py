@@ -7,7 +7,7 @@ import typer
 
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.console.text import count, json_of, visible
+from cueline.console.text import count, visible
 
 if TYPE_CHECKING:
     from cueline.client.status import LogStatus, ProcessRow
@@ -29,13 +29,8 @@ def register(app: typer.Typer) -> None:
 
 def status(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
     """Show what runs where."""
-    from cueline.client.document import document
-
     found = open_log.ask(log, lambda reader: reader.status())
-    if as_json:
-        typer.echo(json_of(document(found), indent=2))
-    else:
-        _print(found)
+    open_log.print_answer(found, _print, as_json=as_json)
     if found.damage is not None:
         raise found.damage
 
