@@ -1,9 +1,10 @@
-"""What readers of a log's tables share: parts of streams, and pages."""
+"""How a log in tables is read: parts of streams, and pages."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import AsyncIterator, Collection, Sequence
+from typing import NamedTuple, Protocol
 
-from cueline.events.store import RecordedEvent
+from cueline.events.store import NO_STREAM, Head, RecordedEvent
+from cueline.stores.waiting import take_turns
 
 
 class Span(NamedTuple):
@@ -27,3 +28,93 @@ def unbroken(numbers: Sequence[int], after: int) -> int:
     if numbers and numbers[-1] - after == len(numbers):
         return len(numbers)
     return sum(number == after + place for place, number in enumerate(numbers, 1))
+
+
+class PageReader(Protocol):
+    """Reads the tables, a page at a time.
+
+    Each page raises `CorruptEventError` if the very first of its events is damaged or missing.
+    """
+
+    async def heads(self, streams: Collection[str]) -> dict[str, Head]:
+        """See `EventStore.heads`."""
+
+    async def last_position(self) -> int:
+        """See `EventStore.last_position`."""
+
+    async def line(self, stream: str, after: int, until: int | None) -> Sequence[Span]:
+        """Return the spans of a stream's events, the oldest ancestor's first."""
+
+    async def stream_page(self, span: Span) -> Sequence[RecordedEvent]:
+        """Return the first events of *span*."""
+
+    async def stream_page_back(self, span: Span) -> Sequence[RecordedEvent]:
+        """Return the last events of *span*, newest first."""
+
+    async def log_page(self, after: int, until: int, categories: Collection[str] | None) -> LogPage:
+        """Return the first events at positions above *after*, up to *until*."""
+
+
+class PagedStore:
+    """The reading of an `EventStore` in tables. Between pages, other tasks run."""
+
+    def __init__(self, reader: PageReader) -> None:
+        self._pages = reader
+
+    async def head(self, stream: str) -> Head:
+        return (await self._pages.heads([stream]))[stream]
+
+    async def heads(self, streams: Collection[str]) -> dict[str, Head]:
+        return await self._pages.heads(streams)
+
+    async def last_position(self) -> int:
+        return await self._pages.last_position()
+
+    async def read(
+        self,
+        stream: str,
+        after: int = NO_STREAM,
+        until: int | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[RecordedEvent]:
+        if limit is not None:
+            end = after + limit
+            until = end if until is None else min(end, until)
+        for span in await self._pages.line(stream, after, until):
+            rest = span
+            while rest.after < rest.until:
+                events = await self._pages.stream_page(rest)
+                for event in events:
+                    yield event
+                rest = rest._replace(after=events[-1].version)
+                await take_turns()
+
+    async def read_back(
+        self, stream: str, until: int | None = None, limit: int | None = None
+    ) -> AsyncIterator[RecordedEvent]:
+        spans = await self._pages.line(stream, NO_STREAM, until)
+        first = max(spans[-1].until - limit, NO_STREAM) if spans and limit is not None else 0
+        for span in reversed(spans):
+            rest = span._replace(after=max(span.after, first))
+            while rest.after < rest.until:
+                events = await self._pages.stream_page_back(rest)
+                for event in events:
+                    yield event
+                rest = rest._replace(until=events[-1].version - 1)
+                await take_turns()
+
+    async def read_all(
+        self,
+        after: int = 0,
+        categories: Collection[str] | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[RecordedEvent]:
+        left = limit
+        last = await self._pages.last_position()
+        while after < last and left != 0:
+            page = await self._pages.log_page(after, last, categories)
+            for event in page.events[:left]:
+                yield event
+            left = None if left is None else left - min(left, len(page.events))
+            after = page.seen
+            await take_turns()

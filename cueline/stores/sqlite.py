@@ -14,7 +14,6 @@ from cueline.errors import BlobTooLargeError, CorruptEventError, MissingBlobErro
 from cueline.events.snapshot import NO_SNAPSHOTS, SnapshotStore, emptied_streams
 from cueline.events.store import (
     BLOB_LIMIT,
-    NO_STREAM,
     Appended,
     Head,
     RecordedEvent,
@@ -22,6 +21,7 @@ from cueline.events.store import (
     to_us,
 )
 from cueline.stores.batch import BLOB_REST, check_form, check_text
+from cueline.stores.paging import PagedStore
 from cueline.stores.sqlite_file import LogFile
 from cueline.stores.sqlite_reader import SqliteReader
 from cueline.stores.sqlite_writer import SqliteWriter
@@ -37,7 +37,7 @@ _LOG = ("the log",)
 """The stream name in errors about blobs."""
 
 
-class SqliteStore:
+class SqliteStore(PagedStore):
     """A log in one file; see `EventStore`.
 
     Any process on the machine may open it and append. Each has one writer, and keeps no
@@ -60,6 +60,7 @@ class SqliteStore:
         self._writer = writer
         self._bell = bell
         self._reader = SqliteReader(file)
+        super().__init__(self._reader)
         file.hold()
         self._seen_version = self._reader.data_version()
         self._watch: asyncio.Task[None] | None = None
@@ -101,9 +102,6 @@ class SqliteStore:
     async def head(self, stream: str) -> Head:
         return self._reader.head(stream)
 
-    async def heads(self, streams: Collection[str]) -> dict[str, Head]:
-        return self._reader.heads(streams)
-
     async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
         check_text(owner)
         return await self._writes().do(
@@ -122,71 +120,19 @@ class SqliteStore:
             await self._snapshots.forget(emptied)
         return appended
 
-    async def read(
-        self,
-        stream: str,
-        after: int = NO_STREAM,
-        until: int | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[RecordedEvent]:
-        if limit is not None:
-            end = after + limit
-            until = end if until is None else min(end, until)
-        for span in self._reader.line(stream, after, until):
-            rest = span
-            while rest.after < rest.until:
-                events = self._reader.stream_page(rest)
-                for event in events:
-                    yield event
-                rest = rest._replace(after=events[-1].version)
-                await take_turns()
-
-    async def read_back(
-        self, stream: str, until: int | None = None, limit: int | None = None
-    ) -> AsyncIterator[RecordedEvent]:
-        spans = self._reader.line(stream, NO_STREAM, until)
-        first = max(spans[-1].until - limit, NO_STREAM) if spans and limit is not None else 0
-        for span in reversed(spans):
-            rest = span._replace(after=max(span.after, first))
-            while rest.after < rest.until:
-                events = self._reader.stream_page_back(rest)
-                for event in events:
-                    yield event
-                rest = rest._replace(until=events[-1].version - 1)
-                await take_turns()
-
-    async def read_all(
-        self,
-        after: int = 0,
-        categories: Collection[str] | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[RecordedEvent]:
-        left = limit
-        last = self._reader.last_position()
-        while after < last and left != 0:
-            page = self._reader.log_page(after, last, categories)
-            for event in page.events[:left]:
-                yield event
-            left = None if left is None else left - min(left, len(page.events))
-            after = page.seen
-            await take_turns()
-
     async def follow(
         self, after: int, categories: Collection[str] | None = None
     ) -> AsyncIterator[RecordedEvent]:
         while True:
-            last = self._reader.last_position()
+            last = await self._reader.last_position()
             while after < last:
-                page = self._reader.log_page(after, last, categories)
+                page = await self._reader.log_page(after, last, categories)
                 for event in page.events:
                     yield event
                 after = page.seen
                 await take_turns()
-            if self._reader.last_position() <= after:
+            if await self._reader.last_position() <= after:
                 await self._growth()
-
-    async def last_position(self) -> int:
-        return self._reader.last_position()
 
     async def put_blob(self, content: bytes) -> str:
         size = len(content)

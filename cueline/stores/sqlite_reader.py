@@ -50,7 +50,7 @@ _BLOB = "SELECT content FROM blobs WHERE hash = ?"
 
 
 class SqliteReader:
-    """One connection for reading; each page is one read transaction.
+    """A `PageReader` on one connection; each page is one read transaction.
 
     A longer transaction would keep the WAL from restarting, so it would grow.
     """
@@ -63,13 +63,13 @@ class SqliteReader:
         row = self._one(_HEAD, stream)
         return Head(*row) if row else Head()
 
-    def heads(self, streams: Collection[str]) -> dict[str, Head]:
+    async def heads(self, streams: Collection[str]) -> dict[str, Head]:
         heads = dict.fromkeys(streams, Head())
         for name, *head in self._all(_HEADS, json.dumps(list(heads))):
             heads[name] = Head(*head)
         return heads
 
-    def last_position(self) -> int:
+    async def last_position(self) -> int:
         """See `EventStore.last_position`.
 
         Raises:
@@ -105,8 +105,7 @@ class SqliteReader:
         row = self._one(_BLOB, blob)
         return bytes(row[0]) if row else None
 
-    def line(self, stream: str, after: int, until: int | None) -> Sequence[Span]:
-        """Return the spans of a stream's events, the oldest ancestor's first."""
+    async def line(self, stream: str, after: int, until: int | None) -> Sequence[Span]:
         spans: list[Span] = []
         row = self._one(_LINE, stream)
         while row:
@@ -117,12 +116,7 @@ class SqliteReader:
             row = self._one(_PARENT, parent) if parent is not None else None
         return [span for span in reversed(spans) if span.after < span.until]
 
-    def stream_page(self, span: Span) -> Sequence[RecordedEvent]:
-        """Return the first events of *span*.
-
-        Raises:
-            CorruptEventError: the very first is damaged or missing.
-        """
+    async def stream_page(self, span: Span) -> Sequence[RecordedEvent]:
         first = span.after + 1
         events = self._stream_events(_STREAM_PAGE, span, first)
         whole = unbroken([event.version for event in events], span.after)
@@ -130,24 +124,14 @@ class SqliteReader:
             raise self._broken(span, first, "it is missing")
         return events[:whole]
 
-    def stream_page_back(self, span: Span) -> Sequence[RecordedEvent]:
-        """Return the last events of *span*, newest first.
-
-        Raises:
-            CorruptEventError: the very last is damaged or missing.
-        """
+    async def stream_page_back(self, span: Span) -> Sequence[RecordedEvent]:
         events = self._stream_events(_STREAM_PAGE_BACK, span, span.until)
         whole = [e for place, e in enumerate(events) if e.version == span.until - place]
         if not whole:
             raise self._broken(span, span.until, "it is missing")
         return whole
 
-    def log_page(self, after: int, until: int, categories: Collection[str] | None) -> LogPage:
-        """Return the first events at positions above *after*, up to *until*.
-
-        Raises:
-            CorruptEventError: the very first is damaged or missing.
-        """
+    async def log_page(self, after: int, until: int, categories: Collection[str] | None) -> LogPage:
         until = min(until, after + PAGE_EVENTS)
         asked: tuple[object, ...] = (after, until)
         only = ""

@@ -250,14 +250,14 @@ MUTANTS = [
     Mutant(
         "a page's last event comes twice",
         ReadContract,
-        "sqlite.py",
+        "paging.py",
         "rest = rest._replace(after=events[-1].version)",
         "rest = rest._replace(after=max(rest.after + 1, events[-1].version - 1))",
     ),
     Mutant(
         "a limit is for each page",
         ReadContract,
-        "sqlite.py",
+        "paging.py",
         "left = None if left is None else left - min(left, len(page.events))",
         "left = left",
     ),
@@ -265,8 +265,8 @@ MUTANTS = [
         "who follows skips what came while it read",
         ReadContract,
         "sqlite.py",
-        "            if self._reader.last_position() <= after:\n",
-        "            after = self._reader.last_position()\n            if True:\n",
+        "            if await self._reader.last_position() <= after:\n",
+        "            after = await self._reader.last_position()\n            if True:\n",
     ),
 ]
 

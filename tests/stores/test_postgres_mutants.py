@@ -234,20 +234,6 @@ MUTANTS = [
         'if "\\0" not in text and _MARK not in text:',
         "if True:",
     ),
-    Mutant(
-        "a page's last event comes twice",
-        ReadContract,
-        "store.py",
-        "rest = rest._replace(after=events[-1].version)",
-        "rest = rest._replace(after=max(rest.after + 1, events[-1].version - 1))",
-    ),
-    Mutant(
-        "a limit is for each page",
-        ReadContract,
-        "store.py",
-        "left = None if left is None else left - min(left, len(page.events))",
-        "left = left",
-    ),
 ]
 
 

@@ -121,13 +121,13 @@ class FailingCursor:
 
 
 # Else what comes after would be taken for not there.
-def test_a_log_that_cannot_be_read_now_does_not_end_there(path):
+async def test_a_log_that_cannot_be_read_now_does_not_end_there(path):
     reader = SqliteReader(LogFile(path))
     reader.close()
     reader._db = SimpleNamespace(cursor=FailingCursor)
 
     with pytest.raises(LogUnavailableError, match="the disk failed"):
-        reader.log_page(0, EVENTS, None)
+        await reader.log_page(0, EVENTS, None)
 
 
 async def test_a_stream_that_lost_its_end_says_so(path):

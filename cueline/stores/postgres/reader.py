@@ -46,7 +46,7 @@ _TEXTS = (3, 9, 10, 11, 12)
 
 
 class PostgresReader:
-    """Asks for pages; each is a transaction."""
+    """A `PageReader` whose pages are a transaction each."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -62,7 +62,6 @@ class PostgresReader:
         return int(last)
 
     async def line(self, stream: str, after: int, until: int | None) -> Sequence[Span]:
-        """Return the spans of a stream's events, the oldest ancestor's first."""
         spans: list[Span] = []
         for id_, name, version, base in await self._connections.ask(_LINE, (stream,)):
             until = version if until is None else min(until, version)
@@ -71,11 +70,6 @@ class PostgresReader:
         return [span for span in reversed(spans) if span.after < span.until]
 
     async def stream_page(self, span: Span) -> Sequence[RecordedEvent]:
-        """Return the first events of *span*.
-
-        Raises:
-            CorruptEventError: the very first is missing.
-        """
         events = await self._stream_events(_STREAM_PAGE, span)
         whole = unbroken([event.version for event in events], span.after)
         if not whole:
@@ -83,11 +77,6 @@ class PostgresReader:
         return events[:whole]
 
     async def stream_page_back(self, span: Span) -> Sequence[RecordedEvent]:
-        """Return the last events of *span*, newest first.
-
-        Raises:
-            CorruptEventError: the very last is missing.
-        """
         events = await self._stream_events(_STREAM_PAGE_BACK, span)
         whole = [e for place, e in enumerate(events) if e.version == span.until - place]
         if not whole:
@@ -95,11 +84,6 @@ class PostgresReader:
         return whole
 
     async def log_page(self, after: int, until: int, categories: Collection[str] | None) -> LogPage:
-        """Return the first events at positions above *after*, up to *until*.
-
-        Raises:
-            CorruptEventError: the very first is missing.
-        """
         until = min(until, after + PAGE_EVENTS)
         if categories is not None:
             asked = (after, until, list(categories))

@@ -22,9 +22,7 @@ from cueline.errors import (
 from cueline.events.snapshot import NO_SNAPSHOTS, SnapshotStore, emptied_streams
 from cueline.events.store import (
     BLOB_LIMIT,
-    NO_STREAM,
     Appended,
-    Head,
     RecordedEvent,
     Write,
     to_us,
@@ -32,6 +30,7 @@ from cueline.events.store import (
 from cueline.events.stream import check_stream
 from cueline.stores.batch import BLOB_REST, check_form, check_text
 from cueline.stores.log_copy import unfinished
+from cueline.stores.paging import PagedStore
 from cueline.stores.postgres.clock import clock_us
 from cueline.stores.postgres.connections import (
     PATIENCE_SECONDS,
@@ -60,7 +59,7 @@ _PUT_BLOB = "SELECT put_blob(%s, %s, %s)"
 _COLLECT = "SELECT collect_blobs(%s, %s)"
 
 
-class PostgresStore:
+class PostgresStore(PagedStore):
     """A log in one schema of a database; `find_log` says whether it is there; see `EventStore`.
 
     Any process may append. Redacting events also deletes the *snapshots* folded from them,
@@ -86,6 +85,7 @@ class PostgresStore:
         self._read_only = read_only
         self._reading = Connections(place, READERS, patience_seconds=patience_seconds)
         self._reader = PostgresReader(self._reading)
+        super().__init__(self._reader)
         self._writer = PostgresWriter(
             place, log_id, clock, self._heard, patience_seconds=patience_seconds
         )
@@ -96,12 +96,6 @@ class PostgresStore:
         self._listening: asyncio.Task[None] | None = None
         self._listens = asyncio.Event()
         self._failure: StoreError | None = None
-
-    async def head(self, stream: str) -> Head:
-        return (await self._reader.heads([stream]))[stream]
-
-    async def heads(self, streams: Collection[str]) -> dict[str, Head]:
-        return await self._reader.heads(streams)
 
     async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
         check_text(owner)
@@ -122,52 +116,6 @@ class PostgresStore:
             await self._snapshots.forget(emptied)
         return appended
 
-    async def read(
-        self,
-        stream: str,
-        after: int = NO_STREAM,
-        until: int | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[RecordedEvent]:
-        if limit is not None:
-            end = after + limit
-            until = end if until is None else min(end, until)
-        for span in await self._reader.line(stream, after, until):
-            rest = span
-            while rest.after < rest.until:
-                events = await self._reader.stream_page(rest)
-                for event in events:
-                    yield event
-                rest = rest._replace(after=events[-1].version)
-
-    async def read_back(
-        self, stream: str, until: int | None = None, limit: int | None = None
-    ) -> AsyncIterator[RecordedEvent]:
-        spans = await self._reader.line(stream, NO_STREAM, until)
-        first = max(spans[-1].until - limit, NO_STREAM) if spans and limit is not None else 0
-        for span in reversed(spans):
-            rest = span._replace(after=max(span.after, first))
-            while rest.after < rest.until:
-                events = await self._reader.stream_page_back(rest)
-                for event in events:
-                    yield event
-                rest = rest._replace(until=events[-1].version - 1)
-
-    async def read_all(
-        self,
-        after: int = 0,
-        categories: Collection[str] | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[RecordedEvent]:
-        left = limit
-        last = await self._reader.last_position()
-        while after < last and left != 0:
-            page = await self._reader.log_page(after, last, categories)
-            for event in page.events[:left]:
-                yield event
-            left = None if left is None else left - min(left, len(page.events))
-            after = page.seen
-
     async def follow(
         self, after: int, categories: Collection[str] | None = None
     ) -> AsyncIterator[RecordedEvent]:
@@ -186,9 +134,6 @@ class PostgresStore:
             self._heard(last)
             while self._head <= after and self._failure is None:
                 await self._bell.wait()
-
-    async def last_position(self) -> int:
-        return await self._reader.last_position()
 
     async def put_blob(self, content: bytes) -> str:
         if len(content) > BLOB_LIMIT:
