@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Generic, Protocol, TypeVar
+from functools import partial
+from importlib import import_module
+from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 from cueline.actors.model_port import DeltaSink, ModelReply, ModelRequest, drop_delta
 from cueline.providers.account import Account
@@ -29,6 +31,12 @@ class CountingClient(Client, Protocol):
 C = TypeVar("C", bound=Client)
 
 
+def client_of(where: str, account: Account) -> Any:
+    """Import the class *where*, as `module:Client`, which may be slow, and make one."""
+    module, _, name = where.partition(":")
+    return getattr(import_module(module), name)(account)
+
+
 class LazyModel(Generic[C]):
     """The models of one account; one instance serves many sessions; see `Model`.
 
@@ -40,6 +48,11 @@ class LazyModel(Generic[C]):
         self._account = account
         self._client: C | None = None
         self._opening = asyncio.Lock()
+
+    @classmethod
+    def of(cls, client: str) -> Callable[[Account, object], Self]:
+        """Return what makes the models of an account; *client* is the class of its client."""
+        return lambda account, _: cls(partial(client_of, client), account)
 
     async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
         client = await self._connected()
@@ -67,9 +80,9 @@ class CountingModel(LazyModel[CountingClient]):
         return await client.count(request)
 
 
-async def names_of_models(connect: Callable[[Account], Client], account: Account) -> list[str]:
-    """Return the names of the server's models."""
-    client = connect(account)
+async def names_of_models(where: str, account: Account) -> list[str]:
+    """Return the names of the server's models, by the class *where* of its client."""
+    client = cast("Client", client_of(where, account))
     try:
         return await client.models()
     finally:

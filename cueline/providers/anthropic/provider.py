@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec
@@ -11,22 +11,9 @@ from cueline.providers.anthropic.conversation import Json
 from cueline.providers.anthropic.request import PROMPT_CACHE, request_body
 from cueline.providers.lazy_model import CountingModel, names_of_models
 from cueline.providers.patience import check_parameters
-from cueline.providers.provider import Capabilities, Pause, Provider
+from cueline.providers.provider import Capabilities, Provider
 
-if TYPE_CHECKING:
-    from cueline.providers.anthropic.connection import AnthropicClient
-
-
-def connect(account: Account) -> "AnthropicClient":
-    """Import the client and make one."""
-    from cueline.providers.anthropic.connection import AnthropicClient  # noqa: PLC0415 - it is slow
-
-    return AnthropicClient(account)
-
-
-def make(account: Account, _pause: Pause) -> CountingModel:
-    """Return the model of *account*."""
-    return CountingModel(connect, account)
+CLIENT: Final = "cueline.providers.anthropic.connection:AnthropicClient"
 
 
 def request(agent: AgentSpec, messages: Iterable[bytes], account: Account) -> Json:
@@ -63,7 +50,7 @@ PROVIDER: Final = Provider(
         json_schema=True,
         token_counter=True,
     ),
-    make=make,
+    make=CountingModel.of(CLIENT),
     request=request,
     endpoint=Endpoint(
         url="https://api.anthropic.com",
@@ -75,6 +62,6 @@ PROVIDER: Final = Provider(
     looked_up="2026-11-24",
     model_variable="ANTHROPIC_MODEL",
     check=check,
-    models=partial(names_of_models, connect),
+    models=partial(names_of_models, CLIENT),
     ends_on=end_of,
 )

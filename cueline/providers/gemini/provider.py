@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cueline.events.agent import AgentSpec
 from cueline.providers.account import Account, Endpoint
@@ -10,38 +10,15 @@ from cueline.providers.gemini.conversation import Json
 from cueline.providers.gemini.request import request_body
 from cueline.providers.lazy_model import CountingModel, names_of_models
 from cueline.providers.patience import check_parameters
-from cueline.providers.provider import Capabilities, Pause, Provider
+from cueline.providers.provider import Capabilities, Provider
 from cueline.providers.tool_protocol import as_asked
 
-if TYPE_CHECKING:
-    from cueline.providers.gemini.connection import GeminiClient
-
+CLIENT: Final = "cueline.providers.gemini.connection:GeminiClient"
 ELSEWHERE: Final = {
     "contents": "cueline makes them",
     "maxOutputTokens": "use limits.max_output_tokens",
     "systemInstruction": "use instructions",
 }
-
-
-def connect(account: Account) -> "GeminiClient":
-    """Import the client and make one."""
-    from cueline.providers.gemini.connection import GeminiClient  # noqa: PLC0415 - it is slow
-
-    return GeminiClient(account)
-
-
-def make(account: Account, _pause: Pause) -> CountingModel:
-    """Return the models of *account*."""
-    return CountingModel(connect, account)
-
-
-def check(agent: AgentSpec) -> None:
-    """Check the parameters of *agent*.
-
-    Raises:
-        ConfigError: move or correct the parameter that it names.
-    """
-    check_parameters(agent, prompts=True, elsewhere=ELSEWHERE)
 
 
 def request(agent: AgentSpec, messages: Iterable[bytes], _account: Account) -> Json:
@@ -59,7 +36,7 @@ PROVIDER: Final = Provider(
         json_schema=True,
         token_counter=True,
     ),
-    make=make,
+    make=CountingModel.of(CLIENT),
     request=request,
     endpoint=Endpoint(
         url="https://generativelanguage.googleapis.com",
@@ -70,7 +47,7 @@ PROVIDER: Final = Provider(
     default_model="gemini-3.8-flash",
     looked_up="2026-11-24",
     model_variable="GEMINI_MODEL",
-    check=check,
-    models=partial(names_of_models, connect),
+    check=partial(check_parameters, prompts=True, elsewhere=ELSEWHERE),
+    models=partial(names_of_models, CLIENT),
     prices="google",
 )

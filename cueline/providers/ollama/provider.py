@@ -3,19 +3,17 @@
 import re
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cueline.events.agent import AgentSpec
 from cueline.providers.account import Account, Endpoint
 from cueline.providers.lazy_model import LazyModel, names_of_models
 from cueline.providers.ollama.request import Json, request_body
 from cueline.providers.patience import check_parameters
-from cueline.providers.provider import Capabilities, Pause, Provider
+from cueline.providers.provider import Capabilities, Provider
 from cueline.providers.tool_protocol import as_asked
 
-if TYPE_CHECKING:
-    from cueline.providers.ollama.connection import OllamaClient
-
+CLIENT: Final = "cueline.providers.ollama.connection:OllamaClient"
 PORT: Final = 11434
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "": "127.0.0.1"}  # noqa: S104 - it is replaced
 _HOST: Final = re.compile(
@@ -39,27 +37,6 @@ def host_url(value: str) -> str:
     return f"{scheme or 'http'}://{_EVERYWHERE.get(host, host)}{port or ''}{path}"
 
 
-def connect(account: Account) -> "OllamaClient":
-    """Import the client and make one."""
-    from cueline.providers.ollama.connection import OllamaClient  # noqa: PLC0415 - it is slow
-
-    return OllamaClient(account)
-
-
-def make(account: Account, _pause: Pause) -> LazyModel["OllamaClient"]:
-    """Return the models of a server."""
-    return LazyModel(connect, account)
-
-
-def check(agent: AgentSpec) -> None:
-    """Check the parameters of *agent*.
-
-    Raises:
-        ConfigError: move or correct the parameter that it names.
-    """
-    check_parameters(agent, prompts=True, elsewhere=ELSEWHERE)
-
-
 def request(agent: AgentSpec, messages: Iterable[bytes], _account: Account) -> Json:
     """Return the JSON of the next request to a model that can do everything."""
     return request_body(*as_asked(agent, messages))
@@ -68,7 +45,7 @@ def request(agent: AgentSpec, messages: Iterable[bytes], _account: Account) -> J
 PROVIDER: Final = Provider(
     name="ollama",
     capabilities=Capabilities(images=True, thinking=True, json_schema=True, needs_key=False),
-    make=make,
+    make=LazyModel.of(CLIENT),
     request=request,
     endpoint=Endpoint(
         url=f"http://localhost:{PORT}",
@@ -81,7 +58,7 @@ PROVIDER: Final = Provider(
     looked_up="2026-11-24",
     first_steps="install Ollama, and run `ollama pull qwen3`",
     model_variable="OLLAMA_MODEL",
-    check=check,
-    models=partial(names_of_models, connect),
+    check=partial(check_parameters, prompts=True, elsewhere=ELSEWHERE),
+    models=partial(names_of_models, CLIENT),
     is_free=True,
 )

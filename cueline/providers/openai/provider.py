@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cueline.events.agent import AgentSpec
 from cueline.providers.account import Account, Endpoint
@@ -12,12 +12,10 @@ from cueline.providers.openai.request import request_body
 from cueline.providers.openai.servers import DEFAULT_MODEL, check_server, end_of
 from cueline.providers.openai.servers import PROVIDER as NAME
 from cueline.providers.patience import check_parameters
-from cueline.providers.provider import Capabilities, Pause, Provider
+from cueline.providers.provider import Capabilities, Provider
 from cueline.providers.tool_protocol import as_asked
 
-if TYPE_CHECKING:
-    from cueline.providers.openai.connection import OpenAIClient
-
+CLIENT: Final = "cueline.providers.openai.connection:OpenAIClient"
 ELSEWHERE: Final = {
     "input": "cueline makes it",
     "instructions": "use instructions",
@@ -26,18 +24,6 @@ ELSEWHERE: Final = {
     "previous_response_id": "cueline sends the whole conversation",
     "store": "cueline keeps the conversation, and the vendor does not",
 }
-
-
-def connect(account: Account) -> "OpenAIClient":
-    """Import the client and make one."""
-    from cueline.providers.openai.connection import OpenAIClient  # noqa: PLC0415 - it is slow
-
-    return OpenAIClient(account)
-
-
-def make(account: Account, _pause: Pause) -> LazyModel["OpenAIClient"]:
-    """Return the models of *account*."""
-    return LazyModel(connect, account)
 
 
 def check(agent: AgentSpec) -> None:
@@ -60,7 +46,7 @@ PROVIDER: Final = Provider(
     capabilities=Capabilities(
         images=True, files=True, thinking=True, prompt_cache=True, json_schema=True
     ),
-    make=make,
+    make=LazyModel.of(CLIENT),
     request=request,
     endpoint=Endpoint(
         url="https://api.openai.com/v1",
@@ -72,6 +58,6 @@ PROVIDER: Final = Provider(
     looked_up="2026-11-24",
     model_variable="OPENAI_MODEL",
     check=check,
-    models=partial(names_of_models, connect),
+    models=partial(names_of_models, CLIENT),
     ends_on=end_of,
 )
