@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter
 
+from cueline.events.agent import AgentSpec
 from cueline.events.message import (
     AssistantMessage,
     Attachment,
@@ -71,6 +72,15 @@ class CallIds:
 def sent_name(call: ToolCall) -> str:
     """Return the name to send for a call."""
     return UNKNOWN_LETTER.sub("_", call.name)[:LONGEST_NAME] or "_"
+
+
+def function_tools(agent: AgentSpec) -> list[dict[str, Any]]:
+    """Return the agent's tools in the form that Chat Completions and Ollama share."""
+    said = ("name", "description", "parameters")
+    return [
+        {"type": "function", "function": {name: getattr(tool, name) for name in said}}
+        for tool in agent.tools
+    ]
 
 
 def transcript(

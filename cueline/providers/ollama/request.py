@@ -17,7 +17,7 @@ from cueline.events.message import (
     UserMessage,
 )
 from cueline.providers.patience import OWN, TOOL_PROTOCOL
-from cueline.providers.transcript import transcript
+from cueline.providers.transcript import function_tools, transcript
 
 PROVIDER: Final = "ollama"
 Json = dict[str, Any]
@@ -65,17 +65,7 @@ def request_body(agent: AgentSpec, messages: Iterable[bytes], able: Abilities = 
         "num_predict": agent.limits.max_output_tokens,
     }
     if agent.tools:
-        body["tools"] = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": tool.parameters,
-                },
-            }
-            for tool in agent.tools
-        ]
+        body["tools"] = function_tools(agent)
     heard = transcript(
         messages, provider=PROVIDER, model=agent.model, images=able.images, files=False
     )

@@ -20,7 +20,7 @@ from cueline.events.message import (
 )
 from cueline.providers.openai.content import Json, data_url, given
 from cueline.providers.openai.servers import PROVIDER, Server
-from cueline.providers.transcript import BLANK, note_of, transcript
+from cueline.providers.transcript import BLANK, function_tools, note_of, transcript
 
 KEPT: Final = "reasoning_details"
 PDF: Final = "application/pdf"
@@ -50,17 +50,7 @@ def chat_body(
         body["stream_options"] = {"include_usage": True}
     body |= given(agent)
     if agent.tools:
-        body["tools"] = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": tool.parameters,
-                },
-            }
-            for tool in agent.tools
-        ]
+        body["tools"] = function_tools(agent)
     told = [{"role": "system", "content": agent.instructions}] if agent.instructions.strip() else []
     heard = transcript(
         messages,
