@@ -4,6 +4,8 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.presence import presence_of
 from cueline.actors.runner_registry import RUNNER, RunnerRegistry
@@ -416,6 +418,56 @@ async def test_an_up_that_ends_leaves_with_all_its_runners():
         state.status,
         state.waiting.deadline_at,
     )
+
+
+async def by_silence(fleet):
+    await fleet.until(600)
+    await fleet.tick()
+
+
+async def by_evidence(fleet):
+    await fleet.remove("r1")
+
+
+async def by_drain(fleet):
+    await fleet.remove("r1", "its node was drained", graceful=True)
+
+
+async def by_the_end_of_up(fleet):
+    await fleet.registry.leave(fleet.clock.now())
+
+
+# D22: each removal takes one path, in one append.
+@pytest.mark.parametrize("remove", [by_silence, by_evidence, by_drain, by_the_end_of_up])
+async def test_a_run_is_told_in_the_append_of_any_removal(remove):
+    scene, fleet = await scene_of(asks_for(("pay", {})), act=Valve())
+    await fleet.world(scene, "r1")
+    await fleet.register("r1")
+    await scene.outside.start("s", scene.agent, run=CRAWL)
+    await scene.clock.settle()
+
+    await remove(fleet)
+
+    log = [event async for event in scene.outside.store.read_all()]
+    removed = next(each for each in log if each.type == "RunnerRemoved")
+    told = log[removed.position]
+    assert ("RunnerGone", removed.seq + 1) == (told.type, told.seq)
+
+
+async def test_a_run_begins_although_the_log_was_not_followed_when_its_runner_came():
+    scene, fleet = await scene_of()
+    world = await fleet.world(scene, "r1")
+    await scene.outside.start("s", scene.agent, run=CRAWL)
+    await scene.clock.settle()
+    world._following.cancel()
+    await scene.clock.settle()
+    await fleet.register("r1")
+    following = asyncio.create_task(world.dispatcher.follow())
+    await fleet.look()
+    await fleet.look()
+    following.cancel()
+
+    assert "SessionCompleted" == (await scene.types())[-1]
 
 
 # C29
