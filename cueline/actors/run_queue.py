@@ -18,7 +18,7 @@ async def claims(fleet: FleetLog, state: SessionState, now: datetime) -> list[Se
     if runner := (await fleet.read()).online(run.blueprint):
         return [RunClaimed(runner=runner)]
     until = now + timedelta(seconds=run.queue_seconds)
-    return [SessionContinued(by="message", at=now, queued_until=until)] if run.until is None else []
+    return [SessionContinued(by="work", at=now, queued_until=until)] if run.until is None else []
 
 
 async def queue_end(fleet: FleetLog, state: SessionState, now: datetime) -> list[SessionEvent]:

@@ -3,7 +3,6 @@
 import pytest
 
 from cueline.deciders.session import Status, due, evolve, wake_at
-from cueline.deciders.session.run import run_state
 from cueline.events.cause import Cause
 from cueline.events.inbox import PauseAsked, ResumeAsked, RunnerGone, StopAsked
 from cueline.events.run import DISCONNECTED, NO_RUNNER, Run
@@ -47,7 +46,7 @@ def asked(run=CRAWL, **fields):
 
 
 def queued():
-    return given().when(asked())
+    return given().when(asked(), looked(300))
 
 
 def claimed(*tools):
@@ -59,6 +58,11 @@ def gone(version=2, runner="r1", *, graceful=False):
     return received(version, RunnerGone(runner=runner, reason="exit 137", graceful=graceful))
 
 
+def looked(seconds):
+    """Return that its host found no runner, and for how long it waits for one."""
+    return SessionContinued(by="work", at=NOW, queued_until=later(seconds))
+
+
 def passed(seconds, until=None):
     return SessionContinued(by="deadline", at=later(seconds), queued_until=until)
 
@@ -67,7 +71,7 @@ def passed(seconds, until=None):
 def test_a_run_waits_in_the_queue_until_a_runner_claims_it():
     wait = SessionWaiting(kind="runner", cause=QUEUED, deadline_at=later(300))
 
-    past = queued().then(asked(), wait)
+    past = queued().then(looked(300), wait)
 
     assert (Status.WAITING, [], later(300)) == (
         past.state.status,
@@ -104,9 +108,9 @@ def test_a_run_that_nobody_claims_in_time_fails():
 
 
 def test_a_run_waits_as_long_as_its_start_says():
-    queue = given().when(asked(CRAWL.model_copy(update={"queue_seconds": 60})))
+    past = given().when(asked(), looked(60))
 
-    queue.when(passed(60)).then(SessionContinued, SessionFailed)
+    past.when(passed(60)).then(SessionContinued, SessionFailed)
 
 
 # C32
@@ -170,9 +174,9 @@ def test_a_run_that_is_being_stopped_fails_when_its_runner_is_removed():
 def test_a_run_is_queued_again_after_a_graceful_leave():
     past = claimed("shout").when(gone(graceful=True))
 
-    past.then(MessageReceived, SessionWaiting(kind="runner", cause=QUEUED))
+    past.then(MessageReceived)
     assert [] == due(past.state)
-    past.when(SessionContinued(by="message", at=NOW, queued_until=later(300)))
+    past.when(looked(300)).then(SessionContinued, SessionWaiting)
     assert later(300) == wake_at(past.state)
     past.when(RunClaimed(runner="r2")).then(RunClaimed)
     assert ["1.0"] == [each.effect for each in due(past.state)]
@@ -181,7 +185,7 @@ def test_a_run_is_queued_again_after_a_graceful_leave():
 def test_a_call_that_can_be_repeated_is_no_reason_to_fail_after_a_graceful_leave():
     past = claimed("put").when(running("1.0"), gone(graceful=True)).then(MessageReceived)
 
-    past.when(broken("1.0", "lost")).then(ToolFailed, SessionWaiting)
+    past.when(broken("1.0", "lost")).then(ToolFailed)
     assert (True, "requested") == (past.state.queued, past.state.open_calls[0].phase)
 
 
@@ -214,8 +218,8 @@ def test_a_run_goes_on_after_a_takeover():
     assert past.state.finished
 
 
-def test_a_session_without_a_time_of_start_has_no_deadline_in_the_queue():
-    assert (None, None) == (run_state(None, NOW), run_state(CRAWL, None).until)
+def test_a_run_is_claimed_without_a_wait():
+    given().when(asked()).then(asked()).when(CLAIMED).then(CLAIMED, ModelRequested)
 
 
 def test_a_claim_of_no_run_changes_no_state():

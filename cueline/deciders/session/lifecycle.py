@@ -50,7 +50,7 @@ def session_started(state: SessionState, event: SessionStarted) -> SessionState:
         prompt_digests=PromptDigests(digest=prompt.opening_digest(event.agent)),
         limit_state=_limit_state(event),
         inbox_read=1,
-        run=run_state(event.run, event.at),
+        run=run_state(event.run),
     )
 
 

@@ -1,11 +1,10 @@
 """The state changes of a run: queued, claimed, without its runner.
 
-Nothing of a run starts before a runner has claimed it. A run whose runner is removed
-fails; after a graceful leave it is queued again, unless a call that must not be repeated
-may be running.
+Nothing of a run starts before a runner has claimed it. Its wait begins when its host finds
+no runner; the deadline counts from there, since nobody may drive it for hours before.
+A run whose runner is removed fails; after a graceful leave it is queued again, unless a
+call that must not be repeated may be running.
 """
-
-from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
@@ -18,12 +17,9 @@ from cueline.events.session import RunClaimed, SessionContinued, SessionFailed
 _MESSAGES = {"no_matching_runner": NO_RUNNER, "runner_disconnected": DISCONNECTED}
 
 
-def run_state(run: Run | None, at: datetime | None) -> RunState | None:
-    """Return the state of a run that is started *at* a time."""
-    if run is None:
-        return None
-    until = None if at is None else at + timedelta(seconds=run.queue_seconds)
-    return RunState(run.blueprint, run.queue_seconds, until)
+def run_state(run: Run | None) -> RunState | None:
+    """Return the state of a run that is started."""
+    return None if run is None else RunState(run.blueprint, run.queue_seconds)
 
 
 def run_claimed(state: SessionState, event: RunClaimed) -> SessionState:
@@ -41,10 +37,7 @@ def claimed_by(state: SessionState) -> str:
 
 
 def runner_gone(state: SessionState, message: RunnerGone) -> SessionState:
-    """Queue the run again, or end it; a runner that has not claimed it changes nothing.
-
-    Its wait gets a deadline when it is first looked for a runner: nobody may drive it before.
-    """
+    """Queue the run again, or end it; a runner that has not claimed it changes nothing."""
     run = state.run
     if run is None or run.runner != message.runner:
         return state

@@ -155,8 +155,8 @@ class RunState(Struct, frozen=True):
 
     blueprint: str
     queue_seconds: float
-    until: datetime | None
-    """The end of the wait for a runner; None: it has one, or lost it just now."""
+    until: datetime | None = None
+    """The end of the wait for a runner; None: it has one, or nobody has looked for one."""
     runner: str = ""
     """The incarnation that claimed it."""
 

@@ -39,6 +39,8 @@ def wait_of(state: SessionState) -> Wait | None:
     if state.hold:
         return Wait("operator", state.hold.cause, until)
     if state.run is not None and state.queued:
+        if state.run.until is None:
+            return None
         return Wait("runner", Cause(code="queued", blueprint=state.run.blueprint), until)
     room = state.turn.model.room if state.turn.model is not None else None
     if room is not None:

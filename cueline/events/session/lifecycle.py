@@ -109,7 +109,7 @@ class SessionContinued(Fact):
     waited: dict[str, float] = {}
     """Children whose deadline passed, by stream: the seconds that they waited for people."""
     queued_until: AwareDatetime | None = Field(default=None, exclude_if=not_)
-    """The run's runner is stale: it waits until that would be removed."""
+    """Of a run: the end of its wait for a runner."""
 
 
 class SessionIdle(Fact):
