@@ -168,10 +168,7 @@ class Inline:
 
 @asynccontextmanager
 async def inline(
-    log: OpenLog,
-    *,
-    scope: Collection[str] | None,
-    on_trouble: Trouble,
+    log: OpenLog, *, scope: Collection[str] | None, on_trouble: Trouble
 ) -> AsyncIterator[Inline]:
     """Drive the sessions of *scope* in this process; None means all that nobody drives."""
     with closing(ViewsIndex(log.backend.open_views(), log.store)) as index:

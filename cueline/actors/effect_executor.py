@@ -43,12 +43,7 @@ from cueline.events.agent import ToolSpec
 from cueline.events.approval import ApprovalOpened
 from cueline.events.cause import Cause
 from cueline.events.failure import NO_OLD_MESSAGES
-from cueline.events.session import (
-    PeopleNotified,
-    SessionEvent,
-    SessionWaiting,
-    TellCode,
-)
+from cueline.events.session import PeopleNotified, SessionEvent, SessionWaiting, TellCode
 from cueline.events.stream import is_compaction
 
 LONGEST_PAUSE_SECONDS = 60.0

@@ -65,10 +65,7 @@ class InboxReader:
         """When to retry the log, gate or ledger that did not answer."""
 
     async def read(
-        self,
-        asks: Callable[[str], bool],
-        brought: Sequence[SessionEvent],
-        redactor: Redactor,
+        self, asks: Callable[[str], bool], brought: Sequence[SessionEvent], redactor: Redactor
     ) -> list[MessageReceived]:
         """Return the unread messages, cleaned; decisions come with the gate's answer.
 

@@ -83,8 +83,7 @@ def approve(
         bool, typer.Option("--always", help="Do not ask again in this session.")
     ] = False,
     within: Annotated[
-        list[str] | None,
-        typer.Option(metavar="GLOB", help="Where --always holds; repeatable."),
+        list[str] | None, typer.Option(metavar="GLOB", help="Where --always holds; repeatable.")
     ] = None,
     note: Annotated[
         str, typer.Option(metavar="TEXT", help="Recorded, and told to the agent.")

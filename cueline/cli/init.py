@@ -112,11 +112,7 @@ def test_the_agent_counts_the_words_and_answers(tmp_path):
 _NEXT = """\
   cueline run "How many words has 'to be or not to be'?" --agent agent.toml
   python -m pytest"""
-_FILES = {
-    "script.toml": _SCRIPT,
-    "tools.py": _TOOLS,
-    "test_agent.py": _TEST,
-}
+_FILES = {"script.toml": _SCRIPT, "tools.py": _TOOLS, "test_agent.py": _TEST}
 
 
 def register(app: typer.Typer) -> None:

@@ -61,12 +61,10 @@ def register(app: typer.Typer) -> None:
 def migrate(
     *,
     writer: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ROLE", help="A role that may append; repeatable."),
+        list[str] | None, typer.Option(metavar="ROLE", help="A role that may append; repeatable.")
     ] = None,
     reader: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ROLE", help="A role that may read; repeatable."),
+        list[str] | None, typer.Option(metavar="ROLE", help="A role that may read; repeatable.")
     ] = None,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,

@@ -100,8 +100,7 @@ def send(
         return
     said = text_or_stdin(text)
     receipt = open_log.wish(
-        log,
-        lambda client: client.send(session, said, lane, attachments=attach or (), model=model),
+        log, lambda client: client.send(session, said, lane, attachments=attach or (), model=model)
     )
     print_receipt(log, receipt, f"{receipt.session}: sent as a {lane}", as_json=as_json)
 

@@ -79,9 +79,7 @@ PlainOption = Annotated[
 AttachOption = Annotated[
     list[Path] | None,
     typer.Option(
-        "--attach",
-        metavar="FILE",
-        help="Send this image, PDF or text file with it; repeatable.",
+        "--attach", metavar="FILE", help="Send this image, PDF or text file with it; repeatable."
     ),
 ]
 ThinkingOption = Annotated[

@@ -91,8 +91,7 @@ def backtest(
     file: FileArgument,
     *,
     since: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Only from then on: 30d, 12h, 2026-01-31."),
+        str | None, typer.Option(metavar="TIME", help="Only from then on: 30d, 12h, 2026-01-31.")
     ] = None,
     calls: Annotated[
         bool, typer.Option("--calls", help="List the calls that would have gone otherwise.")

@@ -36,10 +36,7 @@ def migrate_log(log: LogName, *, writers: Sequence[str] = (), readers: Sequence[
 
 
 async def copy_log(
-    source: LogName,
-    target: LogName,
-    *,
-    progress: Callable[[CopyStep], None] = lambda _: None,
+    source: LogName, target: LogName, *, progress: Callable[[CopyStep], None] = lambda _: None
 ) -> Copied:
     """Copy a log to *target*, which is made if it is missing, and check the copy.
 

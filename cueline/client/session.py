@@ -12,14 +12,7 @@ from cueline.actors.session_tree import read_start_request
 from cueline.client.attachment import Attachable
 from cueline.client.decide import Decision, decide
 from cueline.client.live_text import live_text, with_live_text
-from cueline.client.message import (
-    NewLimits,
-    pause,
-    raise_limits,
-    send,
-    send_message,
-    switch_model,
-)
+from cueline.client.message import NewLimits, pause, raise_limits, send, send_message, switch_model
 from cueline.client.output import Output, read_output
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
 from cueline.client.session_watcher import SessionWatcher
@@ -28,10 +21,7 @@ from cueline.deciders.session import SessionState, Status
 from cueline.deciders.session.limit_state import Used
 from cueline.event_text import cause_text, end_text
 from cueline.events.agent import ModelChoice
-from cueline.events.inbox import (
-    Lane,
-    ResumeAsked,
-)
+from cueline.events.inbox import Lane, ResumeAsked
 from cueline.events.session import (
     ApprovalRequested,
     SessionCompleted,

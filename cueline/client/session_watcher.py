@@ -15,11 +15,7 @@ from cueline.client.context import RuntimeContext
 from cueline.client.session_view import SessionView
 from cueline.clock import Clock
 from cueline.deciders.session import rests
-from cueline.errors import (
-    LogUnavailableError,
-    SessionOwnedError,
-    SessionUndrivenError,
-)
+from cueline.errors import LogUnavailableError, SessionOwnedError, SessionUndrivenError
 from cueline.events.session import SessionCompleted, SessionEvent, SessionIdle
 from cueline.events.store import PresenceBoard, RecordedEvent
 from cueline.events.stream import shown

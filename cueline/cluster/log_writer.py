@@ -9,25 +9,10 @@ from typing import assert_never
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from cueline.cluster.call import (
-    DEAD,
-    PAGE_BYTES,
-    UNCLEAR,
-    Handle,
-    ask_head,
-    call,
-    end_frozen_actor,
-)
+from cueline.cluster.call import DEAD, PAGE_BYTES, UNCLEAR, Handle, ask_head, call, end_frozen_actor
 from cueline.cluster.cluster_context import ActorFactory, ClusterContext
 from cueline.errors import ClusterError, CorruptEventError, CuelineError
-from cueline.events.store import (
-    EventStore,
-    Head,
-    Presence,
-    PresenceBoard,
-    RecordedEvent,
-    Write,
-)
+from cueline.events.store import EventStore, Head, Presence, PresenceBoard, RecordedEvent, Write
 
 START_SECONDS = 60.0
 

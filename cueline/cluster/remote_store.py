@@ -124,10 +124,7 @@ class RemoteStore:
             more = page.more and limit != 0
 
     async def read_all(
-        self,
-        after: int = 0,
-        categories: Collection[str] | None = None,
-        limit: int | None = None,
+        self, after: int = 0, categories: Collection[str] | None = None, limit: int | None = None
     ) -> AsyncIterator[RecordedEvent]:
         if reader := self._file():
             async for event in reader.read_all(after, categories, limit):

@@ -8,12 +8,7 @@ from cueline.console.attempts import Attempts
 from cueline.console.budget import NAMES, Budget, amount, price
 from cueline.console.line import WIDTH, Line, Tone
 from cueline.console.question import ANSWERED
-from cueline.console.session_lines import (
-    course_lines,
-    message_lines,
-    paragraph,
-    session_head,
-)
+from cueline.console.session_lines import course_lines, message_lines, paragraph, session_head
 from cueline.console.text import (
     arguments,
     capped,
@@ -24,12 +19,7 @@ from cueline.console.text import (
     tokens_in,
     visible,
 )
-from cueline.event_text import (
-    compaction_text,
-    degraded_text,
-    doubt_text,
-    untold_text,
-)
+from cueline.event_text import compaction_text, degraded_text, doubt_text, untold_text
 from cueline.events.fact import Fact
 from cueline.events.message import TextBlock, ThinkingBlock, ToolCall
 from cueline.events.session import (

@@ -58,12 +58,7 @@ class Prompts:
     """
 
     def __init__(
-        self,
-        screen: Screen,
-        now: Callable[[], datetime],
-        answer: Answer,
-        entry: Entry,
-        edit: Edit,
+        self, screen: Screen, now: Callable[[], datetime], answer: Answer, entry: Entry, edit: Edit
     ) -> None:
         self.typed = ""
         """What was typed, and not entered."""

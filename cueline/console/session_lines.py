@@ -5,20 +5,8 @@ from datetime import datetime
 
 from cueline.console.budget import possible_cost
 from cueline.console.line import WIDTH, Line, Tone
-from cueline.console.text import (
-    date_time,
-    money,
-    one_line,
-    visible,
-)
-from cueline.event_text import (
-    cause_text,
-    end_text,
-    prefix_text,
-    refusal_text,
-    stop_text,
-    wait_text,
-)
+from cueline.console.text import date_time, money, one_line, visible
+from cueline.event_text import cause_text, end_text, prefix_text, refusal_text, stop_text, wait_text
 from cueline.events.fact import Fact
 from cueline.events.inbox import (
     ChildAsked,

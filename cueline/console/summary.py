@@ -7,12 +7,7 @@ from cueline.client.tally import Tally
 from cueline.console.line import Line, Tone
 from cueline.console.text import count, duration, money, tokens_in
 
-_TONES: dict[str, Tone] = {
-    "completed": "good",
-    "idle": "good",
-    "failed": "bad",
-    "stopped": "bad",
-}
+_TONES: dict[str, Tone] = {"completed": "good", "idle": "good", "failed": "bad", "stopped": "bad"}
 
 _UNCOUNTED = "its tokens and cost are counted with --all"
 

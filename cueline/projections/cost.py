@@ -103,11 +103,7 @@ def spent(
 ) -> list[Spent]:
     """Return usage by group, highest cost first; days in order, both ends included."""
     where, values = matching(
-        [
-            ("usage.stream = ?", stream),
-            ("day >= ?", since),
-            ("day <= ?", until),
-        ]
+        [("usage.stream = ?", stream), ("day >= ?", since), ("day <= ?", until)]
     )
     rows = ask(db, "usage", _USED.format(name=_NAMES[by], where=where), values)
     sums = _with_breaks(_summed(rows), _breaks(db, by, stream, since, until))

@@ -223,10 +223,7 @@ class MemoryStore:
         ]
 
     async def read_all(
-        self,
-        after: int = 0,
-        categories: Collection[str] | None = None,
-        limit: int | None = None,
+        self, after: int = 0, categories: Collection[str] | None = None, limit: int | None = None
     ) -> AsyncIterator[RecordedEvent]:
         count = 0
         for position in range(max(after, 0), len(self._tables.log)):

@@ -104,10 +104,7 @@ class PagedStore:
                 await take_turns()
 
     async def read_all(
-        self,
-        after: int = 0,
-        categories: Collection[str] | None = None,
-        limit: int | None = None,
+        self, after: int = 0, categories: Collection[str] | None = None, limit: int | None = None
     ) -> AsyncIterator[RecordedEvent]:
         left = limit
         last = await self._pages.last_position()

@@ -43,10 +43,7 @@ from cueline.events.message import Cost, Estimate, Usage
 from cueline.events.sanitize import Redactor
 from cueline.events.session import SessionEvent
 from cueline.events.snapshot import SnapshotStore
-from cueline.events.store import (
-    EventStore,
-    Presence,
-)
+from cueline.events.store import EventStore, Presence
 from cueline.stores import MemorySnapshots, MemoryStore
 from cueline.testing.clock import FakeClock
 from cueline.testing.crash_point import CrashingExecutor, CrashingModel, CrashingStore, CrashPoint

@@ -18,14 +18,7 @@ from cueline.actors.model_port import (
 from cueline.actors.runner import CallName, RunnerPort, ToolReport
 from cueline.actors.tool_port import ReconcileFinding, ToolExecutor, ToolOrder, ToolOutput
 from cueline.errors import CorruptEventError
-from cueline.events.store import (
-    NO_STREAM,
-    Appended,
-    EventStore,
-    Head,
-    RecordedEvent,
-    Write,
-)
+from cueline.events.store import NO_STREAM, Appended, EventStore, Head, RecordedEvent, Write
 from cueline.events.stream import category_of
 
 
@@ -107,10 +100,7 @@ class CrashingStore:
             yield event
 
     async def read_all(
-        self,
-        after: int = 0,
-        categories: Collection[str] | None = None,
-        limit: int | None = None,
+        self, after: int = 0, categories: Collection[str] | None = None, limit: int | None = None
     ) -> AsyncIterator[RecordedEvent]:
         async for event in self._store.read_all(after, categories, limit):
             await self._life.go_on()

@@ -215,12 +215,7 @@ class AppendContract:
         again = await store.append([Write(SESSION, [draft], NO_STREAM)], key=text)
 
         [event] = await all_of(store, SESSION)
-        assert [text] * 4 == [
-            event.actor,
-            event.attrs,
-            event.correlation_id,
-            event.causation_id,
-        ]
+        assert [text] * 4 == [event.actor, event.attrs, event.correlation_id, event.causation_id]
         assert appended == again
         check_chain([event])
 

@@ -162,8 +162,7 @@ class EpochContract:
 
         with pytest.raises(FencedError):
             await store.append(
-                [Write(OTHER, facts(1), NO_STREAM), Write(SESSION, facts(1), NO_STREAM, 7)],
-                key="k",
+                [Write(OTHER, facts(1), NO_STREAM), Write(SESSION, facts(1), NO_STREAM, 7)], key="k"
             )
 
         assert Head() == await store.head(OTHER)

@@ -21,11 +21,7 @@ KEY: Final = "sk-test-0123456789"
 WEATHER: Final = ToolSpec(
     name="get_weather",
     description="Tells the weather.",
-    parameters={
-        "type": "object",
-        "properties": {"city": {"type": "string"}},
-        "required": ["city"],
-    },
+    parameters={"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
     target="weather:get_weather",
     digest="d",
 )

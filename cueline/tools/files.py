@@ -42,11 +42,7 @@ AtLeastOne = Annotated[int, Field(ge=1)]
 
 @tool(read_only=True, needs_workspace=True, paths=["path"])
 def read_file(
-    path: Inside,
-    start_line: AtLeastOne = 1,
-    max_lines: AtLeastOne = 2000,
-    *,
-    context: ToolContext,
+    path: Inside, start_line: AtLeastOne = 1, max_lines: AtLeastOne = 2000, *, context: ToolContext
 ) -> str | Image:
     """Read a text file or an image (PNG, JPEG, GIF, WebP) of the workspace.
 

@@ -25,11 +25,7 @@ class GeminiClient:
 
     async def _ask(self, request: ModelRequest, deltas: DeltaSink) -> ModelReply:
         agent = request.agent
-        reply = StreamedReply(
-            deltas,
-            asked=agent.model,
-            prefix=f"call_{request.turn}_",
-        )
+        reply = StreamedReply(deltas, asked=agent.model, prefix=f"call_{request.turn}_")
         path = f"{model_path(agent.model)}:streamGenerateContent?alt=sse"
         body = request_body(agent, request.messages)
         return await self._http.stream(path, body, patience_of(agent), reply, gemini_fault)

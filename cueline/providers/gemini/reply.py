@@ -34,11 +34,7 @@ class StreamedReply(PartialReply):
     """A reply, as far as it came."""
 
     def __init__(
-        self,
-        deltas: DeltaSink = drop_delta,
-        *,
-        asked: str = "",
-        prefix: str = "call_",
+        self, deltas: DeltaSink = drop_delta, *, asked: str = "", prefix: str = "call_"
     ) -> None:
         """Begin a reply.
 

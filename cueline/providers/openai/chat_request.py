@@ -27,11 +27,7 @@ PDF: Final = "application/pdf"
 
 
 def chat_body(
-    agent: AgentSpec,
-    messages: Iterable[bytes],
-    server: Server,
-    *,
-    lacking: Collection[str] = (),
+    agent: AgentSpec, messages: Iterable[bytes], server: Server, *, lacking: Collection[str] = ()
 ) -> Json:
     """Return the JSON of a request for the next reply, as a stream.
 

@@ -20,13 +20,7 @@ from cueline.errors import (
     StoreError,
 )
 from cueline.events.snapshot import NO_SNAPSHOTS, SnapshotStore, emptied_streams
-from cueline.events.store import (
-    BLOB_LIMIT,
-    Appended,
-    RecordedEvent,
-    Write,
-    to_us,
-)
+from cueline.events.store import BLOB_LIMIT, Appended, RecordedEvent, Write, to_us
 from cueline.events.stream import check_stream
 from cueline.stores.batch import BLOB_REST, check_form, check_text
 from cueline.stores.log_copy import unfinished
