@@ -68,7 +68,8 @@ def runs(
     if as_json:
         typer.echo(json_of(open_log.rows(found), indent=2))
     else:
-        _print("runs", ("run", "status", "blueprint", "runner", "age", "error"), _runs(found))
+        what = "runs that fit" if any(wanted.values()) else "runs"
+        _print(what, ("run", "status", "blueprint", "runner", "age", "error"), _runs(found))
     open_log.end_of(found)
 
 

@@ -46,7 +46,7 @@ def submit(
         str, typer.Argument(metavar="BLUEPRINT", help="As `cueline blueprints` shows it.")
     ],
     goal: Annotated[
-        str | None, typer.Argument(metavar="[GOAL]", help="What the agent is told first.")
+        str | None, typer.Argument(metavar="GOAL", help="What the agent is told first.")
     ] = None,
     *,
     parameter: Annotated[

@@ -95,6 +95,7 @@ def test_a_run_is_waited_for(offered):
     assert (0, "Hi\n") == (typed.exit_code, typed.stdout)
     assert (0, "Hi\n") == (again.exit_code, again.stdout)
     assert ["completed", "completed"] == [each["status"] for each in offered.json("runs")]
+    assert "no runs that fit;" in offered("runs", "--status", "queued").stdout
 
 
 def submitted_and_driven(shell, *words):
