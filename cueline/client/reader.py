@@ -107,12 +107,14 @@ class Reader:
         """
         from cueline.client.runs import check_statuses, run_row
         from cueline.client.sessions import STATUSES
+        from cueline.projections.row import LARGEST
         from cueline.projections.session import list_runs
 
         check_statuses(STATUSES, status)
         check_limit(limit)
         async with read_models(self.log, self.notice) as models:
-            found = list_runs(models.db, blueprint=blueprint, runner=runner)
+            most = limit + 1 if status is None else LARGEST  # `queued` is no column
+            found = list_runs(models.db, blueprint=blueprint, runner=runner, limit=most)
         rows = [run_row(each) for each in found if status in (None, each.run_status)]
         return models.page(rows[: limit + 1], limit)
 

@@ -251,13 +251,17 @@ def list_sessions(
 
 
 def list_runs(
-    db: Database, *, blueprint: str | None = None, runner: str | None = None
+    db: Database,
+    *,
+    blueprint: str | None = None,
+    runner: str | None = None,
+    limit: int = LARGEST,
 ) -> list[SessionReadModel]:
     """Return runs, last changed first."""
     where, values = matching(
         [("blueprint <> ?", ""), ("blueprint = ?", blueprint), ("claimed_by = ?", runner)]
     )
-    return select(db, SessionReadModel, f"{where} ORDER BY updated_us DESC, stream", values)
+    return select(db, SessionReadModel, f"{where} ORDER BY updated_us DESC, stream", values, limit)
 
 
 def find_session(db: Database, name: str) -> SessionReadModel | None:
