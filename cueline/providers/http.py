@@ -2,14 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any, Final
 
 import httpx2
 
-from cueline.actors.model_port import ModelReply
+from cueline.actors.model_port import DeltaSink, ModelReply, drop_delta
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
+from cueline.events.message import Block, ToolCall, Usage
 from cueline.events.sanitize import CUT, Redactor
 from cueline.providers.account import Account
 from cueline.providers.fault import BY_TYPE, Fault, fault_of, redact_fault, with_usage
@@ -29,8 +30,29 @@ _END: Final = "[DONE]"
 class PartialReply:
     """A reply, as far as it came; an adapter's reader of a vendor's pieces."""
 
-    ended: bool = False
-    """Whether the vendor has sent its last necessary piece."""
+    def __init__(
+        self,
+        deltas: DeltaSink = drop_delta,
+        *,
+        asked: str = "",
+        prefix: str = "call_",
+        lacking: tuple[str, ...] = (),
+    ) -> None:
+        """Begin a reply.
+
+        Args:
+            deltas: gets its pieces.
+            asked: the model, as the agent names it.
+            prefix: begins the ids of calls that the server gives none.
+            lacking: the capabilities that the request had to do without.
+        """
+        self.ended = False
+        """Whether the vendor has sent its last necessary piece."""
+        self._deltas = deltas
+        self._asked = asked
+        self._prefix = prefix
+        self._lacking = lacking
+        self._model = ""
 
     def add(self, piece: Any) -> None:
         """Add the next piece; ignore unknown kinds.
@@ -50,10 +72,36 @@ class PartialReply:
         """
         raise NotImplementedError
 
+    def _usage(self) -> Usage | None:
+        """Return the final usage, if it was sent."""
+        raise NotImplementedError
+
     @property
     def used(self) -> dict[str, int] | None:
         """The final usage, if it was sent; None before the end."""
-        return None
+        try:
+            usage = self._usage() if self.ended else None
+        except (TypeError, ValueError):
+            return None
+        return None if usage is None else usage.model_dump()
+
+    def _check_ended(self) -> None:
+        if not self.ended:
+            raise ProviderUnavailableError("malformed_reply", "the stream ended before the reply")
+
+    def _made(
+        self, content: Iterable[Block], calls: Iterable[ToolCall], *, cut: bool
+    ) -> ModelReply:
+        """Return the reply that is made of these; *cut*: it ended at the output limit."""
+        calls = tuple(calls)
+        return ModelReply(
+            content=tuple(content),
+            calls=calls,
+            stop_reason="max_tokens" if cut else "tool_use" if calls else "end_turn",
+            usage=self._usage() or Usage(),
+            model=self._model,
+            lacking=self._lacking,
+        )
 
 
 class HttpClient:

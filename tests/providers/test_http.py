@@ -26,7 +26,7 @@ async def ask(server):
     client = HttpClient(Account(base_url=server.base_url), {})
 
     async def ask_server():
-        return await client.stream("/responses", {}, Patience(total=5), ResponsesReply("m"))
+        return await client.stream("/responses", {}, Patience(total=5), ResponsesReply(asked="m"))
 
     yield ask_server
     await client.retire()

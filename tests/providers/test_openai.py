@@ -36,14 +36,14 @@ from tests.providers.test_openai_contract import chat as recorded_chat
 
 
 def chat(*pieces, server=USUAL):
-    reply = ChatReply("m", server)
+    reply = ChatReply(server, asked="m")
     for piece in pieces:
         reply.add(piece)
     return reply.whole()
 
 
 def responses(*pieces):
-    reply = ResponsesReply("m")
+    reply = ResponsesReply(asked="m")
     for piece in pieces:
         reply.add(piece)
     return reply.whole()

@@ -33,25 +33,14 @@ DECLINED: Final = frozenset({"LANGUAGE"})
 class StreamedReply(PartialReply):
     """A reply, as far as it came."""
 
-    def __init__(
-        self, deltas: DeltaSink = drop_delta, *, asked: str = "", prefix: str = "call_"
-    ) -> None:
-        """Begin a reply.
-
-        Args:
-            deltas: gets its pieces.
-            asked: the model, as the agent names it; its signatures are for it alone.
-            prefix: begins the ids of calls that the server gives none.
-        """
-        self._deltas = deltas
-        self._asked = asked
-        self._prefix = prefix
+    def __init__(self, deltas: DeltaSink = drop_delta, **about: Any) -> None:
+        super().__init__(deltas, **about)
         self._content: list[Block] = []
         self._kind: Literal["text", "thinking"] = "text"
         self._open: list[str] = []
         """The pieces of the block that is not over."""
         self._calls: list[ToolCall] = []
-        self._model = self._reason = self._reason_text = self._blocked = ""
+        self._reason = self._reason_text = self._blocked = ""
         self._counts: dict[str, Any] = {}
 
     def add(self, piece: Any) -> None:
@@ -113,17 +102,10 @@ class StreamedReply(PartialReply):
             return call
         return call.model_copy(update={"opaque": self._opaque({SIGNATURE: signature})})
 
-    @property
-    def used(self) -> dict[str, int] | None:
-        if not self.ended or not self._counts:
-            return None
-        try:
-            return self._usage().model_dump()
-        except (TypeError, ValueError):
-            return None
-
-    def _usage(self) -> Usage:
+    def _usage(self) -> Usage | None:
         """Return the usage; thoughts are paid for as output."""
+        if not self._counts:
+            return None
         counts = {name: value or 0 for name, value in self._counts.items()}
         cached = counts.get("cachedContentTokenCount", 0)
         sent = counts.get("promptTokenCount", 0) + counts.get("toolUsePromptTokenCount", 0)
@@ -133,20 +115,11 @@ class StreamedReply(PartialReply):
     def whole(self) -> ModelReply:
         self._check()
         self._close()
-        cut = self._reason == CUT
-        finished = "tool_use" if self._calls else "end_turn"
-        return ModelReply(
-            content=tuple(self._content),
-            calls=tuple(self._calls),
-            stop_reason="max_tokens" if cut else finished,
-            usage=self._usage(),
-            model=self._model,
-        )
+        return self._made(self._content, self._calls, cut=self._reason == CUT)
 
     def _check(self) -> None:
         """Raise if the reply is not whole, or was stopped."""
-        if not self.ended:
-            raise ProviderUnavailableError("malformed_reply", "the stream ended before the reply")
+        self._check_ended()
         if self._blocked:
             raise ProviderRefusedError("content_filtered", f"prompt blocked ({self._blocked})")
         told = f"{self._reason}{self._reason_text and f': {self._reason_text}'}"

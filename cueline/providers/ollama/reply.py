@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 from cueline.actors.model_port import Delta, DeltaSink, ModelReply, drop_delta
-from cueline.errors import ProviderUnavailableError
 from cueline.events.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
 from cueline.providers.fault import fault_of
 from cueline.providers.http import PartialReply
@@ -17,26 +16,11 @@ CUT = "length"
 class StreamedReply(PartialReply):
     """A reply, as far as it came."""
 
-    def __init__(
-        self,
-        deltas: DeltaSink = drop_delta,
-        *,
-        prefix: str = "call_",
-        lacking: tuple[str, ...] = (),
-    ) -> None:
-        """Begin a reply.
-
-        Args:
-            deltas: gets its pieces.
-            prefix: begins the ids of calls that the server gives none.
-            lacking: the capabilities that the request had to do without.
-        """
-        self._deltas = deltas
-        self._prefix = prefix
-        self._lacking = lacking
-        self._thoughts = self._text = self._model = self._reason = ""
+    def __init__(self, deltas: DeltaSink = drop_delta, **about: Any) -> None:
+        super().__init__(deltas, **about)
+        self._thoughts = self._text = self._reason = ""
         self._calls: list[ToolCall] = []
-        self._usage = Usage()
+        self._told = Usage()
 
     def add(self, piece: Any) -> None:
         if error := piece.get("error"):
@@ -53,7 +37,7 @@ class StreamedReply(PartialReply):
             self._calls.append(self._call(call))
         if piece.get("done"):
             self._reason = piece.get("done_reason") or "stop"
-            self._usage = Usage(
+            self._told = Usage(
                 input=piece.get("prompt_eval_count") or 0, output=piece.get("eval_count") or 0
             )
             self.ended = True
@@ -65,25 +49,14 @@ class StreamedReply(PartialReply):
         call_id = call.get("id") or f"{self._prefix}{len(self._calls)}"
         return tool_call(call_id, function["name"], text)
 
-    @property
-    def used(self) -> dict[str, int] | None:
-        return self._usage.model_dump() if self.ended else None
+    def _usage(self) -> Usage:
+        return self._told
 
     def whole(self) -> ModelReply:
-        if not self.ended:
-            raise ProviderUnavailableError("malformed_reply", "the stream ended before the reply")
-        cut = self._reason == CUT
+        self._check_ended()
         content: list[Block] = []
         if self._thoughts:
             content.append(ThinkingBlock(text=self._thoughts, provider=PROVIDER))
         if self._text:
             content.append(TextBlock(text=self._text))
-        finished = "tool_use" if self._calls else "end_turn"
-        return ModelReply(
-            content=tuple(content),
-            calls=tuple(self._calls),
-            stop_reason="max_tokens" if cut else finished,
-            usage=self._usage,
-            model=self._model,
-            lacking=self._lacking,
-        )
+        return self._made(content, self._calls, cut=self._reason == CUT)

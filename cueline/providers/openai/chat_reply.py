@@ -32,34 +32,15 @@ class StreamedCall:
 class ChatReply(PartialReply):
     """A reply, as far as it came."""
 
-    def __init__(
-        self,
-        model: str,
-        server: Server,
-        deltas: DeltaSink = drop_delta,
-        *,
-        prefix: str = "call_",
-        lacking: tuple[str, ...] = (),
-    ) -> None:
-        """Begin a reply.
-
-        Args:
-            model: as the agent names it.
-            server: what the server does differently.
-            deltas: gets its pieces.
-            prefix: begins the ids of calls that the server gives none.
-            lacking: the capabilities that the request had to do without.
-        """
-        self._asked = model
+    def __init__(self, server: Server, deltas: DeltaSink = drop_delta, **about: Any) -> None:
+        """Begin a reply of a *server*; for the rest see `PartialReply`."""
+        super().__init__(deltas, **about)
         self._server = server
-        self._deltas = deltas
-        self._prefix = prefix
-        self._lacking = lacking
-        self._text = self._thoughts = self._refusal = self._model = ""
+        self._text = self._thoughts = self._refusal = ""
         self._reason: str | None = None
         self._calls: list[StreamedCall] = []
         self._kept: list[Any] = []
-        self._usage: Mapping[str, Any] | None = None
+        self._told: Mapping[str, Any] | None = None
 
     def add(self, piece: Any) -> None:
         if error := piece.get("error"):
@@ -67,7 +48,7 @@ class ChatReply(PartialReply):
         self._model = piece.get("model") or self._model
         # Some send the usage with the last words, some after them, and one in a place of its own.
         usage = piece.get("usage") or (piece.get("x_groq") or {}).get("usage")
-        self._usage = usage or self._usage
+        self._told = usage or self._told
         for choice in piece.get("choices") or ():
             self._add_delta(choice.get("delta") or choice.get("message") or {})
             if reason := choice.get("finish_reason"):
@@ -104,30 +85,19 @@ class ChatReply(PartialReply):
         arguments = function.get("arguments") or ""
         call.arguments += arguments if isinstance(arguments, str) else json.dumps(arguments)
 
-    @property
-    def used(self) -> dict[str, int] | None:
-        try:
-            return usage_of(self._usage).model_dump() if self.ended and self._usage else None
-        except (ValueError, TypeError):
-            return None
+    def _usage(self) -> Usage | None:
+        return usage_of(self._told) if self._told else None
 
     def whole(self) -> ModelReply:
         if self._reason == FILTERED:
             raise filtered()
-        if self._reason is None or self._reason == FAILED:
+        self._check_ended()
+        if self._reason == FAILED:
             raise ProviderUnavailableError("malformed_reply", "the stream ended before the reply")
         if self._refusal:
             raise refusal(self._refusal)
         cut = self._reason == CUT
-        calls = tuple(self._whole_calls(cut=cut))
-        return ModelReply(
-            content=tuple(self._content()),
-            calls=calls,
-            stop_reason="max_tokens" if cut else "tool_use" if calls else "end_turn",
-            usage=usage_of(self._usage) if self._usage else Usage(),
-            model=self._model,
-            lacking=self._lacking,
-        )
+        return self._made(self._content(), self._whole_calls(cut=cut), cut=cut)
 
     def _content(self) -> Iterator[Block]:
         if self._thoughts:

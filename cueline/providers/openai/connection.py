@@ -41,7 +41,7 @@ class OpenAIClient:
         agent = request.agent
         if dialect_of(agent, self._account) == "responses":
             body = responses_body(agent, request.messages)
-            told = ResponsesReply(agent.model, deltas)
+            told = ResponsesReply(deltas, asked=agent.model)
             return await self._http.stream("/responses", body, patience_of(agent), told)
         seen = any(b'"kind":"image"' in message for message in request.messages)
         if seen and agent.model not in self._blind:
@@ -59,7 +59,7 @@ class OpenAIClient:
         agent = request.agent
         server = server_of(agent, self._account)
         prefix = f"call_{request.turn}_"
-        reply = ChatReply(agent.model, server, deltas, prefix=prefix, lacking=lacking)
+        reply = ChatReply(server, deltas, asked=agent.model, prefix=prefix, lacking=lacking)
         body = chat_body(agent, request.messages, server, lacking=lacking)
         return await self._http.stream("/chat/completions", body, patience_of(agent), reply)
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from cueline.actors.model_port import Delta, DeltaSink, ModelReply, drop_delta
-from cueline.errors import ProviderUnavailableError
 from cueline.events.message import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
 from cueline.providers.http import PartialReply
 from cueline.providers.openai.content import fault_in_stream, filtered, refusal, usage_of
@@ -23,15 +22,12 @@ PARAGRAPH: Final = "\n\n"
 class ResponsesReply(PartialReply):
     """A reply, as far as it came."""
 
-    def __init__(self, model: str, deltas: DeltaSink = drop_delta) -> None:
-        """Begin a reply of *model*, as the agent names it."""
-        self._asked = model
-        self._deltas = deltas
+    def __init__(self, deltas: DeltaSink = drop_delta, **about: Any) -> None:
+        super().__init__(deltas, **about)
         self._items: dict[int, dict[str, Any]] = {}
         self._texts: dict[int, str] = {}
         """Text or arguments of items that did not come whole."""
         self._response: Mapping[str, Any] = {}
-        self._model = ""
 
     def add(self, piece: Any) -> None:
         match piece.get("type"):
@@ -49,6 +45,7 @@ class ResponsesReply(PartialReply):
                 self._deltas(Delta(DELTAS[kind], piece["delta"]))  # type: ignore[arg-type]
             case "response.completed" | "response.incomplete":
                 self._response = piece["response"]
+                self._model = self._response.get("model") or self._model
                 self.ended = True
             case "response.failed":
                 raise fault_in_stream(piece["response"].get("error"))
@@ -61,17 +58,12 @@ class ResponsesReply(PartialReply):
         index = piece["output_index"]
         self._texts[index] = self._texts.get(index, "") + piece["delta"]
 
-    @property
-    def used(self) -> dict[str, int] | None:
+    def _usage(self) -> Usage | None:
         told = self._response.get("usage")
-        try:
-            return usage_of(told).model_dump() if told else None
-        except (ValueError, TypeError):
-            return None
+        return usage_of(told) if told else None
 
     def whole(self) -> ModelReply:
-        if not self.ended:
-            raise ProviderUnavailableError("malformed_reply", "the stream ended before the reply")
+        self._check_ended()
         reason = (self._response.get("incomplete_details") or {}).get("reason")
         if reason == "content_filter":
             raise filtered()
@@ -80,15 +72,7 @@ class ResponsesReply(PartialReply):
         content = [block for index, item in items for block in self._blocks(index, item)]
         while content and content[-1] == self._opaque({"type": CALL}):
             content.pop()  # calls are at the end unless a place says otherwise
-        calls = tuple(self._calls(items, cut=cut))
-        told = self._response.get("usage")
-        return ModelReply(
-            content=tuple(content),
-            calls=calls,
-            stop_reason="max_tokens" if cut else "tool_use" if calls else "end_turn",
-            usage=usage_of(told) if told else Usage(),
-            model=self._response.get("model") or self._model,
-        )
+        return self._made(content, self._calls(items, cut=cut), cut=cut)
 
     def _blocks(self, index: int, item: Mapping[str, Any]) -> Iterator[Block]:
         """Yield the neutral blocks of an item."""
