@@ -146,7 +146,7 @@ MUTANTS = [
     Mutant(
         "the payload is not salted",
         ReadContract,
-        "writer.py",
+        "append_call.py",
         "[urandom(SALT_BYTES) for",
         "[bytes(SALT_BYTES) for",
     ),
@@ -160,7 +160,7 @@ MUTANTS = [
     Mutant(
         "a stream that comes twice is two streams",
         AppendContract,
-        "writer.py",
+        "append_call.py",
         "streams.setdefault(name, len(streams) + 1)",
         "streams.setdefault(name, 0) and streams[name]",
     ),

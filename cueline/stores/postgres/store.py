@@ -25,6 +25,7 @@ from cueline.events.stream import check_stream
 from cueline.stores.batch import BLOB_REST, check_form, check_text
 from cueline.stores.log_copy import unfinished
 from cueline.stores.paging import PagedStore
+from cueline.stores.postgres.append_call import Append
 from cueline.stores.postgres.clock import clock_us
 from cueline.stores.postgres.connections import (
     PATIENCE_SECONDS,
@@ -39,7 +40,7 @@ from cueline.stores.postgres.migration import FORMAT
 from cueline.stores.postgres.place import Place
 from cueline.stores.postgres.reader import PostgresReader
 from cueline.stores.postgres.snapshots import PostgresSnapshots
-from cueline.stores.postgres.writer import Acquire, Append, PostgresWriter
+from cueline.stores.postgres.writer import Acquire, PostgresWriter
 from cueline.stores.row_check import faults
 from cueline.stores.waiting import Notifier, pause
 

@@ -8,7 +8,6 @@ key, or by its owner's epoch and version.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from os import urandom
 from typing import Any, TypeAlias
 
 import psycopg
@@ -18,17 +17,13 @@ from cueline.clock import Clock
 from cueline.errors import (
     CorruptEventError,
     FencedError,
-    KeyReusedError,
     LogUnavailableError,
-    MissingBlobError,
     StoreError,
     UnknownOutcomeError,
-    WrongExpectedVersionError,
 )
-from cueline.events.chain import SALT_BYTES, hash_payload, header_end
-from cueline.events.store import NO_STREAM, NO_TIME, Appended, Write
+from cueline.events.store import NO_TIME, Appended
 from cueline.events.stream import category_of
-from cueline.stores.postgres.arrays import Contents, Numbers, Texts
+from cueline.stores.postgres.append_call import Append, arguments, result_of
 from cueline.stores.postgres.clock import clock_us
 from cueline.stores.postgres.connections import (
     PATIENCE_SECONDS,
@@ -59,14 +54,6 @@ SELECT set_config('lock_timeout', '10s', false), set_config('statement_timeout',
 """
 _APPEND = f"SELECT * FROM append({', '.join(['%s'] * 32)})".encode()  # noqa: S608 - only marks
 _ACQUIRE = b"SELECT * FROM acquire(%s, %s, %s, %s, %s)"
-
-
-class Append(Struct, frozen=True):
-    """See `EventStore.append`."""
-
-    writes: Sequence[Write]
-    key: str | None
-    size: int
 
 
 class Acquire(Struct, frozen=True):
@@ -210,10 +197,10 @@ class PostgresWriter:
             jobs[0].settle(await self._acquire(db, jobs[0].work, again=again))
             return
         appends = [job.work for job in jobs if isinstance(job.work, Append)]
-        asked = (self._log_id, clock_us(self._clock), *_arrays(appends))
+        asked = (self._log_id, clock_us(self._clock), *arguments(appends))
         cursor = await db.execute(_APPEND, asked, prepare=True, binary=True)
         for job, append, row in zip(jobs, appends, await cursor.fetchall(), strict=True):
-            result = _result(append, row)
+            result = result_of(append, row)
             job.settle(result)
             if isinstance(result, Appended):
                 self._committed(result.position)
@@ -266,96 +253,3 @@ class PostgresWriter:
         db, self._db = self._db, None
         if db is not None:
             await discard(db)
-
-
-def _arrays(appends: Sequence[Append]) -> list[object]:
-    """Return the arguments of the function `append` after the first two, in order."""
-    writes = [write for append in appends for write in append.writes]
-    streams: dict[str, int] = {}
-    place: Callable[[str], int] = lambda name: streams.setdefault(name, len(streams) + 1)  # noqa: E731
-    forks = [(None, None) if w.after is None else (place(w.after[0]), w.after[1]) for w in writes]
-    drafts = [(n, write.stream, d) for n, write in enumerate(writes, 1) for d in write.events]
-    sizes = [sum(len(write.events) for write in append.writes) for append in appends]
-    salts = [urandom(SALT_BYTES) for _ in drafts]
-    blobs = [(n, blob) for n, (_, _, draft) in enumerate(drafts, 1) for blob in draft.blobs]
-    empties = [(n, *event) for n, write in enumerate(writes, 1) for event in write.empties]
-    firsts = [place(append.writes[0].stream) for append in appends]
-    places = [place(write.stream) for write in writes]
-    return [
-        Texts(streams),
-        Texts(map(category_of, streams)),
-        Texts(None if append.key is None else escaped(append.key) for append in appends),
-        Numbers(firsts),
-        Numbers(len(append.writes) for append in appends),
-        Numbers(places),
-        Numbers(write.expected_version for write in writes),
-        Numbers(write.epoch for write in writes),
-        Numbers(parent for parent, _ in forks),
-        Numbers(version for _, version in forks),
-        Numbers(len(write.events) for write in writes),
-        Numbers(n for n, _, _ in drafts),
-        Numbers(seq for size in sizes for seq in range(size)),
-        Texts(escaped(draft.type) for _, _, draft in drafts),
-        Numbers(draft.schema for _, _, draft in drafts),
-        Contents(draft.payload for _, _, draft in drafts),
-        Numbers(draft.occurred_us for _, _, draft in drafts),
-        Texts(escaped(draft.actor) for _, _, draft in drafts),
-        _optional([draft.attrs for _, _, draft in drafts]),
-        _optional([draft.correlation_id for _, _, draft in drafts]),
-        _optional([draft.causation_id for _, _, draft in drafts]),
-        Numbers(draft.step for _, _, draft in drafts),
-        Contents(
-            header_end(
-                stream,
-                draft.type,
-                draft.actor,
-                draft.attrs,
-                draft.correlation_id,
-                draft.causation_id,
-            )
-            for _, stream, draft in drafts
-        ),
-        Contents(salts),
-        Contents(
-            hash_payload(salt, draft.payload)
-            for salt, (_, _, draft) in zip(salts, drafts, strict=True)
-        ),
-        Numbers(n for n, _ in blobs),
-        Texts(blob for _, blob in blobs),
-        Numbers(n for n, _, _ in empties),
-        Texts(stream for _, stream, _ in empties),
-        Numbers(version for _, _, version in empties),
-    ]
-
-
-def _optional(texts: Sequence[str | None]) -> Texts:
-    return Texts(None if text is None else escaped(text) for text in texts)
-
-
-def _result(append: Append, row: Row) -> Appended | StoreError:
-    status, place, there, versions, position, recorded_us = row
-    match status:
-        case "appended":
-            return Appended(tuple(versions), position, recorded_us)
-        case "reused":
-            first = append.writes[0]
-            unnamed = f"{first.epoch}.{first.expected_version}"
-            return KeyReusedError(first.stream, unnamed if append.key is None else append.key)
-        case "blob":
-            named = [(w.stream, b) for w in append.writes for d in w.events for b in d.blobs]
-            return MissingBlobError(*named[place - 1])
-        case _:
-            return _refusal(append.writes[place - 1], status, there)
-
-
-def _refusal(write: Write, status: str, there: int) -> StoreError:
-    match status:
-        case "fenced":
-            return FencedError(write.stream, write.epoch, there)
-        case "begun":
-            return WrongExpectedVersionError(write.stream, NO_STREAM, there)
-        case "parent":
-            assert write.after is not None
-            return WrongExpectedVersionError(*write.after, there)
-        case _:
-            return WrongExpectedVersionError(write.stream, write.expected_version, there)
