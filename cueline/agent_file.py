@@ -15,6 +15,8 @@ from cueline.default_agent import NAME as BUILT_IN
 from cueline.default_agent import default_agent
 from cueline.errors import ConfigError
 from cueline.events.agent import AGENT_SCHEME, Fallback
+from cueline.events.plan import PROCEDURE
+from cueline.procedure import Procedure
 from cueline.providers.allowed_address import check_allowed
 from cueline.providers.model_file import find_model_file
 from cueline.workflow import OF_MODELS, WORKFLOW, Workflow
@@ -85,8 +87,9 @@ def agent_in(
         find_model_file(asks, folder)
     kind: type[Agent] = Agent
     keys = SHARED
-    if table.get("provider") == WORKFLOW:
-        kind, keys = Workflow, SHARED - OF_MODELS - {"provider"}
+    if table.get("provider") in (WORKFLOW, PROCEDURE):
+        kind = Workflow if table["provider"] == WORKFLOW else Procedure
+        keys = SHARED - OF_MODELS - {"provider"}
         _find_steps(table, folder)
     shared = {key: table.pop(key) for key in keys if key in table}
     said = from_table(shared, path)

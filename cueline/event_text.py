@@ -206,7 +206,8 @@ def refusal_text(refusal: Refusal) -> str:  # noqa: C901, PLR0911, PLR0912 - one
         case "no_such_wait":
             return f"no step of its plan waits for a message {refusal.by!r}"
         case "procedural_agent_no_resume":
-            return "it is a procedure, which no message continues: start it again"
+            why = "it is a procedure, which nothing continues: start it again"
+            return f"procedural_agent_no_resume: {why}"
 
 
 def rationale_text(opened: ApprovalOpened) -> str:

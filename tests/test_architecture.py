@@ -37,7 +37,9 @@ MAY_IMPORT = {
     "agent": PORTS - {"clock"}
     | {"agent_file", "config", "environment", "deciders", "providers", "suggestion", "tools"},
     "workflow": {"agent", "deciders", "events", "errors", "suggestion"},
-    "agent_file": {"agent", "config", "default_agent", "events", "errors", "providers", "workflow"},
+    "procedure": {"agent", "events", "tools"},
+    "agent_file": {"agent", "config", "default_agent", "events", "errors", "providers", "workflow"}
+    | {"procedure"},
     "hook": {"events", "errors"},
     "secret": {"environment", "providers", "tools", "events", "errors"},
     "preflight": PORTS
@@ -58,7 +60,7 @@ MAY_IMPORT |= {
 
 # In actors and deciders only for the type of what is JSON, in providers of what is secret.
 PYDANTIC = {"actors", "agent", "agent_file", "cli", "client", "config", "deciders", "events"}
-PYDANTIC |= {"providers", "secret", "testing", "tools", "workflow"}
+PYDANTIC |= {"providers", "secret", "testing", "tools", "workflow", "procedure"}
 HOMES = {
     "anthropic": {"providers"},
     "cryptography": {"providers"},

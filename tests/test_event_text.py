@@ -184,7 +184,7 @@ REFUSALS = [
     ),
     (
         Refusal(code="procedural_agent_no_resume"),
-        "it is a procedure, which no message continues: start it again",
+        "procedural_agent_no_resume: it is a procedure, which nothing continues: start it again",
     ),
 ]
 

@@ -106,7 +106,7 @@ class BreakerRegistry:
         if target is None:
             owner = f"{stream_safe(agent.provider)}.{self._account(agent)}".rstrip(".")
             target = self._targets[key] = BreakerTarget(
-                stream_name("breaker", f"{owner}.{stream_safe(agent.model)}", tenant),
+                stream_name("breaker", f"{owner}.{stream_safe(agent.model or 'plan')}", tenant),
                 stream_name("breaker", owner, tenant),
                 f"{agent.provider} {agent.model.rpartition('/')[2]}",
                 agent.breaker,

@@ -24,6 +24,7 @@ from cueline.deciders.compaction import Compaction, compaction_of
 from cueline.deciders.session import SessionState
 from cueline.deciders.session.due import (
     AskApproval,
+    AwaitMessage,
     CallModel,
     Cancel,
     CloseApproval,
@@ -150,8 +151,8 @@ class EffectExecutor:
                 return []
             case AcquireProbe():
                 return await self._guard.probe(effect)
-            case StartChild():
-                raise AssertionError("its fact starts the child")
+            case StartChild() | AwaitMessage():
+                raise AssertionError("its fact is all of it")
 
     async def _ask_model(self, effect: CallModel) -> SessionEvent:
         state, messages = self._entity.state, self._entity.prompt.messages

@@ -12,7 +12,14 @@ from cueline.actors.slot import SlotHolder
 from cueline.deciders.matching import call_demands
 from cueline.deciders.prompt import calls_after
 from cueline.deciders.session import SessionState, due
-from cueline.deciders.session.due import CallModel, Effect, ReserveBudget, RunTool, StartChild
+from cueline.deciders.session.due import (
+    AwaitMessage,
+    CallModel,
+    Effect,
+    ReserveBudget,
+    RunTool,
+    StartChild,
+)
 from cueline.deciders.session.permission import allowing_rule
 from cueline.deciders.session.recovery import degrades
 from cueline.deciders.session.run import claimed_by
@@ -24,6 +31,7 @@ from cueline.events.sanitize import sanitize
 from cueline.events.session import (
     ApprovalResolved,
     CallDelegated,
+    MessageAwaited,
     ModelStarted,
     SessionEvent,
     SessionWaiting,
@@ -33,8 +41,8 @@ from cueline.events.session import (
 from cueline.events.stream import shown
 
 _ASKED_FIRST = ReserveBudget | AcquireProbe
-_STARTABLE = CallModel | ReserveBudget | RunTool | StartChild
-_Startable = CallModel | ReserveBudget | RunTool | StartChild | AcquireProbe
+_STARTABLE = CallModel | ReserveBudget | RunTool | StartChild | AwaitMessage
+_Startable = CallModel | ReserveBudget | RunTool | StartChild | AwaitMessage | AcquireProbe
 _STARTS = ("ModelStarted", "ToolStarted")
 
 
@@ -71,6 +79,9 @@ class EffectScheduler:
             if isinstance(effect, StartChild):
                 self._start_child(effect, steps)
                 continue
+            if isinstance(effect, AwaitMessage):
+                self._await_message(effect, steps)
+                continue
             fact = self._start_fact(effect, steps.state)
             if isinstance(fact, Demands):
                 lacking.append(fact)
@@ -101,7 +112,7 @@ class EffectScheduler:
             for effect in due(steps.state):
                 if not isinstance(effect, _STARTABLE) or self._in_flight.has(effect):
                     continue
-                if isinstance(effect, StartChild):  # no breaker counts its failures
+                if isinstance(effect, StartChild | AwaitMessage):  # no breaker counts its failures
                     out.append(effect)
                     continue
                 match self._guard.blocked_effects(effect, steps.state):
@@ -177,6 +188,10 @@ class EffectScheduler:
             reason = f"a session with the id {shown(child)} exists"
         elif (left := room._replace(used=room.used + begun)).used >= room.most:
             reason = left.refusal
+        tool = self._loaded_agent.tools[call.tool]
+        parameters = calls_after(self._entity.prompt, steps.facts)[effect.effect].arguments
+        if not reason and state.progress is not None:  # of a model's call this was checked before
+            reason = self._parts.check_call(tool, parameters) or ""
         if reason:
             degraded = degrades(state, call)
             steps.take(ToolSkipped(effect=effect.effect, reason=reason, degraded=degraded))
@@ -192,6 +207,16 @@ class EffectScheduler:
                 rule=allowing_rule(call),
             )
         )
+
+    def _await_message(self, effect: AwaitMessage, steps: PendingAppend) -> None:
+        """Add the beginning of a wait for a message to *steps*."""
+        call, progress = steps.state.call(effect.effect), steps.state.progress
+        assert call is not None, "what is due is in the state"
+        assert progress is not None, "only a plan waits for messages"
+        longest = progress.steps[call.tool].timeout_seconds
+        seconds = longest or steps.state.agent.policy.approval_seconds
+        until = self._parts.clock.now() + timedelta(seconds=seconds)
+        steps.take(MessageAwaited(effect=effect.effect, name=call.message, deadline_at=until))
 
     def _void_reason(self, effect: RunTool, grant: CallApproval) -> str:
         """Return why a grant is void: it expired, or the file changed; empty while it is valid."""

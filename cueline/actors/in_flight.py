@@ -9,6 +9,7 @@ from cueline.actors.breaker_guard import AcquireProbe
 from cueline.actors.timers import Timers, Waiting
 from cueline.deciders.session.due import (
     AskApproval,
+    AwaitMessage,
     CallModel,
     Cancel,
     CloseApproval,
@@ -30,6 +31,7 @@ _NAMES: dict[type[Effect | AcquireProbe], tuple[str, Callable[[object], object]]
     CloseReservation: ("b", attrgetter("bill.effect")),
     RunTool: ("t", _EFFECT),
     StartChild: ("t", _EFFECT),
+    AwaitMessage: ("t", _EFFECT),
     RecoverTool: ("t", _EFFECT),
     ReconcileTool: ("t", _EFFECT),
     AskApproval: ("a", _EFFECT),

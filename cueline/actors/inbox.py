@@ -7,7 +7,7 @@ from cueline.actors.session_tree import read_start_request, register_child, unkn
 from cueline.deciders.session import SessionState
 from cueline.deciders.session.changed_agent import with_changes
 from cueline.deciders.session.limit import raise_refusal
-from cueline.deciders.session.unread import will_stop
+from cueline.deciders.session.unread import unheard, will_stop
 from cueline.errors import (
     KeyReusedError,
     RejectedError,
@@ -107,9 +107,12 @@ def check_heard(
 
     Raises:
         SessionFinishedError: it has ended.
-        RejectedError: it is stopping, or its limits cannot be raised like that.
+        RejectedError: it is stopping, its limits cannot be raised like that, or no model and
+            no step reads the message.
     """
     id = shown(state.stream)  # noqa: A001 - the field's name in the log
+    if (deaf := unheard(agent, message)) is not None:
+        raise RejectedError(id, refusal_text(deaf))
     if state.finished:
         raise SessionFinishedError(id, f"the session has ended: {state.status}")
     if will_stop(state, unread):

@@ -26,6 +26,7 @@ from cueline.actors.timers import Timers
 from cueline.deciders.session import DRIVEN, SessionState, due, wake_at
 from cueline.deciders.session.children import overdue
 from cueline.deciders.session.due import (
+    AwaitMessage,
     CallModel,
     Cancel,
     CloseApproval,
@@ -45,9 +46,9 @@ from cueline.events.session import ModelStarted, SessionContinued, SessionEvent
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import is_model_call
 
-_WITH_A_FACT = Cancel | CallModel | ReserveBudget | RunTool | StartChild
+_WITH_A_FACT = Cancel | CallModel | ReserveBudget | RunTool | StartChild | AwaitMessage
 """Effects that begin with a fact of their own, or that end something."""
-_WITHOUT_WAIT = frozenset({"CallDelegated", "ToolSkipped"})
+_WITHOUT_WAIT = frozenset({"CallDelegated", "MessageAwaited", "ToolSkipped"})
 """Facts that a call begins with, and that may end it at once."""
 
 
@@ -263,7 +264,11 @@ class SessionLoop:
             look = partial(person_seconds, entity.journal, child.stream, now)
             if seconds := await entity.patiently(look):
                 waited[child.stream] = seconds
-        return [SessionContinued(by="deadline", at=now, waited=waited)]
+        continued = SessionContinued(by="deadline", at=now, waited=waited)
+        if any(call.phase == "awaiting" for call in entity.state.turn.calls):
+            # A message that was recorded before the deadline counts, also if it is unread.
+            return [*await self._new_messages(), continued]
+        return [continued]
 
     def _end_breaker_wait(self) -> list[SessionEvent]:
         """Return the end of a wait for a breaker, if the breaker admits calls again."""

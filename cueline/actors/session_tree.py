@@ -253,8 +253,8 @@ def _result(agent: AgentSpec, end: _End, read_output: OutputReader) -> dict[str,
         case SessionStopped():
             return {"error_code": "child_stopped", "error": end_text(end)}
         case SessionCompleted(result=text, partial=partial):
-            said: dict[str, object] = {"text": text, "partial": partial}
-            if agent.output is None:
+            said: dict[str, object] = {"text": text, "partial": partial, "value": end.value}
+            if agent.output is None or agent.plan is not None:
                 return said
             value, problem = read_output(text, agent.output)
             if problem:

@@ -6,10 +6,12 @@ from collections.abc import Awaitable
 from datetime import timedelta
 from typing import TypeVar
 
+from pydantic import JsonValue
+
 from cueline.actors.agent_cache import LoadedAgent
 from cueline.actors.entity import Entity
 from cueline.actors.host_dependencies import REACH_SECONDS, HostDependencies
-from cueline.actors.rendered_output import CHARACTERS, render_output, sanitize_text
+from cueline.actors.rendered_output import CHARACTERS, render_output, sanitize_text, value_of
 from cueline.actors.runner import CallName, RunnerPort, ToolReport, digest_of_order
 from cueline.actors.tool_port import ToolOrder
 from cueline.deciders.matching import call_demands
@@ -143,6 +145,13 @@ class ToolCaller:
         loaded_agent = self._loaded_agent
         if report.media_type:
             return await self._image(name, report)
+        value: JsonValue = None
+        if loaded_agent.agent.plan is not None:
+            try:
+                value = value_of(report.content, report.truncated_from, loaded_agent.redactor)
+            except ValueError as error:
+                why = str(error)
+                return self.failed(name, "result_too_large", why, seconds=report.seconds)
         told = await render_output(
             report.content,
             report.truncated_from,
@@ -158,6 +167,7 @@ class ToolCaller:
             kept=told.kept,
             cleaned=told.cleaned,
             seconds=round(report.seconds, 3),
+            value=value,
         )
 
     async def _image(self, name: CallName, report: ToolReport) -> ToolReturned | ToolFailed:

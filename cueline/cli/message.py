@@ -27,6 +27,9 @@ A note is told with the next model call. A steer ends what is left of the turn:
 calls that have not started are skipped. A followup waits until the session
 would otherwise be done.
 
+With --name it is the message that a step of a plan waits for: JSON or text,
+which becomes the value of that step.
+
 With --model the agent gets another model, from its next request on. A model
 call that runs is finished first, tool calls go on. Another provider begins
 without the parameters of the one before.
@@ -37,6 +40,7 @@ Examples:
   cueline send 7f3a --steer "Stop editing; only report"
   git diff | cueline send 7f3a --followup -
   cueline send 7f3a "What is wrong here?" --attach screen.png
+  cueline send 7f3a --name go '{"target": "staging"}'
   cueline send 7f3a --model PROVIDER/NAME
 """
 _PAUSE = """Ask a session to pause: nothing new starts, what is in flight finishes.
@@ -77,6 +81,9 @@ def send(
         bool, typer.Option("--steer", help="Instead of the rest of the turn.")
     ] = False,
     followup: Annotated[bool, typer.Option("--followup", help="When it would be done.")] = False,
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="The message of that name, JSON or text.")
+    ] = "",
     attach: AttachOption = None,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
@@ -100,9 +107,13 @@ def send(
         return
     said = text_or_stdin(text)
     receipt = open_log.wish(
-        log, lambda client: client.send(session, said, lane, attachments=attach or (), model=model)
+        log,
+        lambda client: client.send(
+            session, said, lane, attachments=attach or (), model=model, name=name
+        ),
     )
-    print_receipt(log, receipt, f"{receipt.session}: sent as a {lane}", as_json=as_json)
+    told = f"the message {visible(name)}" if name else f"a {lane}"
+    print_receipt(log, receipt, f"{receipt.session}: sent as {told}", as_json=as_json)
 
 
 def pause(

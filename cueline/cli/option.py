@@ -99,3 +99,18 @@ SessionArgument = Annotated[
         show_default=False,
     ),
 ]
+
+
+def parameters_of(given: Iterable[str]) -> dict[str, str]:
+    """Return the parameters in *given*, each as text.
+
+    Raises:
+        ConfigError: one is not NAME=VALUE.
+    """
+    texts = {}
+    for each in given:
+        name, equals, text = each.partition("=")
+        if not (name and equals):
+            raise ConfigError("--parameter", f"{each!r} is not NAME=VALUE")
+        texts[name] = text
+    return texts

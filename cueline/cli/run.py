@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cueline.cli import open_log
-from cueline.cli.option import AttachOption, labels_of
+from cueline.cli.option import AttachOption, labels_of, parameters_of
 from cueline.cli.quiet_stderr import print_redacted
 from cueline.cli.run_options import RunOptions, takes_run_options
 from cueline.cli.terminal import text_or_stdin
@@ -29,6 +29,7 @@ Examples:
   cueline run "What is in this folder?"
   cueline run "Tidy the notes" --agent agent.toml --workspace notes
   cueline run "Let us tidy the notes" --agent agent.toml --open
+  cueline run resize.toml -p path=cat.png -p width=200
   cueline run "Answer the mail" --agent clerk.toml --require-approval
   cueline run "Answer the mail" --agent clerk.toml --key mail-2026-05-04
   cueline run "Index everything" --agent indexer.toml --detach --label team=search
@@ -45,9 +46,17 @@ def run(
     options: RunOptions,
     goal: Annotated[
         str,
-        typer.Argument(metavar="GOAL", help="What the agent is to do; `-` reads it from stdin."),
+        typer.Argument(
+            metavar="GOAL",
+            help="What the agent is to do; `-` reads it from stdin. Or the file of an agent "
+            "that needs no goal: a workflow or procedure.",
+        ),
     ],
     *,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="JSON, or text; repeatable."),
+    ] = None,
     agent: Annotated[
         Path | None,
         typer.Option(
@@ -132,10 +141,16 @@ def run(
         "allow_base_urls": ("--allow-base-url", tuple(allow_base_url or ()) or None),
         "policy.auto_approve": ("--auto-approve", auto_approve or None),
     }
+    said: str | None = None
+    if agent is None and goal.endswith(".toml") and Path(goal).is_file():
+        agent = Path(goal)
+    else:
+        said = text_or_stdin(goal)
     request = prepare_start(
         options,
         agent,
-        text_or_stdin(goal),
+        said,
+        texts=parameters_of(parameter or ()),
         flags=flags,
         require_approval=require_approval,
         workspace=workspace,

@@ -1,6 +1,6 @@
 """Starts a session: everything is checked before anything is recorded."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from cueline.cli.run_options import RunOptions
 from cueline.cli.session_run import Record, drive
 from cueline.cli.up_lookup import command, note_detached, resume_command
 from cueline.client.client import Client, open_client
+from cueline.client.parameters import typed
 from cueline.client.start import StartRequest, check_id_is_free, start_request
 from cueline.config.config_source import Flags, from_flags
 from cueline.config.settings import APPROVAL_SECONDS, Settings
@@ -31,8 +32,9 @@ from cueline.wiring import OpenLog
 def prepare_start(
     options: RunOptions,
     file: Path | None,
-    goal: str,
+    goal: str | None,
     *,
+    texts: Mapping[str, str],
     flags: Flags,
     require_approval: bool,
     workspace: Path | None,
@@ -44,7 +46,7 @@ def prepare_start(
 ) -> StartRequest:
     """Return what is asked for, checked; *flags* go before what the agent's *file* says.
 
-    Without a *file* it is the built-in agent.
+    Without a *file* it is the built-in agent. *texts* are its parameters, as a person typed them.
 
     Raises:
         ConfigError: mend the file, flag or variable that it names.
@@ -86,6 +88,7 @@ def prepare_start(
             attached=options.attended,
             sources=sources,
             attachments=attachments,
+            parameters=typed(texts, asked.parameters_schema),
         )
     except ConfigError as error:
         if error.subject != agent.name:

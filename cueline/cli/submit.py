@@ -1,13 +1,19 @@
 """`cueline submit` and `retry`: runs of the blueprints that runners offer."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cueline.cli import open_log
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument, labels_of
-from cueline.errors import ConfigError
+from cueline.cli.option import (
+    DEFAULT_LOG,
+    JsonOption,
+    LogOption,
+    SessionArgument,
+    labels_of,
+    parameters_of,
+)
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
@@ -69,7 +75,7 @@ def submit(
     as_json: JsonOption = False,
 ) -> None:
     """Start a run."""
-    texts, labels = _parameters(parameter or ()), labels_of(label or ())
+    texts, labels = parameters_of(parameter or ()), labels_of(label or ())
 
     def start(client: "Client") -> "Awaitable[Session]":
         return client.submit(
@@ -116,13 +122,3 @@ def _run(
         return exit_of_status(result.status)
 
     raise typer.Exit(open_log.wish(log, submitted))
-
-
-def _parameters(given: Iterable[str]) -> dict[str, str]:
-    texts = {}
-    for each in given:
-        name, equals, text = each.partition("=")
-        if not (name and equals):
-            raise ConfigError("--parameter", f"{each!r} is not NAME=VALUE")
-        texts[name] = text
-    return texts

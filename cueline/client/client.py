@@ -60,6 +60,7 @@ class Client(Reader):
         without_secrets: Collection[str] = (),
         output: Output | None = None,
         attachments: Sequence[Attachable] = (),
+        parameters: Mapping[str, JsonValue] | None = None,
     ) -> Session:
         """Start a session of *agent*, and drive it as long as this runtime is open.
 
@@ -86,8 +87,10 @@ class Client(Reader):
             output: a pydantic model or a JSON schema for the agent's last reply, instead of the
                 agent's own. Its schema is recorded, and the agent is told.
             attachments: images and files of the goal: see `Session.send`.
+            parameters: by the agent's `parameters_schema`; its defaults are filled in.
 
         Raises:
+            ParameterValidationError: the parameters do not fit the schema, which it holds.
             ConfigError: mend the setting, file or variable it names; nothing was recorded.
             ToolImportError: make the tool importable where it will run.
             InvalidNameError: the id, or the parent's, has another form.
@@ -111,6 +114,7 @@ class Client(Reader):
             without_secrets=without_secrets,
             output=output,
             attachments=attachments,
+            parameters=parameters,
         )
         return await request.submit(self)
 
@@ -336,10 +340,13 @@ class Client(Reader):
         key: str | None = None,
         attachments: Sequence[Attachable] = (),
         model: str | ModelChoice | None = None,
+        name: str = "",
     ) -> Receipt:
         """Say *text* to the agent of a session; see `Session.send`."""
         stream = await self.find(session)
-        return await send(self, stream, text, lane, key=key, attachments=attachments, model=model)
+        return await send(
+            self, stream, text, lane, key=key, attachments=attachments, model=model, name=name
+        )
 
     async def switch_model(
         self, session: str, model: str | ModelChoice, *, key: str | None = None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 from cueline.client.attachment import Attachable, attachments_of
 from cueline.client.current import CurrentSession, current_session
+from cueline.client.parameters import value_of
 from cueline.client.receipt import PauseReceipt, Receipt, reader_of, where
 from cueline.client.value import make_value
 from cueline.deciders.session import DRIVEN
@@ -48,13 +49,19 @@ async def send(
     key: str | None = None,
     attachments: Sequence[Attachable] = (),
     model: str | ModelChoice | None = None,
+    name: str = "",
 ) -> Receipt:
     """Say *text* to the agent of a session, after it got the *model*; with a *key*, once.
+
+    With a *name* it is the value of the step that waits for it.
 
     Raises what `send_message`, `attachments_of` and `switch_model` raise.
     """
     attached = attachments_of(attachments)
-    message = make_value(MessageSent, lane=lane, text=text, attachments=attached)
+    value = value_of(text) if name else None
+    message = make_value(
+        MessageSent, lane=lane, text=text, attachments=attached, name=name, value=value
+    )
     if model is not None:
         await switch_model(client, stream, model, key=key)
     return await send_message(client, stream, message, key=None if key is None else f"send.{key}")

@@ -1,6 +1,5 @@
 """Runs of blueprints, and the runners that offer these."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +10,7 @@ from pydantic import JsonValue
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.inbox import new_id
 from cueline.actors.session_tree import read_start_request
+from cueline.client.parameters import checked_parameters, typed
 from cueline.client.start import StartRequest
 from cueline.client.value import make_value
 from cueline.environment import user_name
@@ -20,7 +20,6 @@ from cueline.events.run import QUEUE_SECONDS, Run
 from cueline.events.store import from_us
 from cueline.events.stream import session_stream, shown
 from cueline.suggestion import known_instead
-from cueline.tools.arguments import check_value
 from cueline.wiring import OpenLog
 
 if TYPE_CHECKING:
@@ -155,8 +154,7 @@ async def submit(
     if not queue_seconds and not state.online(blueprint):
         raise RejectedError(blueprint, "no runner that is online offers it now")
     agent = offered.agent
-    given = {**parameters, **_typed(texts, agent.parameters_schema or {})}
-    _check(blueprint, given, agent.parameters_schema)
+    given = checked_parameters(agent, {**parameters, **typed(texts, agent.parameters_schema)})
     if goal is None and not (agent.plan or agent.parameters_schema):
         raise ConfigError(blueprint, "it has a model and no parameters: name a goal")
     asked = make_value(
@@ -198,40 +196,6 @@ def _status(state: "FleetState", incarnation: str) -> RunnerStatus:
     if registered is None:
         return "offline"
     return "online" if registered.removed_at is None else "stale"
-
-
-def _typed(texts: Mapping[str, str], schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return parameters given as text: JSON, unless their schema says that they are text."""
-    properties = schema.get("properties")
-    known = properties if isinstance(properties, dict) else {}
-    return {name: _value(text, known.get(name)) for name, text in texts.items()}
-
-
-def _value(text: str, schema: JsonValue) -> JsonValue:
-    if isinstance(schema, dict) and schema.get("type") == "string":
-        return text
-    try:
-        value: JsonValue = json.loads(text)
-    except ValueError:
-        return text
-    return value
-
-
-def _check(
-    blueprint: str, given: Mapping[str, JsonValue], schema: Mapping[str, JsonValue] | None
-) -> None:
-    """Raise if the parameters do not fit, before anything is recorded.
-
-    Raises:
-        RejectedError: give the parameters that the schema in the message names.
-    """
-    if schema is None:
-        if given:
-            raise RejectedError(blueprint, f"it takes no parameters, such as {next(iter(given))}")
-        return
-    if problem := check_value(schema, dict(given)):
-        told = f"parameter_validation_failed: {problem}; they must fit {json.dumps(schema)}"
-        raise RejectedError(blueprint, told)
 
 
 def check_statuses(statuses: Sequence[str], status: str | None) -> None:

@@ -50,6 +50,8 @@ class Result:
     """What the agent said, read as the `output` that the session was started with."""
     problem: str = ""
     """Why the text is no such output; empty where it is, or none was declared."""
+    value: Any = None
+    """The result of a plan, as JSON."""
     cost: Decimal = Decimal(0)
     """In US dollars, of this session alone, without its children."""
     tokens: int = 0
@@ -103,6 +105,7 @@ class Session:
         key: str | None = None,
         attachments: Sequence[Attachable] = (),
         model: str | ModelChoice | None = None,
+        name: str = "",
     ) -> Receipt:
         """Say *text* to the agent.
 
@@ -114,12 +117,14 @@ class Session:
             attachments: paths or bytes of images (PNG, JPEG, GIF, WebP, up to 5 MB each) and
                 files (PDF or UTF-8 text, up to 20 MB each).
             model: the agent gets this model first; see `switch_model`.
+            name: of the message that a step of a plan waits for: the text, read as JSON if it
+                is some, is the value of that step.
 
         Raises:
             UnknownSessionError: there is no such session.
             SessionFinishedError: it has ended; this call recorded nothing, but with a key
                 an earlier one may have.
-            RejectedError: it was asked to stop; likewise.
+            RejectedError: it was asked to stop; likewise. Or nobody in it reads the message.
             KeyReusedError: something else was said with this key.
             ConfigError: a file cannot be attached, or the model cannot be used; the message
                 names it.
@@ -134,6 +139,7 @@ class Session:
             key=key,
             attachments=attachments,
             model=model,
+            name=name,
         )
 
     async def switch_model(self, model: str | ModelChoice, *, key: str | None = None) -> Receipt:
@@ -310,18 +316,21 @@ class Session:
         if (last := await watcher.wait_for_answer()) is not None:
             status = Status.COMPLETED if isinstance(last, SessionCompleted) else Status.IDLE
             used = Used(last.turns, last.tokens, last.usd)
-            return await self._read_output(Result(status, last.result, last.partial), used)
-        text, lacks, watcher = "", False, self.watch()
+            value = last.value if isinstance(last, SessionCompleted) else None
+            said = Result(status, last.result, last.partial, value=value)
+            return await self._read_output(said, used)
+        text, lacks, value, watcher = "", False, None, self.watch()
         async with aclosing(watcher.until_it_rests()) as happening:
             async for _, fact in happening:
                 if isinstance(fact, SessionCompleted | SessionIdle):
                     text, lacks = fact.result, fact.partial
+                    value = fact.value if isinstance(fact, SessionCompleted) else None
                 elif isinstance(fact, SessionFailed):
                     text = end_text(fact)
         state = watcher.reader.state
         if state.waiting is not None:
             text = cause_text(state.waiting.cause)
-        return await self._read_output(Result(state.status, text, lacks), state.used)
+        return await self._read_output(Result(state.status, text, lacks, value=value), state.used)
 
     async def _read_output(self, result: Result, used: Used) -> Result:
         """Return *result* with what the session used, and with its output."""

@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from pydantic import JsonValue
+
 from cueline.actors.inbox import new_id
 from cueline.actors.session_owner import owner_of
 from cueline.actors.session_tree import child_of, read_start_request
 from cueline.agent import Agent
 from cueline.client.attachment import Attachable, attachments_of
 from cueline.client.output import Output, with_output
+from cueline.client.parameters import checked_parameters
 from cueline.client.receipt import receipt_of_start
 from cueline.client.session import Session
 from cueline.client.value import make_value
@@ -138,6 +141,7 @@ def start_request(
     sources: Mapping[str, str] | None = None,
     output: Output | None = None,
     attachments: Sequence[Attachable] = (),
+    parameters: Mapping[str, JsonValue] | None = None,
 ) -> StartRequest:
     """Return what is wanted, checked as far as it can be without the log.
 
@@ -155,8 +159,10 @@ def start_request(
         sources: who set each limit of the agent, where that is known.
         output: see `Client.start`.
         attachments: see `Client.start`.
+        parameters: see `Client.start`.
 
     Raises:
+        ParameterValidationError: the parameters do not fit the agent's schema.
         ConfigError: mend the value, setting, file or variable it names.
         ToolImportError: make the tool importable where it will run.
         InvalidNameError: the id, or the parent's, has another form.
@@ -170,6 +176,7 @@ def start_request(
         ),
         goal=goal,
         attachments=attachments_of(attachments),
+        parameters=checked_parameters(spec, parameters or {}),
         open=open,
         attached=attached,
         labels=labels or {},

@@ -212,7 +212,7 @@ def calls_after(prompt: "Prompt", events: Sequence[SessionEvent]) -> dict[str, T
     after = Prompt()
     after.calls = prompt.calls
     for event in events:
-        if event.type in ("ModelReplied", "ApprovalResolved"):
+        if event.type in ("ModelReplied", "ApprovalResolved", "CallsAdded"):
             after.add(event)
     return after.calls
 
@@ -289,6 +289,9 @@ class Prompt:
             case "ModelReplied":
                 self.transcript.append(assistant_message(event))
                 self.calls = calls_of(event)
+            case "CallsAdded":
+                left = {e: call for e, call in self.calls.items() if e not in self._results}
+                self.calls, self._results = left | event.calls, {}
             case "MessageReceived":
                 if isinstance(event.message, MessageSent):
                     self._mail[event.inbox_version] = [

@@ -4,6 +4,7 @@
 CuelineError
 ├── RejectedError                the caller changes the request
 │   ├── ConfigError              corrects the file, flag or variable that it names
+│   │   └── ParameterValidationError  corrects the parameters
 │   ├── UnknownSessionError      names a session that exists
 │   ├── SessionFinishedError     forks it, or starts another
 │   ├── SessionOwnedError        waits for the living owner, or sends it a message
@@ -73,6 +74,7 @@ from cueline.errors.rejected import (
     ConfigError,
     InvalidNameError,
     NotPendingError,
+    ParameterValidationError,
     PathEscapeError,
     RejectedError,
     SessionFinishedError,
@@ -102,6 +104,7 @@ __all__ = [
     "LogUnavailableError",
     "MissingBlobError",
     "NotPendingError",
+    "ParameterValidationError",
     "PathEscapeError",
     "ProviderRefusedError",
     "ProviderUnavailableError",

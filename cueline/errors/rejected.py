@@ -1,5 +1,8 @@
 """Errors for requests that the rules do not allow; the caller changes the request."""
 
+import json
+from typing import Any
+
 from cueline.errors.root import CuelineError
 
 
@@ -13,6 +16,19 @@ class RejectedError(CuelineError):
 
 class ConfigError(RejectedError):
     """A setting, an agent file or a flag is wrong; the message names it and the fix."""
+
+
+class ParameterValidationError(ConfigError):
+    """The parameters of a start do not fit the agent's schema; the message has the schema."""
+
+    code = "parameter_validation_failed"
+
+    def __init__(self, agent: str, why: str, schema: dict[str, Any]) -> None:
+        told = f"; they must fit {json.dumps(schema, ensure_ascii=False)}" if schema else ""
+        super().__init__(agent, f"{self.code}: {why}{told}")
+        self.args = (agent, why, schema)
+        self.schema = schema
+        """The JSON schema of the parameters; empty: the agent takes none."""
 
 
 class UnknownSessionError(RejectedError):

@@ -14,6 +14,8 @@ Condition = Literal["always", "on_success", "on_issues_found"]
 StepStatus = Literal["completed", "failed", "skipped"]
 """The end of a step."""
 MAX_PARALLEL: Final = 10
+PROCEDURE: Final = "procedure"
+"""The provider of agents that run a command: their plan is a single step."""
 VALUE_LIMIT: Final = 1024 * 1024
 """The most bytes of a value as JSON."""
 

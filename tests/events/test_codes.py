@@ -53,7 +53,7 @@ NAMES = {
         "runner",
     ),
     *("secrets", "seen", "session", "sessions", "signature", "stream", "tool", "up"),
-    *("needs", "step", "wait"),
+    *("needs", "own_name", "step", "wait"),
     *("version", "whole", "whose"),
 }
 """Streams, effects, digests, people, machines, limits, providers with their models."""

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from cueline.deciders import prompt
 from cueline.deciders.retry import rests
 from cueline.deciders.session.state import LimitHold, PromptDigests, SessionState
+from cueline.deciders.session.step_end import planned_call_over
 from cueline.deciders.session.turn import Call, CallProblem
 from cueline.events.cause import Cause
 from cueline.events.child import starts_child
@@ -104,15 +105,18 @@ def call_closed(
     active = state.turn.active_seconds + getattr(event, "seconds", 0.0)
     if call.phase == "delegated":
         state = _without_child(state, call)
-    return replace(
+    state = replace(
         state,
         turn=replace(state.turn, calls=calls, active_seconds=active),
-        prompt_digests=with_result_digest(
-            state, call, result[0], failed=result[1], images=prompt.images_of(event)
-        ),
         partial=state.partial or (event.type != "ToolReturned" and event.degraded),
         takeovers=0 if event.type in _ATTEMPTED else state.takeovers,
     )
+    if state.progress is not None:
+        return planned_call_over(state, call, event)
+    text, failed = result
+    images = prompt.images_of(event)
+    digests = with_result_digest(state, call, text, failed=failed, images=images)
+    return replace(state, prompt_digests=digests)
 
 
 def _without_child(state: SessionState, call: Call) -> SessionState:

@@ -16,6 +16,7 @@ from cueline.deciders.session.permission import asks, may_ask, may_start
 from cueline.deciders.session.recovery import degrades, fail_lost_call, lost_retry_at, retried_at
 from cueline.deciders.session.state import DRIVEN, LIVE, SessionState, Status
 from cueline.deciders.session.turn import Call
+from cueline.deciders.session.unread import unheard
 from cueline.events.agent import answering
 from cueline.events.cause import Cause
 from cueline.events.failure import TRANSIENT
@@ -32,6 +33,7 @@ from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
     CallDelegated,
+    MessageAwaited,
     MessageReceived,
     MessageRefused,
     ModelFailed,
@@ -105,6 +107,7 @@ def _opening(command: SessionEvent, state: SessionState) -> SessionEvent | None:
         case (
             "ToolStarted"
             | "CallDelegated"
+            | "MessageAwaited"
             | "ToolSkipped"
             | "ModelStarted"
             | "ApprovalRequested"
@@ -153,6 +156,7 @@ def _waiting(command: SessionWaiting, state: SessionState) -> SessionEvent | Non
 def _may(
     command: ToolStarted
     | CallDelegated
+    | MessageAwaited
     | ToolSkipped
     | ModelStarted
     | ApprovalRequested
@@ -169,6 +173,9 @@ def _may(
         case "CallDelegated" | "ToolSkipped":
             call = state.call(command.effect)
             return call is not None and call.delegates and may_start(state, call)
+        case "MessageAwaited":
+            call = state.call(command.effect)
+            return call is not None and call.message == command.name and may_start(state, call)
         case "ModelStarted":
             return _may_ask_model(command, state)
         case "ApprovalRequested":
@@ -207,6 +214,9 @@ def _message(command: MessageReceived, state: SessionState) -> SessionEvent | No
 
 
 def _refusal(command: MessageReceived, state: SessionState) -> Refusal | None:
+    said = command.message
+    if state.setup is not None and (refused := unheard(state.agent, said)) is not None:
+        return refused
     if state.finished:
         return Refusal(code="session_ended", status=state.status)
     if state.status is Status.CREATED:

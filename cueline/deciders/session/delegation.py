@@ -51,7 +51,11 @@ def _outcome(state: SessionState, ended: ChildEnded) -> ToolReturned | ToolFaile
         return _failed(state, call, ended.error_code, capped(ended.error))
     text = ended.text if ended.value is None else json.dumps(ended.value, ensure_ascii=False)
     return ToolReturned(
-        effect=call.effect, attempt=call.attempt, output=capped(text), child=ended.child
+        effect=call.effect,
+        attempt=call.attempt,
+        output=capped(text),
+        child=ended.child,
+        value=None if state.progress is None else ended.value,
     )
 
 
@@ -85,13 +89,15 @@ def child_request(
     setup = state.setup
     assert setup is not None, "a session that delegates was started"
     place, limits = setup.family, state.limit_state.limits
+    child = child_agent(state.agent, blueprint or state.agent.agents[event.agent])
     return StartAsked(
-        agent=child_agent(state.agent, blueprint or state.agent.agents[event.agent]),
+        agent=child,
         goal=str(arguments.get("goal", "")),
         attached=setup.attached,
         run=None if blueprint is None else Run(blueprint=event.agent),
         asked_by=setup.asked_by,
         asked_at=now,
+        parameters={} if child.parameters_schema is None else arguments,
         call=ChildCall(
             effect=event.effect, attempt=event.attempt, mode=event.mode, parameters=arguments
         ),

@@ -24,6 +24,7 @@ from cueline.deciders.session.fallback import model_to_ask, next_turns, prefix_c
 from cueline.deciders.session.judging import judge_edit
 from cueline.deciders.session.limit import limit_reached_or_warned
 from cueline.deciders.session.permission import on_open
+from cueline.deciders.session.plan_event import NOT_RUN, message_outcome, plan_event
 from cueline.deciders.session.recovery import degrades, fail_lost_call, resolve_in_doubt
 from cueline.deciders.session.run import stop_failure
 from cueline.deciders.session.state import LIVE, MAX_TAKEOVERS, SessionState, Status, Stop
@@ -78,6 +79,8 @@ def _next_event(state: SessionState) -> SessionEvent | None:
         return ended
     if state.stop is not None:
         return _stop_event(state)
+    if (told := message_outcome(state)) is not None:
+        return told
     model = state.turn.model  # while the model call is open, there are no tool calls
     if (
         closing := _call_end_event(state) if model is None else _fail_event(state, model)
@@ -186,6 +189,8 @@ def _not_run(problem: CallProblem) -> str:
             return "Action rejected: approval timeout"
         case "tool_changed":
             return "The tool has changed since; nothing was run. Ask again, as the tool is now."
+        case "step_failed":
+            return NOT_RUN
 
 
 def _fail_event(state: SessionState, model: ModelCall) -> SessionFailed | None:
@@ -202,6 +207,8 @@ def _turn_event(state: SessionState) -> SessionEvent | None:
         return None
     if (paused := _breaker_pause_event(state)) is not None:
         return paused
+    if state.progress is not None:
+        return plan_event(state, state.progress)
     if state.turn.model is not None:
         return _retry_event(state, state.turn.model)
     for call in state.turn.calls:

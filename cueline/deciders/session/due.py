@@ -64,6 +64,12 @@ class StartChild(Struct, frozen=True):
     """When its grant ends."""
 
 
+class AwaitMessage(Struct, frozen=True):
+    """Begin to wait for the message of a step; `MessageAwaited` is the fact."""
+
+    effect: str
+
+
 class RecoverTool(Struct, frozen=True):
     """Ask the runner for the outcome of a call that was started."""
 
@@ -125,6 +131,7 @@ Effect = (
     | CloseReservation
     | RunTool
     | StartChild
+    | AwaitMessage
     | RecoverTool
     | ReconcileTool
     | AskApproval
@@ -168,6 +175,8 @@ def _effects_of_call(state: SessionState, call: Call) -> list[Effect]:
         return [_closing(state, call)]
     if may_start(state, call):
         until = call.approval.deadline_at if call.approval else None
+        if call.message:
+            return [AwaitMessage(call.effect)]
         if call.delegates:
             return [StartChild(call.effect, until)]
         return [RunTool(call.effect, call.attempt + 1, key, call.digest, until)]

@@ -32,6 +32,7 @@ from cueline.deciders.session.model_call import (
     model_requested,
     model_started,
 )
+from cueline.deciders.session.planned import calls_added, message_awaited
 from cueline.deciders.session.question import approval_requested, approval_resolved, people_notified
 from cueline.deciders.session.run import run_claimed
 from cueline.deciders.session.state import SessionState, Status
@@ -55,6 +56,8 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
             return call_started(state, event)
         case "ToolReturned" | "ToolSkipped":
             return call_closed(state, event)
+        case "CallsAdded":
+            return calls_added(state, event)
         case "ModelRequested":
             return model_requested(state, event)
         case "ModelStarted":
@@ -105,8 +108,8 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
             return reservation_closed(state, event)
         case "CallDelegated":
             return call_delegated(state, event)
-        case "CallsAdded" | "MessageAwaited":
-            return state
+        case "MessageAwaited":
+            return message_awaited(state, event)
         case "LimitWarned":
             return limit_warned(state, event)
         case "PromptPrefixChanged":

@@ -7,7 +7,7 @@ from cueline.deciders.session.delegation import too_deep
 from cueline.deciders.session.state import SessionState
 from cueline.events.child import starts_child
 from cueline.events.message import Arguments, Estimate, ToolCall, canonical_json
-from cueline.events.session import ApprovalResolved, Judgement, ModelReplied, calls_of
+from cueline.events.session import ApprovalResolved, CallsAdded, Judgement, ModelReplied, calls_of
 
 
 def judge_reply(state: SessionState, replied: ModelReplied) -> ModelReplied:
@@ -22,6 +22,27 @@ def judge_reply(state: SessionState, replied: ModelReplied) -> ModelReplied:
     for effect in list(judged)[most:]:
         judged[effect] = _beyond(judged[effect], most)
     return replied.model_copy(update={"judged": judged})
+
+
+def judge_added(state: SessionState, added: CallsAdded) -> CallsAdded:
+    """Return *added* with the judgement of each call.
+
+    A call is asked about if a step that it needs says so, whatever else allows it.
+    """
+    progress = state.progress
+    assert progress is not None, "only a plan adds calls"
+    judged = {}
+    for effect, call in added.calls.items():
+        if progress.steps[call.name].wait:
+            judged[effect] = Judgement(answer="allow", rule="it waits for a message")
+            continue
+        judgement = _judged_call(state, effect, call, NOT_ESTIMATED)
+        asks = [n for n in progress.needs[call.name] if not progress.steps[n].auto_approve]
+        if asks and judgement.answer in ("allow", "notify") and not judgement.problem:
+            rule = f"the step {asks[0]} is not approved by itself"
+            judgement = judgement.model_copy(update={"answer": "ask", "rule": rule})
+        judged[effect] = judgement
+    return added.model_copy(update={"judged": judged})
 
 
 def judge_edit(state: SessionState, resolved: ApprovalResolved) -> ApprovalResolved:

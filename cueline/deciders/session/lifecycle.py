@@ -5,6 +5,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from cueline.deciders import prompt
+from cueline.deciders.progress import progress_of
 from cueline.deciders.session.budget import (
     account_of_lost_call,
     account_of_unstarted,
@@ -28,7 +29,7 @@ from cueline.deciders.session.state import (
     TreePlace,
     Wait,
 )
-from cueline.deciders.session.turn import BreakerWait, BudgetWait, Call, ModelCall, RunnerWait
+from cueline.deciders.session.turn import BreakerWait, BudgetWait, Call, ModelCall, RunnerWait, Turn
 from cueline.events.agent import AgentSpec
 from cueline.events.cause import Cause
 from cueline.events.session import (
@@ -41,12 +42,15 @@ from cueline.events.session import (
 
 
 def session_started(state: SessionState, event: SessionStarted) -> SessionState:
-    """Start the session."""
+    """Start the session; one with a plan is at once in its only turn."""
+    plan = event.agent.plan
     return replace(
         state,
         status=Status.RUNNING,
         setup=_setup(event, first_turn=0),
-        mail=_first_messages(event, ()),
+        turn=Turn(number=0 if plan is None else 1),
+        progress=None if plan is None else progress_of(plan, event.parameters),
+        mail=_first_messages(event, ()) if plan is None else (),
         prompt_digests=PromptDigests(digest=prompt.opening_digest(event.agent)),
         limit_state=_limit_state(event),
         inbox_read=1,
@@ -213,6 +217,8 @@ def _without_passed_waits(call: Call, by: str, at: datetime | None) -> Call:
     """Return the call without the waits that have ended (I14)."""
     if _is_released(call.blocked_by_breaker, by, at):
         call = replace(call, blocked_by_breaker=None)
+    if call.phase == "awaiting" and _passed(call.retry_at, at):
+        return replace(call, retry_at=None)
     if call.phase == "retry" and _passed(call.retry_at, at):
         call = replace(call, phase="requested", retry_at=None, rests=False)
     if call.reach is not None and call.unreached:

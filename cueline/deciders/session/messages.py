@@ -79,6 +79,9 @@ def _queue_grant_note(state: SessionState, event: MessageReceived) -> SessionSta
 
 
 def _queue_message(state: SessionState, version: int, message: MessageSent) -> SessionState:
+    if state.progress is not None:
+        came = state.progress.messages | {message.name: message.value}
+        return replace(state, progress=replace(state.progress, messages=came))
     said = prompt.fingerprint(prompt.user_message(message.text, message.attachments))
     if held_at_limit(state):
         state = replace(state, hold=None, account=account_to_release(state))

@@ -21,7 +21,12 @@ def may_start(state: SessionState, call: Call) -> bool:
 
 
 def startable(state: SessionState, call: Call) -> bool:
-    """Whether the call's order allows it to run now: a call that is not parallel runs alone."""
+    """Whether the call's order allows it to run now: a call that is not parallel runs alone.
+
+    A call of a plan is added once all that it needs is over.
+    """
+    if state.progress is not None:
+        return True
     for earlier in state.turn.calls:
         if earlier.effect == call.effect:
             return True

@@ -157,6 +157,8 @@ def _expire(state: SessionState, call: Call, approval: CallApproval) -> SessionS
     match state.agent.policy.on_expiry:
         case _ if state.stop:
             return after
+        case "pause" if state.progress is not None and may_it_run:
+            return after  # its step has failed: there is nothing to resume
         case "fail":
             return with_stop(after, Stop("policy", "approval_expired", approval=approval.id))
         case "escalate" if not approval.escalated:

@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from cueline.deciders.progress import Progress
 from cueline.deciders.session.limit_state import BudgetAccount, LimitState, Used
 from cueline.deciders.session.turn import BreakerWait, Call, Turn
 from cueline.deciders.standing import StandingGrant
@@ -230,6 +231,8 @@ class SessionState(Struct, frozen=True):
     children: tuple[OpenChild, ...] = ()
     ended: tuple[ChildEnded, ...] = ()
     """Messages that close delegated calls, in the next facts."""
+    progress: Progress | None = None
+    """With its plan; None: a model drives it."""
     side_effects: bool = False
     """A tool that is not read-only was started in it or below it."""
     run: RunState | None = None

@@ -125,12 +125,12 @@ class RunnerWait(Struct, frozen=True):
 class CallProblem(Struct, frozen=True):
     """Why a call does not run."""
 
-    code: Literal["judged", "rejected", "expired", "tool_changed"]
+    code: Literal["judged", "rejected", "expired", "tool_changed", "step_failed"]
     text: str = ""
     """For `judged`, the judgement's text; for `rejected`, the person's note."""
 
 
-Phase = Literal["requested", "started", "delegated", "retry", "in_doubt", "closed"]
+Phase = Literal["requested", "started", "delegated", "awaiting", "retry", "in_doubt", "closed"]
 
 
 class Call(Struct, frozen=True):
@@ -153,6 +153,7 @@ class Call(Struct, frozen=True):
     failing_since: datetime | None = None
     runner: str | None = None
     retry_at: datetime | None = None
+    """Of a wait for a message: its deadline; None once that has passed."""
     rests: bool = False
     approval: CallApproval | None = None
     asked: int = 0
@@ -177,6 +178,8 @@ class Call(Struct, frozen=True):
     """It starts a child session instead of a tool."""
     child: str | None = None
     """The child's stream, once it was started."""
+    message: str = ""
+    """The name of the message that a step waits for instead of a tool."""
 
     @property
     def repeatable(self) -> bool:

@@ -13,6 +13,8 @@ from cueline.events.cause import Cause
 
 _UNREACHABLE = Cause(code="runner_unreachable")
 _RETRY = Cause(code="retry_pending")
+_RESTS = frozenset({"delegated", "awaiting"})
+"""The phases in which only a message goes on."""
 
 
 def rests(state: SessionState, now: datetime) -> bool:
@@ -48,6 +50,8 @@ def wait_of(state: SessionState) -> Wait | None:
     if questions := state.questions:
         pending = Cause(code="approval_pending", approvals=tuple(questions))
         return Wait("approval", pending, until)
+    if told := [call.message for call in state.turn.calls if call.phase == "awaiting"]:
+        return Wait("message", Cause(code="message_awaited", name=told[0]), until)
     if children := awaited(state):
         running = Cause(code="child_running", times=len(children), whose=children[0].stream)
         return Wait("child", running, until)
@@ -143,7 +147,7 @@ def _busy(state: SessionState, call: Call) -> bool:
         # Notify people before the wait: a host may die before the hook ran.
         ended = state.steered or call.problem is not None
         return ended or any(at is None for _, _, at in due_notifications(state, call))
-    if call.unreached or call.blocked_by_breaker is not None or call.phase == "delegated":
+    if call.unreached or call.blocked_by_breaker is not None or call.phase in _RESTS:
         return False
     if call.phase == "retry":
         return not call.rests

@@ -1,0 +1,121 @@
+"""How far a session is with its plan: what each step gave, and what may begin."""
+
+from msgspec import Struct
+from msgspec.structs import replace
+from pydantic import JsonValue
+
+from cueline.deciders.expression import needs_of
+from cueline.events.plan import Plan, Step, StepStatus
+
+
+class StepResult(Struct, frozen=True):
+    """The end of a step, or of one item of it."""
+
+    status: StepStatus
+    value: JsonValue = None
+    text: str = ""
+    error: str = ""
+    error_code: str = ""
+
+
+class OpenStep(Struct, frozen=True):
+    """A step that began and is not over."""
+
+    items: int | None = None
+    """The number of the items of its `for_each`; None: it has one call."""
+    added: int = 0
+    """Its calls so far."""
+    results: dict[int, StepResult] = {}
+    """By item."""
+
+
+class Progress(Struct, frozen=True):
+    """A plan at work. The list of what may begin changes only with a step that ends."""
+
+    steps: dict[str, Step]
+    needs: dict[str, tuple[str, ...]]
+    needed_by: dict[str, tuple[str, ...]]
+    parameters: dict[str, JsonValue]
+    ready: tuple[str, ...]
+    """Steps that have not begun, and all of whose needs are over."""
+    open: dict[str, OpenStep] = {}
+    over: dict[str, StepResult] = {}
+    added: int = 0
+    """The calls so far."""
+    failed: str = ""
+    """The first critical step that failed: nothing more begins."""
+    messages: dict[str, JsonValue] = {}
+    """The values of the messages that came, by name."""
+
+
+def progress_of(plan: Plan, parameters: dict[str, JsonValue]) -> Progress:
+    """Return the progress of a session that begins."""
+    needs = {step.name: needs_of(step) for step in plan.steps}
+    needed_by: dict[str, tuple[str, ...]] = {}
+    for name, each in needs.items():
+        for need in each:
+            needed_by[need] = (*needed_by.get(need, ()), name)
+    steps = {step.name: step for step in plan.steps}
+    free = [name for name, each in needs.items() if not each]
+    return Progress(steps, needs, needed_by, parameters, _in_order(steps, free))
+
+
+def begun(progress: Progress, name: str, items: int | None) -> Progress:
+    """Return *progress* with a step that begins."""
+    ready = tuple([each for each in progress.ready if each != name])
+    return replace(progress, ready=ready, open=progress.open | {name: OpenStep(items)})
+
+
+def call_added(progress: Progress, name: str) -> Progress:
+    """Return *progress* with another call of an open step."""
+    step = progress.open[name]
+    opened = progress.open | {name: replace(step, added=step.added + 1)}
+    return replace(progress, open=opened, added=progress.added + 1)
+
+
+def call_over(progress: Progress, name: str, index: int, result: StepResult) -> Progress:
+    """Return *progress* after a call of an open step, which may end the step."""
+    step = progress.open.get(name)
+    if step is None:  # another item failed, and the step with it
+        return progress
+    if step.items is None:
+        return step_over(progress, name, result)
+    results = step.results | {index: result}
+    if len(results) < step.items:
+        return replace(progress, open=progress.open | {name: replace(step, results=results)})
+    return step_over(progress, name, _all_of([results[i] for i in range(step.items)]))
+
+
+def _all_of(results: list[StepResult]) -> StepResult:
+    """Return the end of a step with items: it fails with any of them, and keeps the others."""
+    ends = [each for each in results if each.status != "completed"]
+    text = "\n".join([each.text for each in results if each.text])
+    values: list[JsonValue] = [_item_value(each) for each in results]
+    if not ends:
+        return StepResult("completed", values, text)
+    return StepResult(ends[0].status, values, text, ends[0].error, ends[0].error_code)
+
+
+def _item_value(result: StepResult) -> JsonValue:
+    if result.status != "completed":
+        return None
+    return result.text if result.value is None else result.value
+
+
+def step_over(progress: Progress, name: str, result: StepResult) -> Progress:
+    """Return *progress* after a step, with the steps that may begin by that."""
+    over = progress.over | {name: result}
+    free = [
+        each
+        for each in progress.needed_by.get(name, ())
+        if all(need in over for need in progress.needs[each])
+    ]
+    ready = [each for each in progress.ready if each != name]
+    left = {each: step for each, step in progress.open.items() if each != name}
+    ordered = _in_order(progress.steps, [*ready, *free])
+    return replace(progress, over=over, ready=ordered, open=left)
+
+
+def _in_order(steps: dict[str, Step], names: list[str]) -> tuple[str, ...]:
+    """Return *names*, first those that wait for a message: they take no room."""
+    return tuple(sorted(names, key=lambda name: not steps[name].wait))

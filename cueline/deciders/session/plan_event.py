@@ -1,0 +1,76 @@
+"""What follows from the state of a session with a plan: more calls, or its end."""
+
+import json
+
+from cueline.deciders.plan import additions, end_of
+from cueline.deciders.progress import Progress
+from cueline.deciders.session.judging import judge_added
+from cueline.deciders.session.limit import limit_reached_or_warned
+from cueline.deciders.session.state import SessionState
+from cueline.deciders.session.turn import Call
+from cueline.events.session import (
+    CallsAdded,
+    SessionCompleted,
+    SessionEvent,
+    SessionFailed,
+    ToolFailed,
+    ToolReturned,
+    ToolSkipped,
+)
+
+NOT_RUN = "Not run: a step failed without which the plan does not go on."
+
+
+def plan_event(state: SessionState, progress: Progress) -> SessionEvent | None:
+    """Return what the plan wants next; None while it waits for the calls that are open."""
+    plan = state.agent.plan
+    assert plan is not None, "it makes progress with a plan"
+    open_calls = state.open_calls
+    running = [call for call in open_calls if not call.message]
+    more = additions(progress, plan.max_parallel - len(running))
+    if any(more):
+        calls = {
+            f"{state.turn.number}.{progress.added + index}": call
+            for index, call in enumerate(more.calls)
+        }
+        added = CallsAdded(calls=calls, items=more.items, ended=tuple(more.ended))
+        return limit_reached_or_warned(state, turns=False) or judge_added(state, added)
+    if open_calls:
+        return None
+    end, used = end_of(plan, progress), state.used
+    if end.error_code:
+        return SessionFailed(kind=end.error_code, message=end.error)
+    return SessionCompleted(
+        result=end.text,
+        value=end.value,
+        partial=state.partial,
+        turns=used.turns,
+        tokens=used.tokens,
+        usd=used.usd,
+    )
+
+
+def message_outcome(state: SessionState) -> SessionEvent | None:
+    """Return the end of a wait: the message came, its deadline passed, or a step failed."""
+    progress = state.progress
+    if progress is None:
+        return None
+    for call in state.turn.calls:
+        if call.phase == "awaiting" and (ended := _outcome(call, progress)) is not None:
+            return ended
+    return None
+
+
+def _outcome(call: Call, progress: Progress) -> SessionEvent | None:
+    if call.message in progress.messages:
+        value = progress.messages[call.message]
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return ToolReturned(effect=call.effect, attempt=call.attempt, output=text, value=value)
+    if progress.failed:
+        return ToolSkipped(effect=call.effect, reason=NOT_RUN)
+    if call.retry_at is None:
+        why = f"the message {call.message!r} did not come in time"
+        return ToolFailed(
+            effect=call.effect, attempt=call.attempt, kind="message_timeout", message=why
+        )
+    return None

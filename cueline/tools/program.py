@@ -1,0 +1,36 @@
+"""The tool that runs the command of a procedure."""
+
+import json
+import subprocess
+from typing import Any, Final
+
+from cueline.errors import ToolFailedError
+from cueline.tools.tool import OUTPUT_LIMIT, Output, ToolContext, tool
+
+STEP: Final = "run"
+"""The name of a procedure's only step."""
+_TOLD: Final = 10_000
+
+
+@tool
+def run_program(command: list[str], parameters: dict[str, Any], *, context: ToolContext) -> Output:
+    """Run a program with *parameters* as JSON on its standard input; return what it prints.
+
+    What it writes to standard error is its message if it fails.
+    """
+    folder = context.folder
+    try:
+        done = subprocess.run(  # noqa: S603 - running the procedure's command is the purpose
+            command,
+            input=json.dumps(parameters).encode(),
+            capture_output=True,
+            cwd=folder,
+            check=False,
+        )
+    except OSError as error:
+        raise ToolFailedError("tool_error", f"{command[0]} cannot be run: {error}") from None
+    if done.returncode:
+        last = (done.stderr or done.stdout)[-_TOLD:].decode(errors="replace").strip()
+        raise ToolFailedError("tool_error", f"exit status {done.returncode}: {last}")
+    cut = len(done.stdout) > OUTPUT_LIMIT
+    return Output(done.stdout[:OUTPUT_LIMIT], len(done.stdout) if cut else None)
