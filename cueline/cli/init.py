@@ -1,5 +1,6 @@
 """`cueline init`: write an agent, its tool and its test, to begin with."""
 
+from importlib.resources import files
 from pathlib import Path
 from shlex import quote
 from typing import Annotated
@@ -10,16 +11,21 @@ from cueline.cli.failure import Exit
 from cueline.cli.option import JsonOption
 from cueline.console.text import json_of, visible
 from cueline.errors import ConfigError
+from cueline.suggestion import known_instead
 
 _HELP = """Write an agent file, a tools file and a test, to begin with.
 
 The agent needs no key: its model is a script. agent.toml says how to use a real
 model. A file that exists is never overwritten.
 
+With --chain it writes a chain of agents instead: full-pipeline (plan, implement,
+review, bugfix) or implement-and-review.
+
 \b
 Examples:
   cueline init
   cueline init my-agent
+  cueline init --chain full-pipeline
 """
 
 _AGENT = '''\
@@ -112,10 +118,19 @@ def test_the_agent_counts_the_words_and_answers(tmp_path):
 _NEXT = """\
   cueline run "How many words has 'to be or not to be'?" --agent agent.toml
   python -m pytest"""
+_NEXT_OF_CHAIN = """\
+  cueline workflow show {chain}.toml
+  cueline run {chain}.toml -p goal="…\""""
+_CHAINS = {
+    "full-pipeline": ("plan", "implement", "review", "bugfix"),
+    "implement-and-review": ("implement", "review"),
+}
+"""The agents of each chain in `cueline/chains`."""
 _FILES = {"script.toml": _SCRIPT, "tools.py": _TOOLS, "test_agent.py": _TEST}
 
 
 def register(app: typer.Typer) -> None:
+    """Add the command."""
     app.command("init", help=_HELP, short_help="Write an agent, its tool and its test.")(init)
 
 
@@ -124,29 +139,47 @@ def init(
         Path, typer.Argument(metavar="[DIR]", help="The folder; it is made.", show_default=False)
     ] = Path(),
     *,
+    chain: Annotated[
+        str | None,
+        typer.Option("--chain", metavar="NAME", help="Write this chain and its agents."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write the files.
 
     Raises:
-        ConfigError: one of them exists; nothing is written.
+        ConfigError: there is no such chain, or one of them exists; nothing is written.
     """
-    files = {folder / name: text for name, text in {"agent.toml": _agent(), **_FILES}.items()}
-    for path in files:
+    texts = {"agent.toml": _agent(), **_FILES} if chain is None else _chain_files(chain)
+    paths = {folder / name: text for name, text in texts.items()}
+    for path in paths:
         if path.exists():
             raise ConfigError(str(path), "it exists already; name another folder, or move it away")
     folder.mkdir(parents=True, exist_ok=True)
-    for path, text in files.items():
+    for path, text in paths.items():
         path.write_text(text)
     if as_json:
-        typer.echo(json_of({"files": [str(path) for path in files]}, indent=2))
+        typer.echo(json_of({"files": [str(path) for path in paths]}, indent=2))
     else:
-        typer.echo(visible("wrote " + ", ".join(map(str, files))))
+        typer.echo(visible("wrote " + ", ".join(map(str, paths))))
         typer.echo("next:")
         if folder != Path():
             typer.echo(visible(f"  cd {quote(str(folder))}"))
-        typer.echo(_NEXT)
+        typer.echo(_NEXT if chain is None else _NEXT_OF_CHAIN.format(chain=chain))
     raise typer.Exit(Exit.DONE)
+
+
+def _chain_files(chain: str) -> dict[str, str]:
+    """Return the files of the shipped *chain* by name.
+
+    Raises:
+        ConfigError: there is no such chain.
+    """
+    if chain not in _CHAINS:
+        raise ConfigError("--chain", f"{chain!r} is unknown{known_instead(chain, _CHAINS)}")
+    shipped = files("cueline") / "chains"
+    names = [f"{each}.toml" for each in (chain, *_CHAINS[chain])]
+    return {name: (shipped / name).read_text(encoding="utf-8") for name in names}
 
 
 def _agent() -> str:
