@@ -20,6 +20,12 @@ from cueline.events.session import (
 )
 from cueline.events.stream import shown
 
+_STEP_ENDS: Final = {
+    "not_wanted": "its `when` does not hold",
+    "need_not_completed": "a step that it needs did not complete",
+    "no_issues_found": "no step that it needs found issues",
+    "step_failed": "the workflow had failed before",
+}
 RESOLUTIONS: Mapping[Resolution, str] = {
     "happened": "it took effect: it does not run again, and the agent gets the result you give",
     "run_again": "it runs again, even if it took effect before",
@@ -37,6 +43,12 @@ _WAITS: Mapping[WaitKind, str] = {
     "sandbox": "a sandbox",
     "message": "a message",
 }
+
+
+def step_text(error_code: str, error: str) -> str:
+    """Return why a step of a plan failed or was skipped; empty if it did neither."""
+    why = _STEP_ENDS.get(error_code, error_code)
+    return f"{why}: {error}" if error and why else why or error
 
 
 def cause_text(cause: Cause) -> str:  # noqa: C901, PLR0911, PLR0912 - one case for each code

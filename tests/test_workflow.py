@@ -185,7 +185,7 @@ def test_steps_are_drawn_by_level(folder):
     assert [
         "release: 4 steps, at most 4 calls at a time",
         "  1 ─ plan      agent planner · what needs it is asked about",
-        "    │ approved  waits for the message go",
+        "    │ approved  message go",
         "  2 ─ list      tool list_files · needs plan · not critical",
         "  3 ─ publish   tool write_file · needs approved, list · always · when input.goal",
         "result: steps.publish.value",
@@ -197,4 +197,4 @@ def test_a_picture_has_each_step_and_an_arrow_for_each_need(folder):
 
     assert 4 == picture.count('rx="6"')
     assert 3 == picture.count("marker-end")
-    assert "waits for the message &lt;go&gt;" in picture
+    assert "message &lt;go&gt;" in picture

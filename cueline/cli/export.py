@@ -22,6 +22,7 @@ Examples:
 
 
 def register(app: typer.Typer) -> None:
+    """Add the command."""
     app.command("export", help=_HELP, short_help="Print a session as JSON.")(export)
 
 
@@ -32,6 +33,7 @@ def export(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = True,  # noqa: ARG001 - every command takes it; this one prints nothing else
 ) -> None:
+    """Export a session."""
     from cueline.client.document import document
     from cueline.client.export import event_document, export_of
 

@@ -32,6 +32,7 @@ Examples:
 
 
 def register(app: typer.Typer) -> None:
+    """Add the commands."""
     app.command("providers", help=_PROVIDERS, short_help="List providers, and their keys.")(
         providers
     )
@@ -39,6 +40,7 @@ def register(app: typer.Typer) -> None:
 
 
 def providers(*, as_json: JsonOption = False) -> None:
+    """List the providers."""
     from cueline.client.providers import provider_rows
 
     rows = provider_rows()
@@ -55,6 +57,7 @@ def models(
     *,
     as_json: JsonOption = False,
 ) -> None:
+    """List the models of a provider."""
     from cueline.client.providers import models_of
 
     found = open_log.run(models_of(provider))

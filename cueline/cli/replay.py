@@ -27,6 +27,7 @@ Examples:
 
 
 def register(app: typer.Typer) -> None:
+    """Add the command."""
     app.command("replay", help=_HELP, short_help="Rebuild a session's state, and check it.")(replay)
 
 
@@ -40,6 +41,7 @@ def replay(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
+    """Replay a session."""
     from cueline.client.redecide import check_of
 
     # Decided again when the loop is over: Ctrl-C ends it at once.

@@ -1,5 +1,6 @@
 """`cueline show`: one session, whole or its end."""
 
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from cueline.client.history import History
     from cueline.client.show import LimitStatus, TreeSession, UnreadMessages
     from cueline.client.tally import Tally
+    from cueline.console.line import Line
     from cueline.console.screen import Screen
     from cueline.events.codec import Redacted
     from cueline.events.fact import Fact
@@ -99,6 +101,8 @@ async def _read(
     async with open_log.reader(log) as reader:
         read = reader.history if whole else reader.excerpt
         history = await read(name, outputs=full)
+        if history.state.progress is not None and not history.whole:
+            history = await reader.history(name, outputs=full)  # its steps are few
         standing = await standing_of(reader.log, history)
         try:
             sums = await sums_of(reader.log, history.stream)
@@ -136,8 +140,24 @@ def _print(
         else:
             screen.show(telling.render(recorded, fact))
     screen.show([Line("dim", "")])
+    screen.show(_steps(log, history))
     _sum_up(screen, history, telling.tally if history.whole else sums[0], sums)
     screen.show(Line("note", line) for line in _stands(log, history, standing))
+
+
+def _steps(log: LogUrl, history: "History") -> Iterator["Line"]:
+    """Yield a line for each step of a plan, and what to do about those that failed."""
+    from cueline.cli.workflow import advice
+    from cueline.client.workflow_state import workflow_state
+    from cueline.console.line import Line
+    from cueline.console.plan_graph import step_lines
+
+    if history.state.progress is None or history.damage is not None:
+        return
+    state = workflow_state(history)
+    yield from step_lines(state)
+    yield from (Line("note", line) for line in advice(state, history, log))
+    yield Line("dim", "")
 
 
 def _sum_up(screen: "Screen", history: "History", tally: "Tally | None", sums: "Sums") -> None:

@@ -1,16 +1,21 @@
 """`cueline workflow`: check and show the steps of a workflow, and how far one came."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cueline.cli import open_log
 from cueline.cli.failure import Exit
-from cueline.cli.option import JsonOption, PlainOption
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, PlainOption, SessionArgument
 from cueline.console.text import count, json_of, visible
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
+    from cueline.client.history import History
     from cueline.client.workflow import WorkflowCheck
+    from cueline.client.workflow_state import WorkflowState
 
 _GROUP = """Check and show workflows.
 
@@ -19,6 +24,7 @@ Examples:
   cueline workflow check release.toml
   cueline workflow show release.toml
   cueline workflow show release.toml --svg release.svg
+  cueline workflow state 7f3a -o state.json
 """
 _CHECK = """Say whether a workflow can run: each fault with its key and the fix.
 
@@ -37,6 +43,16 @@ Examples:
   cueline workflow show release.toml --svg release.svg
 """
 
+_STATE = """Show how far a workflow's session is: each step, its status and its time.
+
+With --json or -o it is one document with the results of all steps.
+
+\b
+Examples:
+  cueline workflow state 7f3a
+  cueline workflow state 7f3a -o state.json
+"""
+
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A workflow's TOML file.")]
 
 
@@ -45,6 +61,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help=_GROUP, no_args_is_help=True, rich_markup_mode=None)
     group.command("check", help=_CHECK, short_help="Say what is wrong with a workflow.")(check)
     group.command("show", help=_SHOW, short_help="Show the steps of a workflow.")(show)
+    group.command("state", help=_STATE, short_help="Show how far a workflow is.")(state)
     app.add_typer(group, name="workflow", short_help="Check and show workflows.")
 
 
@@ -89,6 +106,52 @@ def show(
         typer.echo(json_of(document(found.agent.plan), indent=2))
     else:
         Screen(plain=plain).show(plan_lines(found.agent))
+
+
+def state(
+    session: SessionArgument,
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write the JSON there, whole or not."),
+    ] = None,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+    plain: PlainOption = False,
+) -> None:
+    """Show how far it is."""
+    from cueline.client.workflow_state import state_document, workflow_state, write_state
+    from cueline.console.line import Line
+    from cueline.console.plan_graph import step_lines
+    from cueline.console.screen import Screen
+
+    found = workflow_state(open_log.run(open_log.history(log, session)))
+    if output is not None:
+        write_state(found, output)
+        typer.echo(visible(f"wrote {output}"), err=True)
+    elif as_json:
+        typer.echo(state_document(found))
+    else:
+        head = f"{found.workflow} {found.workflow_id}: {found.status}"
+        Screen(plain=plain).show([Line("said", head), *step_lines(found)])
+
+
+def advice(found: "WorkflowState", history: "History", log: LogUrl) -> Iterator[str]:
+    """Yield what to do about the steps that failed in a session that has ended."""
+    from cueline.cli.up_lookup import command
+
+    failed = [each for each in found.steps if each.status == "failed"]
+    if not failed or not history.state.finished:
+        return
+    for each in failed:
+        for child in each.children[-1:]:
+            yield f"see what the agent of the step {each.name} did with"
+            yield f"  {command(log, 'show', child)}"
+    yield "correct the cause; then start it again, with the same parameters, by"
+    words = ["run", f"{found.workflow}.toml"]
+    for name, value in found.parameters.items():
+        words += ["-p", f"{name}={value if isinstance(value, str) else json_of(value)}"]
+    yield f"  {command(log, *words)}"
 
 
 def _refuse(found: "WorkflowCheck") -> None:

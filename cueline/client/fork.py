@@ -146,6 +146,8 @@ async def _past(client: "Client", stream: str, at: int) -> tuple[ForkPoint, Agen
     if session_reader.emptied is not None:
         raise session_reader.emptied
     state = session_reader.state
+    if state.progress is not None:
+        raise RejectedError(shown(stream), "it follows a plan, which has no forks: start it again")
     assert state.setup is not None, "the first fact of a session says what it is to do"
     point = ForkPoint(stream=stream, version=at, hash=found.hash.hex())
     # The limits as they were raised by then; nothing of them is spent yet.

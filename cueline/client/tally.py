@@ -8,6 +8,7 @@ from cueline.events.fact import Fact
 from cueline.events.inbox import ChildEnded
 from cueline.events.message import CacheMiss, Cost, Usage, cache_miss
 from cueline.events.session import (
+    CallsAdded,
     MessageReceived,
     ModelFailed,
     ModelReplied,
@@ -74,6 +75,7 @@ class Tally:
         tally.began_at = tally.began_at or recorded_at
         tally.updated_at = recorded_at
         tally.count(fact)
+        tally.tool_calls += len(fact.calls) if isinstance(fact, CallsAdded) else 0
         tally.degraded_calls += getattr(fact, "degraded", False)
         tally.partial = getattr(fact, "partial", tally.partial)
         return tally

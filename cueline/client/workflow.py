@@ -9,7 +9,6 @@ from cueline.agent import Agent
 from cueline.config.problem import SettingProblem
 from cueline.errors import ConfigError, ToolImportError
 from cueline.events.agent import AgentSpec
-from cueline.preflight import agent_to_record
 from cueline.workflow import Workflow
 
 
@@ -27,7 +26,7 @@ class WorkflowCheck:
 def check_workflow(file: str | PathLike[str]) -> WorkflowCheck:
     """Look for faults in a workflow's file, its tools and the agents that it starts.
 
-    It imports the tools, as a start does.
+    It imports the tools, as a start does; it needs no key of a provider.
     """
     name = str(file)
     try:
@@ -37,7 +36,7 @@ def check_workflow(file: str | PathLike[str]) -> WorkflowCheck:
             return WorkflowCheck(name, [SettingProblem("provider", why)])
         if found := flow.checked()[1]:
             return WorkflowCheck(name, [SettingProblem(*each) for each in found])
-        return WorkflowCheck(name, agent=agent_to_record(flow))
+        return WorkflowCheck(name, agent=flow.spec())
     except ConfigError as error:
         keyed = re.fullmatch(r"key '(.+?)': (.*)", error.reason, re.DOTALL)
         if error.subject == name and keyed:

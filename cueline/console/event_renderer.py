@@ -8,7 +8,13 @@ from cueline.console.attempts import Attempts
 from cueline.console.budget import NAMES, Budget, amount, price
 from cueline.console.line import WIDTH, Line, Tone
 from cueline.console.question import ANSWERED
-from cueline.console.session_lines import course_lines, message_lines, paragraph, session_head
+from cueline.console.session_lines import (
+    course_lines,
+    message_lines,
+    paragraph,
+    session_head,
+    step_line,
+)
 from cueline.console.text import (
     arguments,
     capped,
@@ -26,9 +32,11 @@ from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
     CallDelegated,
+    CallsAdded,
     CapabilityDegraded,
     LimitRaised,
     LimitWarned,
+    MessageAwaited,
     MessageReceived,
     MessageRefused,
     ModelFailed,
@@ -85,6 +93,10 @@ class EventRenderer:
             self.budget.settle(fact.shares)
         if isinstance(fact, ModelReplied):
             self.calls.update(calls_of(fact))
+        if isinstance(fact, CallsAdded):
+            # A reader knows a call of a plan by its step, which is also its id.
+            named = {e: each.model_copy(update={"name": each.id}) for e, each in fact.calls.items()}
+            self.calls.update(named)
         if isinstance(fact, ApprovalResolved) and fact.edit is not None:
             effect = effect_of(fact.approval)
             if effect in self.calls:
@@ -104,8 +116,16 @@ class EventRenderer:
                 yield from message_lines(fact)
             case ModelReplied() | ModelFailed():
                 yield from self._model(fact)
-            case ToolStarted() | CallDelegated() | ToolReturned() | ToolFailed() | ToolSkipped():
-                yield from self._tool(fact)
+            case (
+                CallsAdded()
+                | MessageAwaited()
+                | ToolStarted()
+                | CallDelegated()
+                | ToolReturned()
+                | ToolFailed()
+                | ToolSkipped()
+            ):
+                yield from self._call(fact)
             case ToolInDoubt() | ToolReconciled():
                 yield from self._doubt(fact)
             case ApprovalRequested() | ApprovalResolved() | PeopleNotified():
@@ -162,6 +182,16 @@ class EventRenderer:
         if self._whole_past and (share := self.budget.share(self.tally)) is not None:
             parts.append(f"budget {share:.0%}")
         return "  " + " · ".join(parts)
+
+    def _call(self, fact: Fact) -> Iterator[Line]:
+        match fact:
+            case CallsAdded():
+                yield from map(step_line, fact.ended)
+            case MessageAwaited(effect=effect, name=name, deadline_at=until):
+                said = f"waits for the message {one_line(name, WIDTH)} until {date_time(until)}"
+                yield Line("doing", f"▸ {effect} {self._name(effect)} {said}")
+            case ToolStarted() | CallDelegated() | ToolReturned() | ToolFailed() | ToolSkipped():
+                yield from self._tool(fact)
 
     def _tool(
         self, fact: ToolStarted | CallDelegated | ToolReturned | ToolFailed | ToolSkipped

@@ -4,14 +4,24 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Final
 
-from cueline.console.line import Line
-from cueline.console.text import count, one_line
+from cueline.client.workflow_state import WorkflowState
+from cueline.console.line import Line, Tone
+from cueline.console.text import count, duration, one_line
+from cueline.event_text import step_text
 from cueline.events.agent import AGENT_SCHEME, AgentSpec
 from cueline.events.plan import Step
 
 _WIDTH: Final = 60
 _BOX: Final = (180, 54)
 _GAP: Final = (70, 22)
+_MARKS: Final = {
+    "completed": "✓",
+    "failed": "✗",
+    "skipped": "-",
+    "running": "▸",
+    "pending": " ",
+}
+_TONES: Final[Mapping[str, Tone]] = {"completed": "good", "failed": "bad", "running": "doing"}
 _COLOURS: Final = {"agent": "#dbe9ff", "tool": "#e6f5e6", "wait": "#fff1d6"}
 
 
@@ -46,7 +56,7 @@ def plan_lines(agent: AgentSpec) -> Iterator[Line]:
 def _kind(step: Step, agent: AgentSpec) -> tuple[str, str]:
     """Return whether a step is an `agent`, a `tool` or a `wait`, and for what."""
     if step.wait:
-        return "wait", f"waits for the message {step.wait}"
+        return "wait", f"message {step.wait}"
     tool = next(each for each in agent.tools if each.name == step.name)
     if tool.target.startswith(AGENT_SCHEME):
         return "agent", f"agent {tool.target.removeprefix(AGENT_SCHEME)}"
@@ -68,6 +78,21 @@ def _told(step: Step, agent: AgentSpec) -> Iterator[str]:
     tool = next((each for each in agent.tools if each.name == step.name), None)
     if tool is not None and not tool.critical:
         yield "not critical"
+
+
+def step_lines(state: WorkflowState) -> Iterator[Line]:
+    """Yield one line for each step: its status, its time, and why it failed or was skipped."""
+    width = max(len(each.name) for each in state.steps)
+    for each in state.steps:
+        parts = [f"{_MARKS[each.status]} {each.name:{width}}  {each.status}"]
+        if each.seconds is not None and each.calls:
+            parts.append(duration(each.seconds))
+        if each.calls > 1:
+            parts.append(count(each.calls, "call"))
+        parts += [f"child {child}" for child in each.children[:1]]
+        if why := step_text(each.error_code, each.error):
+            parts.append(one_line(why, _WIDTH * 2))
+        yield Line(_TONES.get(each.status, "dim"), " · ".join(parts))
 
 
 def plan_svg(agent: AgentSpec) -> str:
@@ -112,7 +137,7 @@ def _box(at: tuple[float, float], step: Step, agent: AgentSpec) -> str:
     (x, y), (wide, high) = at, _BOX
     kind, what = _kind(step, agent)
     told = "; ".join(_told(step, agent))
-    dashed = ' stroke-dasharray="5 3"' if step.when or step.condition != "on_success" else ""
+    dashed = ' stroke-dasharray="5 3"' if step.when or step.condition == "on_issues_found" else ""
     more = " ×n" if step.for_each else ""
     middle = x + wide / 2
     return (

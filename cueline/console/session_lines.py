@@ -5,8 +5,23 @@ from datetime import datetime
 
 from cueline.console.budget import possible_cost
 from cueline.console.line import WIDTH, Line, Tone
-from cueline.console.text import date_time, money, one_line, visible
-from cueline.event_text import cause_text, end_text, prefix_text, refusal_text, stop_text, wait_text
+from cueline.console.text import (
+    arguments,
+    date_time,
+    json_of,
+    money,
+    one_line,
+    visible,
+)
+from cueline.event_text import (
+    cause_text,
+    end_text,
+    prefix_text,
+    refusal_text,
+    step_text,
+    stop_text,
+    wait_text,
+)
 from cueline.events.fact import Fact
 from cueline.events.inbox import (
     ChildAsked,
@@ -35,6 +50,7 @@ from cueline.events.session import (
     SessionStopped,
     SessionTakenOver,
     SessionWaiting,
+    StepEnded,
 )
 from cueline.events.stream import shown
 
@@ -47,7 +63,9 @@ def session_head(fact: SessionStarted | SessionForked, id: str) -> Iterator[Line
     model = one_line(agent.model.rpartition("/")[2], 60)
     if isinstance(fact, SessionForked):
         yield Line("note", f"forked from {shown(fact.parent)} at version {fact.version}")
-    yield Line("note", f"session {id} · {agent.name} · {agent.provider} {model}")
+    yield Line("note", f"session {id} · {agent.name} · {agent.provider} {model}".rstrip())
+    if isinstance(fact, SessionStarted) and fact.parameters:
+        yield Line("said", f"with {arguments(fact.parameters, WIDTH)}")
     attached = fact.attachments if isinstance(fact, SessionStarted) else ()
     if said := message_text(fact.goal or "", attached):
         yield from _said("you", said)
@@ -60,9 +78,8 @@ def message_lines(fact: MessageReceived | MessageRefused) -> Iterator[Line]:
         yield Line("bad", f"! a message was refused ({fact.message.type}): {why}")
         return
     match fact.message:
-        case MessageSent(lane=lane, text=text, attachments=attached):
-            who = "you" if lane == "note" else f"you ({lane})"
-            yield from _said(who, message_text(text, attached))
+        case MessageSent():
+            yield from _sent(fact.message)
         case PauseAsked(why=why):
             yield Line("note", "pause asked" + (" by Ctrl-C or a signal" * (why == "signal")))
         case ResumeAsked(tools=tools):
@@ -81,6 +98,23 @@ def message_lines(fact: MessageReceived | MessageRefused) -> Iterator[Line]:
             yield child_line(fact.message)
         case DecisionGiven() | _:
             pass
+
+
+def _sent(message: MessageSent) -> Iterator[Line]:
+    if message.name:
+        value = one_line(json_of(message.value), WIDTH)
+        yield Line("said", f"message {one_line(message.name, WIDTH)}: {value}")
+        return
+    who = "you" if message.lane == "note" else f"you ({message.lane})"
+    yield from _said(who, message_text(message.text, message.attachments))
+
+
+def step_line(ended: StepEnded) -> Line:
+    """Say how a step of a plan ended without a call."""
+    why = one_line(step_text(ended.error_code, ended.error), WIDTH)
+    if ended.status == "failed":
+        return Line("bad", f"✗ {ended.step} failed: {why}")
+    return Line("dim", f"- {ended.step} {ended.status}{f': {why}' if why else ''}")
 
 
 def child_line(message: ChildAsked | ChildEnded) -> Line:
@@ -113,7 +147,9 @@ def course_lines(fact: Fact) -> Iterator[Line]:
         case AgentChanged() | PromptPrefixChanged():
             yield Line("note", _change_text(fact))
         case SessionCompleted(partial=partial):
-            yield Line("good", f"completed{_PARTIAL * partial}")
+            # A model has said its result; that of a plan was not shown yet.
+            told = "" if fact.value is None else f": {one_line(json_of(fact.value), WIDTH)}"
+            yield Line("good", f"completed{_PARTIAL * partial}{told}")
         case SessionIdle(partial=partial):
             yield Line("good", f"idle{_PARTIAL * partial}: it stays open for more messages")
         case SessionFailed(kind=kind):
