@@ -141,7 +141,8 @@ class SessionReadModel:
         is_queued = self.status == "created" or (self.wait_cause or "").startswith(_QUEUED)
         if is_queued and not self.finished:
             return "queued"
-        is_claimed = self.status == "running" and not self.turns
+        # A plan has no model, and no turns.
+        is_claimed = self.status == "running" and self.model != "" and not self.turns
         return "claimed" if is_claimed else self.shown_status
 
     @property

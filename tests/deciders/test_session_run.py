@@ -5,8 +5,10 @@ import pytest
 from cueline.deciders.session import Status, due, evolve, wake_at
 from cueline.events.cause import Cause
 from cueline.events.inbox import PauseAsked, ResumeAsked, RunnerGone, StopAsked
+from cueline.events.plan import Step
 from cueline.events.run import DISCONNECTED, NO_RUNNER, Run
 from cueline.events.session import (
+    CallsAdded,
     MessageReceived,
     ModelFailed,
     ModelRequested,
@@ -22,6 +24,7 @@ from cueline.events.session import (
     ToolInDoubt,
 )
 from cueline.testing.given import given
+from tests.deciders.planned import planned
 from tests.session_example import (
     AGENT,
     NOW,
@@ -235,3 +238,10 @@ def test_the_start_of_a_run_names_its_blueprint(fact):
 
 def test_a_queued_run_that_is_looked_at_early_waits_on():
     queued().when(passed(10)).then_nothing()
+
+
+# 001-002
+def test_a_run_of_a_plan_begins_when_it_is_claimed():
+    past = given().when(asked(agent=planned(Step(name="look")), goal=None))
+
+    past.then(SessionStarted).when(CLAIMED).then(RunClaimed, CallsAdded)
