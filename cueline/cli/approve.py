@@ -55,7 +55,6 @@ Example:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
     app.command("approve", help=_APPROVE, short_help="Allow one call of a tool.")(approve)
     app.command("deny", help=_DENY, short_help="Refuse one call of a tool.")(deny)
 
@@ -100,7 +99,6 @@ def approve(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Grant."""
     if within and not always:
         raise typer.BadParameter("--within says where --always holds; it needs --always")
     if happened and run_again:
@@ -127,7 +125,6 @@ def deny(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Refuse."""
     receipt = open_log.wish(log, lambda c: c.deny(approval, note=reason, channel="cli"))
     _print_receipt(log, receipt, as_json=as_json)
 

@@ -44,7 +44,6 @@ Example:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
     group = typer.Typer(
         help=_HELP, short_help="List events; check the chains.", rich_markup_mode=None
     )
@@ -86,7 +85,6 @@ def audit(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """List events."""
     if ctx.invoked_subcommand is not None:
         _check_nothing_typed(ctx, ctx.invoked_subcommand)
         return
@@ -154,7 +152,6 @@ def _print(found: "Page[AuditRow]") -> None:
 
 
 def verify(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
-    """Check every chain."""
     checked = open_log.ask(log, lambda reader: reader.verify())
     open_log.print_answer(checked, _print_checked, as_json=as_json)
     raise typer.Exit(Exit.FAILED if checked.bad else Exit.DONE)

@@ -38,7 +38,6 @@ Example:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
     short = "List what is not called after failures."
     group = typer.Typer(help=_HELP, short_help=short, invoke_without_command=True)
     group.callback()(breakers)
@@ -49,7 +48,6 @@ def register(app: typer.Typer) -> None:
 def breakers(
     ctx: typer.Context, *, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False
 ) -> None:
-    """List breakers."""
     if ctx.invoked_subcommand is None:
         found = open_log.ask(log, lambda reader: reader.breakers())
         empty = f"no failures of models or tools that count in {log}"
@@ -64,7 +62,6 @@ def reset(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Reset one."""
     was_reset = open_log.wish(log, lambda client: client.reset_breaker(name))
     if as_json:
         typer.echo(json_of({"id": name, "reset": was_reset, "by": user_name()}))

@@ -37,7 +37,6 @@ Examples:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
     group = typer.Typer(help=_GROUP, short_help="Show limits; raise them.", no_args_is_help=True)
     group.command("show", help=_SHOW, short_help="Show what is used of each limit.")(show)
     group.command("raise", help=_RAISE, short_help="Let a session have more.")(raise_)
@@ -65,7 +64,6 @@ def raise_(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Raise limits."""
     from cueline.config.config_source import from_flags
 
     wanted = from_flags(
@@ -87,7 +85,6 @@ def raise_(
 def show(
     session: SessionArgument, *, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False
 ) -> None:
-    """Show limits."""
     found = open_log.ask(log, lambda reader: reader.budget(session))
     open_log.print_answer(found, _print, as_json=as_json)
     raise typer.Exit(open_log.exit_of_damage(found.damage))

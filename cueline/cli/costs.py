@@ -41,7 +41,6 @@ class CostGrouping(StrEnum):
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command("costs", help=_HELP, short_help="Show what was spent.")(costs)
 
 
@@ -62,7 +61,6 @@ def costs(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Show costs."""
     wanted: Any = {"session": session, "since": since, "until": until}
     grouped: Any = by.value
     found = open_log.ask(log, lambda reader: reader.costs(grouped, limit=limit, **wanted))

@@ -32,7 +32,6 @@ _MARKS = {"good": "✓", "warn": "!", "bad": "✗"}
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command("doctor", help=_HELP, short_help="Check this machine; say what to do.")(doctor)
 
 
@@ -50,7 +49,6 @@ def doctor(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Check this machine."""
     findings = list(_look(log, agent, settings_context_of(ctx)))
     if address is not None:
         from cueline.cli import doctor_checks

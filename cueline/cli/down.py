@@ -32,7 +32,6 @@ DOWN_SECONDS = 40.0
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command("down", help=_HELP, short_help="Take down what `up` started.")(down)
 
 
@@ -46,7 +45,6 @@ def down(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Take down what `up` started."""
     from cueline.up_record import UpRecord
 
     record = UpRecord.read(log)

@@ -22,7 +22,6 @@ Examples:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command("export", help=_HELP, short_help="Print a session as JSON.")(export)
 
 
@@ -33,7 +32,6 @@ def export(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = True,  # noqa: ARG001 - every command takes it; this one prints nothing else
 ) -> None:
-    """Export a session."""
     from cueline.client.document import document
     from cueline.client.export import event_document, export_of
 

@@ -28,12 +28,10 @@ _MACHINE = 12
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command("fleet", help=_HELP, short_help="Show hosts and runners, and what waits.")(fleet)
 
 
 def fleet(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
-    """Show hosts and runners."""
     found = open_log.ask(log, lambda reader: reader.fleet())
     open_log.print_answer(found, _print, as_json=as_json)
 

@@ -26,7 +26,6 @@ Examples:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command("fork", help=_HELP, short_help="Go on from another session's past.")(fork)
 
 
@@ -47,7 +46,6 @@ def fork(
     ] = None,
     accept_changed_tools: AcceptOption = False,
 ) -> None:
-    """Fork a session."""
     from cueline.cli.up_lookup import command
 
     forking = _fork(

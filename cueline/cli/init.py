@@ -130,7 +130,6 @@ _FILES = {"script.toml": _SCRIPT, "tools.py": _TOOLS, "test_agent.py": _TEST}
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command("init", help=_HELP, short_help="Write an agent, its tool and its test.")(init)
 
 

@@ -59,7 +59,6 @@ UserOption = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the group."""
     group = typer.Typer(help=_GROUP, no_args_is_help=True, rich_markup_mode=None)
     group.command("set", help=_SET, short_help="Store a provider's key.")(set_one)
     group.command("list", help=_LIST, short_help="List the stored keys.")(list_all)
@@ -70,7 +69,6 @@ def register(app: typer.Typer) -> None:
 def set_one(
     provider: ProviderArgument, *, user: UserOption = "", as_json: JsonOption = False
 ) -> None:
-    """Store a key."""
     from cueline.client.keys import set_key
     from cueline.providers.registry import provider_named
 
@@ -85,7 +83,6 @@ def set_one(
 
 
 def list_all(*, as_json: JsonOption = False) -> None:
-    """List the stored keys."""
     from cueline.client.document import document
     from cueline.client.keys import stored_keys
     from cueline.console.table import print_table
@@ -106,7 +103,6 @@ def list_all(*, as_json: JsonOption = False) -> None:
 def remove(
     provider: ProviderArgument, *, user: UserOption = "", as_json: JsonOption = False
 ) -> None:
-    """Remove a key."""
     from cueline.client.keys import remove_key
 
     remove_key(provider, user=user)

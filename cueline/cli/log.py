@@ -50,7 +50,6 @@ Examples:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
     group = typer.Typer(help=_HELP, short_help="Make, upgrade or copy a log.")
     group.command("copy", help=_COPY, short_help="Copy a log, to a server or back.")(copy)
     short = "Make a log, or upgrade its format."
@@ -69,7 +68,6 @@ def migrate(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Make or upgrade a log."""
     from cueline.client.log import migrate_log
 
     made = migrate_log(log, writers=writer or (), readers=reader or ())
@@ -85,7 +83,6 @@ def copy(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Copy a log."""
     from cueline.client.log import copy_log
     from cueline.loop import run
 

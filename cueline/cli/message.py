@@ -56,7 +56,6 @@ Examples:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
     app.command("send", help=_SEND, short_help="Say something to a session.")(send)
     app.command("pause", help=_PAUSE, short_help="Ask a session to pause.")(pause)
 
@@ -88,7 +87,6 @@ def send(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Send a message."""
     asked: tuple[tuple[Lane, bool], ...] = (
         ("note", note),
         ("steer", steer),
@@ -123,7 +121,6 @@ def pause(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask for a pause."""
     for receipt in open_log.wish_of_tree(
         log, session, lambda client, each: client.pause(each), tree=tree
     ):

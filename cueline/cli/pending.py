@@ -29,12 +29,10 @@ Examples:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command("pending", help=_HELP, short_help="List the approvals that wait.")(pending)
 
 
 def pending(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
-    """List approvals."""
     waiting = open_log.ask(log, lambda reader: reader.pending())
     if as_json:
         documents = [document_of(each, log) for each in open_log.rows(waiting)]

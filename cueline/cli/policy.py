@@ -48,7 +48,6 @@ FileArgument = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the group."""
     group = typer.Typer(help=_GROUP, no_args_is_help=True, rich_markup_mode=None)
     group.command("check", help=_CHECK, short_help="Say what is wrong with a policy.")(check)
     group.command("backtest", help=_BACKTEST, short_help="Try a policy on the past.")(backtest)
@@ -56,7 +55,6 @@ def register(app: typer.Typer) -> None:
 
 
 def check(file: FileArgument, *, as_json: JsonOption = False) -> None:
-    """Look for faults."""
     from cueline.client.document import document
     from cueline.client.policies import check_policy
 
@@ -99,7 +97,6 @@ def backtest(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Judge the past."""
     from cueline.client.document import document
 
     after = moment("--since", since)

@@ -32,7 +32,6 @@ Examples:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
     app.command("providers", help=_PROVIDERS, short_help="List providers, and their keys.")(
         providers
     )
@@ -40,7 +39,6 @@ def register(app: typer.Typer) -> None:
 
 
 def providers(*, as_json: JsonOption = False) -> None:
-    """List the providers."""
     from cueline.client.providers import provider_rows
 
     rows = provider_rows()
@@ -57,7 +55,6 @@ def models(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """List the models of a provider."""
     from cueline.client.providers import models_of
 
     found = open_log.run(models_of(provider))

@@ -27,7 +27,6 @@ Examples:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command("replay", help=_HELP, short_help="Rebuild a session's state, and check it.")(replay)
 
 
@@ -41,7 +40,6 @@ def replay(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Replay a session."""
     from cueline.client.redecide import check_of
 
     # Decided again when the loop is over: Ctrl-C ends it at once.

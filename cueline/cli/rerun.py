@@ -34,7 +34,6 @@ _WIDTH = 300
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command("rerun", help=_HELP, short_help="Run a past again, with another agent.")(rerun)
 
 
@@ -60,7 +59,6 @@ def rerun(
         typer.Option("--id", metavar="ID", help="The rerun's id, instead of a random one."),
     ] = None,
 ) -> None:
-    """Run a session again."""
     if options.detach:
         raise typer.BadParameter("--detach: a rerun is compared at its end; leave it out")
     read = None if agent is None else _read(options, agent)

@@ -23,7 +23,6 @@ Examples:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command("resume", help=_HELP, short_help="Go on with a session, and watch it.")(resume)
 
 
@@ -35,7 +34,6 @@ def resume(
     tree: TreeOption = False,
     accept_changed_tools: AcceptOption = False,
 ) -> None:
-    """Go on with a session."""
     goes_on = _resume(options, session, accept=accept_changed_tools, tree=tree)
     raise typer.Exit(open_log.run(goes_on))
 

@@ -29,7 +29,6 @@ _SIZES = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command("scale", help=_HELP, short_help="Have more or fewer hosts and runners.")(scale)
 
 
@@ -68,7 +67,6 @@ def scale(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Have more or fewer hosts and runners."""
     if hosts is None and runners is None:
         raise typer.BadParameter("name a number: --hosts N, --runners N, or a range as 0..8")
     amounts = {"cpus": cpus, "gpus": gpus, "memory": None if memory is None else _bytes(memory)}

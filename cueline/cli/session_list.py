@@ -36,7 +36,6 @@ _STATUSES = "created running idle waiting paused stopping completed failed stopp
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command("list", help=_HELP, short_help="List the sessions of the log.")(list_)
 
 
@@ -68,7 +67,6 @@ def list_(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """List sessions."""
     wanted = {
         "status": status,
         "agent": agent,

@@ -43,7 +43,6 @@ class SettingRow(NamedTuple):
 
 
 def register(app: typer.Typer) -> None:
-    """Add the group."""
     group = typer.Typer(help=_GROUP, no_args_is_help=True, rich_markup_mode=None)
     group.command("show", help=_HELP, short_help="Show every setting and its source.")(show)
     app.add_typer(group, name="config", short_help="Show the settings that hold.")
@@ -61,7 +60,6 @@ def show(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the settings."""
     from cueline.agent_file import read_agent
 
     outside = settings_context_of(ctx)

@@ -23,12 +23,10 @@ _AWAY = "its dispatcher, or the writer of the log, is away; `cueline up` starts 
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command("status", help=_HELP, short_help="Show what runs where.")(status)
 
 
 def status(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
-    """Show what runs where."""
     found = open_log.ask(log, lambda reader: reader.status())
     open_log.print_answer(found, _print, as_json=as_json)
     if found.damage is not None:

@@ -26,7 +26,6 @@ Example:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command("stop", help=_HELP, short_help="End a session.")(stop)
 
 
@@ -38,7 +37,6 @@ def stop(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """End it."""
     for receipt in open_log.wish_of_tree(
         log, session, lambda client, each: client.stop(each, reason), tree=tree
     ):

@@ -46,7 +46,6 @@ Examples:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command("tail", help=_HELP, short_help="Print a session's events, also as they come.")(tail)
 
 
@@ -65,7 +64,6 @@ def tail(
     plain: PlainOption = False,
     hide_thinking: ThinkingOption = None,
 ) -> None:
-    """Print events."""
     show = partial(_print, as_json=as_json, plain=plain)
     view = None
     if follow and is_attended() and not (as_json or plain):

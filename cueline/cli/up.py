@@ -51,7 +51,6 @@ _JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command("up", help=_HELP, short_help="Keep cueline running for a log.")(up)
 
 
@@ -97,7 +96,6 @@ def up(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Keep cueline running."""
     from cueline.on_ray.up import UpPlan
     from cueline.preflight import check_log
 
