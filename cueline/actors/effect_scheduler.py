@@ -1,5 +1,6 @@
 """Decides which due effects of a session start: those with breaker, budget, grant and slot."""
 
+import json
 from datetime import timedelta
 
 from cueline.actors.agent_cache import LoadedAgent
@@ -12,6 +13,7 @@ from cueline.actors.slot import SlotHolder
 from cueline.deciders.matching import call_demands
 from cueline.deciders.prompt import calls_after
 from cueline.deciders.session import SessionState, due
+from cueline.deciders.session.delegation import parameters_of_run
 from cueline.deciders.session.due import (
     AwaitMessage,
     CallModel,
@@ -24,9 +26,11 @@ from cueline.deciders.session.permission import allowing_rule
 from cueline.deciders.session.recovery import degrades
 from cueline.deciders.session.run import claimed_by
 from cueline.deciders.session.turn import CallApproval
+from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.cause import Cause
 from cueline.events.child import agent_named, child_stream, mode_of
 from cueline.events.demands import Demands
+from cueline.events.message import Arguments
 from cueline.events.sanitize import sanitize
 from cueline.events.session import (
     ApprovalResolved,
@@ -188,8 +192,8 @@ class EffectScheduler:
             reason = f"a session with the id {shown(child)} exists"
         elif (left := room._replace(used=room.used + begun)).used >= room.most:
             reason = left.refusal
-        tool = self._loaded_agent.tools[call.tool]
-        parameters = calls_after(self._entity.prompt, steps.facts)[effect.effect].arguments
+        elif agent not in state.agent.agents:
+            reason = self._fault(tool, room.blueprints[agent], parameters)
         if not reason and state.progress is not None:  # of a model's call this was checked before
             reason = self._parts.check_call(tool, parameters) or ""
         if reason:
@@ -207,6 +211,13 @@ class EffectScheduler:
                 rule=allowing_rule(call),
             )
         )
+
+    def _fault(self, tool: ToolSpec, blueprint: AgentSpec, arguments: Arguments) -> str:
+        """Return why a run of *blueprint* cannot start with *arguments*; empty if it can."""
+        if (schema := blueprint.parameters_schema) is None:
+            return ""
+        fitting = tool.model_copy(update={"parameters": schema, "digest": json.dumps(schema)})
+        return self._parts.check_call(fitting, parameters_of_run(arguments)) or ""
 
     def _await_message(self, effect: AwaitMessage, steps: PendingAppend) -> None:
         """Add the beginning of a wait for a message to *steps*."""

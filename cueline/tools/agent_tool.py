@@ -21,6 +21,10 @@ _MODE: Final[dict[str, Any]] = {
     "description": "sync waits for the result. async_callback goes on at once: a message has the "
     "result later.",
 }
+_PARAMETERS: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": "What it is started with, if it takes parameters.",
+}
 
 
 class AgentCard(NamedTuple):
@@ -52,7 +56,7 @@ def blueprint_tool(blueprint: str) -> ToolSpec:
     return _tool(
         blueprint.replace(".", "_"),
         f"Starts a run of {blueprint} on a goal, and returns what it says last.",
-        {"goal": _GOAL, "mode": _MODE},
+        {"goal": _GOAL, "parameters": _PARAMETERS, "mode": _MODE},
         f"{AGENT_SCHEME}{blueprint}",
         (),
     )
@@ -87,7 +91,7 @@ def _tool(
     parameters: dict[str, Any] = schema or {
         "type": "object",
         "properties": properties,
-        "required": [name for name in properties if name != "mode"],
+        "required": [name for name in properties if name not in ("mode", "parameters")],
         "additionalProperties": False,
     }
     promise = [name, parameters, target, agents]

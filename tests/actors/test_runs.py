@@ -27,6 +27,7 @@ from cueline.events.session import (
     ToolStarted,
 )
 from cueline.events.store import to_us
+from cueline.events.stream import sibling
 from cueline.testing.fakes import FoldedIndex, asks_for, says
 from cueline.tools.agent_tool import blueprint_tool
 from tests.actors.session_harness import SESSION, TOOLS, SessionHarness, Valve
@@ -344,6 +345,36 @@ async def test_a_run_of_a_blueprint_that_nobody_offered_is_not_started():
         "no runner has ever offered the blueprint crawler" == (await scene.last(ToolSkipped)).reason
     )
     assert "SessionCompleted" == (await scene.types())[-1]
+
+
+@pytest.mark.parametrize(
+    ("given", "said", "child"),
+    [({"year": 2026}, "", {"year": 2026}), ({"year": "soon"}, "They must fit: the schema", None)],
+)
+async def test_the_parameters_of_a_run_are_checked_before_it_is_started(given, said, child):
+    tools = (*TOOLS, blueprint_tool("tester"))
+    scene, fleet = await scene_of(tools=tools, parameters_schema={"required": ["year"]})
+    run = f"{SESSION}.1.0"
+    asks = asks_for(("tester", {"goal": "report", "parameters": given}))
+    scene.outside.model = TreeModel({SESSION: [asks, says("Done.")], run: [says("Reported.")]})
+    scene.outside.check_call = check_year
+    await fleet.world(scene, "r1")
+    await fleet.register("r1")
+    await scene.outside.start("s", scene.agent)
+    await scene.clock.settle()
+
+    skipped = [f.reason for f in await scene.outside.facts(SESSION) if isinstance(f, ToolSkipped)]
+    inbox = await scene.outside.facts(sibling(run, "inbox"))
+    assert ([said] if said else []) == skipped
+    assert child == (inbox[0].parameters if inbox else None)
+    assert "SessionCompleted" == (await scene.types())[-1]
+
+
+def check_year(spec, arguments):
+    """Stand for the check of the schema."""
+    if "required" in spec.parameters and arguments.get("year") == "soon":
+        return "They must fit: the schema"
+    return None
 
 
 # 001-012, 001-043

@@ -90,6 +90,7 @@ def child_request(
     assert setup is not None, "a session that delegates was started"
     place, limits = setup.family, state.limit_state.limits
     child = child_agent(state.agent, blueprint or state.agent.agents[event.agent])
+    given = arguments if blueprint is None else parameters_of_run(arguments)
     return StartAsked(
         agent=child,
         goal=str(arguments.get("goal", "")),
@@ -97,7 +98,7 @@ def child_request(
         run=None if blueprint is None else Run(blueprint=event.agent),
         asked_by=setup.asked_by,
         asked_at=now,
-        parameters={} if child.parameters_schema is None else arguments,
+        parameters={} if child.parameters_schema is None else given,
         call=ChildCall(
             effect=event.effect, attempt=event.attempt, mode=event.mode, parameters=arguments
         ),
@@ -106,6 +107,12 @@ def child_request(
         depth=place.depth + 1,
         allowances=allowances_below(state.stream, limits, place.allowances),
     )
+
+
+def parameters_of_run(arguments: Arguments) -> Arguments:
+    """Return what a call starts a run of a blueprint with."""
+    given = arguments.get("parameters", {})
+    return given if isinstance(given, dict) else {}
 
 
 def allowances_below(
