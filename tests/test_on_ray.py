@@ -8,7 +8,7 @@ import pytest
 from cueline.actors.presence import presence_of
 from cueline.cluster import connection
 from cueline.errors import ClusterError
-from cueline.events.snapshot import NO_SNAPSHOTS
+from cueline.events.snapshot import NO_SNAPSHOTS, SnapshotRow
 from cueline.on_ray.actor_factory import actor_factory_of
 from cueline.on_ray.attached_runtime import ANSWER_SECONDS
 from cueline.on_ray.placement import on_ray
@@ -72,7 +72,7 @@ async def test_an_up_that_does_not_answer_is_waited_for_so_long_and_refused(log)
 async def test_a_host_has_the_snapshots_where_the_log_is_and_goes_without_elsewhere(log):
     here = actor_factory_of(log)
     elsewhere = replace(here, machine="another")
-    await log.snapshots.keep("s", 1, b"kept", b"", after=0, sources=["s"])
+    await log.snapshots.keep("s", SnapshotRow(1, b"kept", b"", 0, ["s"]))
 
     assert b"kept" == await here.journal(log.store).snapshots.newest("s")
     assert elsewhere.journal(log.store).snapshots is NO_SNAPSHOTS

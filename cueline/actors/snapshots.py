@@ -19,7 +19,14 @@ from cueline.errors import CuelineError
 from cueline.events.codec import not_redacted
 from cueline.events.journal import Journal
 from cueline.events.session import SessionEvent
-from cueline.events.snapshot import NO_SNAPSHOTS, Snapshot, prompt_digest, sealed, unsealed
+from cueline.events.snapshot import (
+    NO_SNAPSHOTS,
+    Snapshot,
+    SnapshotRow,
+    prompt_digest,
+    sealed,
+    unsealed,
+)
 from cueline.events.store import NO_STREAM
 
 
@@ -98,9 +105,8 @@ async def _keep(journal: Journal, stream: str) -> None:
         prompt=prompt_digest(last.snapshot.prompt if last else b"", chunk),
         state=packed(state, prompt),
     )
-    await journal.snapshots.keep(
-        stream, version, sealed(snapshot), chunk, after=since, sources=sources
-    )
+    row = SnapshotRow(version, sealed(snapshot), chunk, since, sources)
+    await journal.snapshots.keep(stream, row)
 
 
 async def _checked(journal: Journal, stream: str, found: Snapshot | None) -> Folded | None:

@@ -7,7 +7,7 @@ so it is deleted with the events that it was folded from.
 
 from collections.abc import Collection, Sequence
 from hashlib import sha256
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from msgspec import MsgspecError, Struct, msgpack
 
@@ -56,12 +56,25 @@ def prompt_digest(previous: bytes, chunk: bytes) -> bytes:
     return sha256(previous + chunk).digest()
 
 
+class SnapshotRow(NamedTuple):
+    """A snapshot as it is stored."""
+
+    version: int
+    content: bytes
+    """Sealed."""
+    chunk: bytes
+    """The messages that its prompt gained since the one before."""
+    after: int
+    """The version of the snapshot that it continues; 0: it replaces all others."""
+    sources: Collection[str]
+    """The streams whose events it was folded from."""
+
+
 class SnapshotStore(Protocol):
     """Stores the snapshots of a log's sessions, and the chunks of their prompts.
 
-    Each snapshot comes with the chunk of messages that its prompt gained since the one
-    before; no chunk is rewritten. If data is damaged, locked or missing, methods return
-    nothing; only `forget` raises.
+    No chunk is rewritten. If data is damaged, locked or missing, methods return nothing;
+    only `forget` raises.
     """
 
     @property
@@ -74,22 +87,8 @@ class SnapshotStore(Protocol):
     async def chunks(self, stream: str, until: int) -> Sequence[bytes]:
         """Return the chunks of the prompt of *stream* up to version *until*, in order."""
 
-    async def keep(
-        self,
-        stream: str,
-        version: int,
-        content: bytes,
-        chunk: bytes,
-        *,
-        after: int,
-        sources: Collection[str],
-    ) -> None:
-        """Store a sealed snapshot that continues the one at version *after*.
-
-        0 means that it is the first, and replaces all others; if the newest snapshot is
-        another one, nothing is stored. *sources* are the streams whose events it was folded
-        from.
-        """
+    async def keep(self, stream: str, row: SnapshotRow) -> None:
+        """Store a snapshot, unless the newest one is not the one that it continues."""
 
     async def forget(self, streams: Collection[str]) -> None:
         """Delete all snapshots folded from events of *streams*, also those of forks.
@@ -110,16 +109,7 @@ class NoSnapshots:
     async def chunks(self, stream: str, until: int) -> Sequence[bytes]:  # noqa: ARG002 - as the port has it
         return ()
 
-    async def keep(
-        self,
-        stream: str,
-        version: int,
-        content: bytes,
-        chunk: bytes,
-        *,
-        after: int,
-        sources: Collection[str],
-    ) -> None:
+    async def keep(self, stream: str, row: SnapshotRow) -> None:
         pass
 
     async def forget(self, streams: Collection[str]) -> None:

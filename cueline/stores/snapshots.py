@@ -8,10 +8,10 @@ import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from cueline.errors import LogUnavailableError
-from cueline.events.snapshot import EVERY
+from cueline.events.snapshot import EVERY, SnapshotRow
 from cueline.stores.sqlite_error import is_damage, reason_of
 from cueline.stores.sqlite_file import connect, make_private
 from cueline.stores.sqlite_library import sqlite_library
@@ -62,19 +62,12 @@ _HIGHEST: Final = 2**63 - 1
 Answer = TypeVar("Answer")
 
 
-class _Row(NamedTuple):
-    version: int
-    content: bytes
-    chunk: bytes
-    sources: frozenset[str]
-
-
 class MemorySnapshots:
     """Snapshots for one process; see `SnapshotStore`."""
 
     def __init__(self, every: int = EVERY) -> None:
         self.every = every
-        self._rows: dict[str, list[_Row]] = {}
+        self._rows: dict[str, list[SnapshotRow]] = {}
 
     async def newest(self, stream: str, until: int | None = None) -> bytes | None:
         rows = self._up_to(stream, _HIGHEST if until is None else until)
@@ -83,20 +76,10 @@ class MemorySnapshots:
     async def chunks(self, stream: str, until: int) -> Sequence[bytes]:
         return [row.chunk for row in self._up_to(stream, until)]
 
-    async def keep(
-        self,
-        stream: str,
-        version: int,
-        content: bytes,
-        chunk: bytes,
-        *,
-        after: int,
-        sources: Collection[str],
-    ) -> None:
-        row = _Row(version, content, chunk, frozenset(sources))
-        if after == 0:
+    async def keep(self, stream: str, row: SnapshotRow) -> None:
+        if row.after == 0:
             self._rows[stream] = [row]
-        elif (rows := self._rows.get(stream)) and rows[-1].version == after:
+        elif (rows := self._rows.get(stream)) and rows[-1].version == row.after:
             rows.append(row)
 
     async def forget(self, streams: Collection[str]) -> None:
@@ -104,10 +87,10 @@ class MemorySnapshots:
         self._rows = {
             stream: rows
             for stream, rows in self._rows.items()
-            if not any(gone & row.sources for row in rows)
+            if not any(gone.intersection(row.sources) for row in rows)
         }
 
-    def _up_to(self, stream: str, until: int) -> list[_Row]:
+    def _up_to(self, stream: str, until: int) -> list[SnapshotRow]:
         return [row for row in self._rows.get(stream, ()) if row.version <= until]
 
 
@@ -130,24 +113,15 @@ class SqliteSnapshots:
         rows = self._look(lambda db: db.execute(_CHUNKS, (stream, until)).fetchall())
         return [chunk for (chunk,) in rows or ()]
 
-    async def keep(
-        self,
-        stream: str,
-        version: int,
-        content: bytes,
-        chunk: bytes,
-        *,
-        after: int,
-        sources: Collection[str],
-    ) -> None:
+    async def keep(self, stream: str, row: SnapshotRow) -> None:
 
         def add(db: sqlite3.Connection) -> None:
-            if after == 0:
+            if row.after == 0:
                 db.execute(_DROP, (stream,))
-            elif db.execute(_LAST, (stream,)).fetchone() != (after,):
+            elif db.execute(_LAST, (stream,)).fetchone() != (row.after,):
                 return
-            db.executemany(_SOURCE, [(source, stream) for source in sources])
-            db.execute(_KEEP, (stream, version, content, chunk))
+            db.executemany(_SOURCE, [(source, stream) for source in row.sources])
+            db.execute(_KEEP, (stream, *row[:3]))
 
         with suppress(OSError, sqlite_library().Error):
             make_private(self._path)

@@ -4,7 +4,7 @@
 
 import pytest
 
-from cueline.events.snapshot import SnapshotStore
+from cueline.events.snapshot import SnapshotRow, SnapshotStore
 from cueline.testing.event_store_example import FORK, OTHER, SESSION
 
 
@@ -13,7 +13,8 @@ async def keep(
 ) -> None:
     """Keep a snapshot that is called by its version, folded from events of *stream* and *of*."""
     name = b"%d" % version
-    await store.keep(stream, version, b"s" + name, b"c" + name, after=after, sources={stream, of})
+    row = SnapshotRow(version, b"s" + name, b"c" + name, after, {stream, of})
+    await store.keep(stream, row)
 
 
 class SnapshotContract:

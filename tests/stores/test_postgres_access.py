@@ -9,6 +9,7 @@ from cueline.actors.presence import presence_of
 from cueline.clock import SystemClock
 from cueline.errors import ConfigError, LogFormatError, LogUnavailableError
 from cueline.events.log_url import LogUrl
+from cueline.events.snapshot import SnapshotRow
 from cueline.events.store import ANY, Write
 from cueline.stores.backend import backend_of
 from cueline.stores.postgres.connections import connected
@@ -82,7 +83,7 @@ async def test_a_writer_keeps_what_is_beside_the_log(roles):
     board = backend_of(writer).open_presence(SystemClock())
     await board.beat(HOST)
     snapshots = backend_of(writer).open_snapshots()
-    await snapshots.keep(SESSION, 1, b"s", b"c", after=0, sources=[SESSION])
+    await snapshots.keep(SESSION, SnapshotRow(1, b"s", b"c", 0, [SESSION]))
     backend_of(writer).write_up("{}")
 
     assert [HOST.pid] == [each.pid for each in await board.all()]

@@ -2,6 +2,7 @@ import pytest
 
 from cueline.clock import SystemClock
 from cueline.errors import LogUnavailableError
+from cueline.events.snapshot import SnapshotRow
 from cueline.events.store import ANY, Write
 from cueline.stores import MemorySnapshots, SqliteSnapshots
 from cueline.stores.backend import backend_of
@@ -82,7 +83,7 @@ async def test_a_damaged_file_can_be_forgotten(store, path, damage):
 
 async def test_what_is_forgotten_is_overwritten(path):
     store = SqliteSnapshots(path)
-    await store.keep(SESSION, 3, b"state", b"secret" * 5_000, after=0, sources={SESSION})
+    await store.keep(SESSION, SnapshotRow(3, b"state", b"secret" * 5_000, 0, {SESSION}))
     assert b"secret" in path.read_bytes()
 
     await store.forget([SESSION])

@@ -7,7 +7,7 @@ from typing import Final
 import psycopg
 
 from cueline.errors import StoreError
-from cueline.events.snapshot import EVERY
+from cueline.events.snapshot import EVERY, SnapshotRow
 from cueline.stores.postgres.connections import Connections, Row
 from cueline.stores.postgres.place import Place
 
@@ -46,28 +46,19 @@ class PostgresSnapshots:
     async def chunks(self, stream: str, until: int) -> Sequence[bytes]:
         return [chunk for (chunk,) in await self._look(_CHUNKS, stream, until)]
 
-    async def keep(
-        self,
-        stream: str,
-        version: int,
-        content: bytes,
-        chunk: bytes,
-        *,
-        after: int,
-        sources: Collection[str],
-    ) -> None:
+    async def keep(self, stream: str, row: SnapshotRow) -> None:
         with suppress(psycopg.Error, StoreError):
             async with self._connections.one() as db, db.transaction():
                 await db.execute(_LOCK.encode(), (stream,))
-                if after == 0:
+                if row.after == 0:
                     await db.execute(_DROP.encode(), (stream,))
                 else:
                     last = await db.execute(_LAST.encode(), (stream,))
-                    if await last.fetchone() != (after,):
+                    if await last.fetchone() != (row.after,):
                         return
-                for source in sources:
+                for source in row.sources:
                     await db.execute(_SOURCE.encode(), (source, stream))
-                await db.execute(_KEEP.encode(), (stream, version, content, chunk))
+                await db.execute(_KEEP.encode(), (stream, *row[:3]))
 
     async def forget(self, streams: Collection[str]) -> None:
         await self._connections.ask(_FORGET, (list(streams),))
