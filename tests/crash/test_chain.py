@@ -1,25 +1,21 @@
 """Kill the shipped chain `implement-and-review`, or its agents, at every point there is."""
 
 import asyncio
-import shutil
-from importlib.resources import files
 from itertools import pairwise
-from tempfile import TemporaryDirectory
 
 import pytest
 
-from cueline import Agent
 from cueline.deciders.session import Status
 from cueline.events.inbox import ChildEnded, StartAsked
 from cueline.events.session import SessionCompleted, ToolStarted
 from cueline.events.stream import sibling
-from cueline.testing.crash import Outside
-from cueline.testing.fakes import JournalingExecutor, asks_for, says, tool_spec
-from tests.crash import story
-from tests.crash.delegation import SESSION, TreeModel, act, named
+from cueline.testing.fakes import asks_for, says
+from tests.crash import chain, story
+from tests.crash.chain import person, place_of, shipped_chain
+from tests.crash.delegation import SESSION
 from tests.crash.undisturbed import Undisturbed
 
-IMPLEMENT, REVIEW = CHILDREN = (f"{SESSION}.1.0", f"{SESSION}.1.1")
+IMPLEMENT, REVIEW = CHILDREN = chain.CHILDREN[:2]
 TREE = (SESSION, *CHILDREN)
 VERDICT = {"verdict": "issues_found", "issues": ["it is late"]}
 REPLIES = {
@@ -28,41 +24,15 @@ REPLIES = {
 }
 
 
-def shipped_chain():
-    """Return the shipped chain as it is recorded, with two agents of this test."""
-    with TemporaryDirectory() as folder:
-        for name in ("implement-and-review", "implement", "review"):
-            shutil.copy(str(files("cueline") / f"chains/{name}.toml"), folder)
-        spec = Agent.from_file(f"{folder}/implement-and-review.toml").spec()
-    review = named("review", tool_spec("read", "read_only"))
-    agents = {
-        "implement": named("implement", tool_spec("pay")),
-        "review": review.model_copy(update={"output": spec.agents["review"].output}),
-    }
-    return spec.model_copy(update={"agents": agents, "workspace": None})
-
-
-CHAIN = shipped_chain()
-
-
-class Place(Outside):
-    async def start(self, name, agent):
-        return await super().start(name, agent, None, parameters={"goal": "ship it"})
+CHAIN = shipped_chain("implement-and-review")
 
 
 def outside(_said=None):
-    executor = JournalingExecutor({"read": act, "pay": act})
-    return Place.new(TreeModel(REPLIES), executor), CHAIN
-
-
-async def person(place, _session):
-    """Answer the questions about calls in doubt, of each session."""
-    asked = [await story.answer(place, each) for each in TREE if await place.facts(each)]
-    return any(asked)
+    return place_of(REPLIES), CHAIN
 
 
 async def drive(place, life=None):
-    return await story.drive(place, life, go_on=person)
+    return await story.drive(place, life, go_on=person(TREE))
 
 
 WHOLE = Undisturbed(outside, drive)
