@@ -32,20 +32,3 @@ from cueline.deciders.decider import Decider
 from cueline.events.budget import BudgetEvent
 
 BUDGET: Decider[BudgetCommand, BudgetState, BudgetEvent] = Decider(BudgetState(), decide, evolve)
-
-__all__ = [
-    "BUDGET",
-    "Amount",
-    "BudgetCommand",
-    "BudgetState",
-    "Closing",
-    "ModelCallName",
-    "Raise",
-    "Release",
-    "Reserve",
-    "ReserveAnswer",
-    "Settle",
-    "answer",
-    "closing_of",
-    "fencing_epoch",
-]

@@ -17,22 +17,3 @@ from cueline.deciders.session.wait import rests
 from cueline.events.session import SessionEvent
 
 SESSION: Decider[SessionEvent, SessionState, SessionEvent] = Decider(SessionState(), decide, evolve)
-
-__all__ = [
-    "DRIVEN",
-    "SESSION",
-    "TERMINAL",
-    "SessionState",
-    "Status",
-    "allowing_rule",
-    "command_of",
-    "decide",
-    "derived_events",
-    "due",
-    "evolve",
-    "order_digest",
-    "rests",
-    "session_of",
-    "step",
-    "wake_at",
-]

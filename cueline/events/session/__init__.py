@@ -5,11 +5,7 @@ outside. It holds the whole command, so deciding again on the state before it gi
 the same events (I10).
 """
 
-from cueline.events.session.budget import (
-    LimitRaised,
-    LimitWarned,
-    ReservationClosed,
-)
+from cueline.events.session.budget import LimitRaised, LimitWarned, ReservationClosed
 from cueline.events.session.call import (
     CallDelegated,
     CallsAdded,
@@ -101,57 +97,3 @@ SessionEvent = (
     | SessionFailed
     | SessionStopped
 )
-
-__all__ = [
-    "UNJUDGED",
-    "AgentChanged",
-    "ApprovalRequested",
-    "ApprovalResolved",
-    "CallDelegated",
-    "CallsAdded",
-    "CapabilityDegraded",
-    "ContextCompacted",
-    "Cut",
-    "Demand",
-    "GateAnswer",
-    "Judgement",
-    "LimitRaised",
-    "LimitWarned",
-    "LostAttempt",
-    "MessageAwaited",
-    "MessageReceived",
-    "MessageRefused",
-    "ModelFailed",
-    "ModelReplied",
-    "ModelRequested",
-    "ModelStarted",
-    "OutcomeCameLate",
-    "PeopleNotified",
-    "PrefixReason",
-    "PromptPrefixChanged",
-    "ReservationClosed",
-    "RunClaimed",
-    "SessionCompleted",
-    "SessionContinued",
-    "SessionEvent",
-    "SessionFailed",
-    "SessionForked",
-    "SessionIdle",
-    "SessionStarted",
-    "SessionStopped",
-    "SessionTakenOver",
-    "SessionWaiting",
-    "StepEnded",
-    "StopCode",
-    "TellCode",
-    "ToolFailed",
-    "ToolInDoubt",
-    "ToolReconciled",
-    "ToolReturned",
-    "ToolSkipped",
-    "ToolStarted",
-    "Verdict",
-    "WaitKind",
-    "WakeCode",
-    "calls_of",
-]
