@@ -6,6 +6,7 @@ import signal
 
 from cueline.actors.presence import presence_of
 from cueline.actors.session_tree import read_start_request
+from cueline.agent import Agent
 from cueline.client.client import Client
 from cueline.client.context import NoRuntimeContext
 from cueline.clock import SystemClock
@@ -25,6 +26,17 @@ calls = [{ name = "undeclared" }]
 [[reply]]
 text = "Done."
 """
+LEAD = """
+[[reply]]
+text = "I delegate."
+calls = [{ name = "worker", arguments = { goal = "go", mode = "async_callback" } }]
+
+[[reply]]
+text = "I wait."
+
+[[reply]]
+text = "I was told."
+"""
 
 
 async def until(holds):
@@ -35,7 +47,15 @@ async def until(holds):
     return found
 
 
-# 001-052, 001-045, 001-050, 001-051, 001-056
+def lead_of(world):
+    """Return an agent that starts a run, and is told of its end."""
+    script = world.folder / "lead-script.toml"
+    script.write_text(LEAD)
+    tools = ["blueprint:worker"]
+    return Agent(name="lead", provider="scripted", model=str(script), tools=tools)
+
+
+# 001-052, 001-045, 001-050, 001-051, 001-055, 001-056
 async def test_a_run_ends_with_its_killed_runner_and_its_retry_with_a_retired_one(world_of):
     async with world_of() as world:
         agent = agent_to_record(world.agent(SCRIPT, ["undeclared"], policy={"approval": ["off"]}))
@@ -57,13 +77,14 @@ async def test_a_run_ends_with_its_killed_runner_and_its_retry_with_a_retired_on
         try:
             await kept.start(DispatcherSettings(blueprints=(agent,)))
             await until(offered)
-            first = await client.submit("worker", "go")
+            lead = await client.start(lead_of(world), "go")
             await world.begun()
             os.kill((await owner()).pid, signal.SIGKILL)
+            told = await lead.result()
             (failed,) = await until(lambda: in_state("failed"))
             runner = (await until(offered))[0].runner
 
-            second = await client.retry(first.id)
+            second = await client.retry(failed.id)
             asked = await read_start_request(world.log.journal(), session_stream(second.id))
             world.let_go()
             (done,) = await until(lambda: in_state("completed"))
@@ -72,5 +93,6 @@ async def test_a_run_ends_with_its_killed_runner_and_its_retry_with_a_retired_on
 
         assert (DISCONNECTED, "runner_disconnected") == (failed.error, failed.error_kind)
         assert failed.runner != runner == done.runner
-        assert (first.id, f"session-default/{first.id}") == (done.retry_of, asked.run.retry_of)
+        assert (failed.id, f"session-default/{failed.id}") == (done.retry_of, asked.run.retry_of)
+        assert ("I was told.", f"{lead.id}.1.0") == (told.text, failed.id)
         assert ([], "offline") == (await client.runners(), (await client.blueprints())[0].status)
