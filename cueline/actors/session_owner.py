@@ -13,6 +13,7 @@ from cueline.actors.presence import (
 )
 from cueline.clock import Clock
 from cueline.errors import SessionFinishedError, SessionOwnedError
+from cueline.events.plan import PROCEDURE
 from cueline.events.store import EventStore, Presence, PresenceBoard
 from cueline.events.stream import shown
 
@@ -109,7 +110,10 @@ def check_resume(state: "SessionState", unread: Iterable[object], owner: Presenc
     from cueline.deciders.session.unread import will_be_held
 
     if state.finished:
-        raise SessionFinishedError(shown(state.stream), f"the session has ended: {state.status}")
+        why = f"the session has ended: {state.status}"
+        if state.setup is not None and state.agent.provider == PROCEDURE:
+            why = f"procedural_agent_no_resume: {why}"
+        raise SessionFinishedError(shown(state.stream), why)
     if state.status in DRIVEN and owner is not None and not will_be_held(state, unread):
         raise SessionOwnedError(shown(state.stream), owner.machine, owner.pid)
 

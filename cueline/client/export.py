@@ -17,6 +17,7 @@ from cueline.events.message import Usage
 from cueline.events.session import (
     ApprovalResolved,
     CallDelegated,
+    CallsAdded,
     ModelReplied,
     SessionCompleted,
     SessionEvent,
@@ -205,7 +206,7 @@ def _metrics(tally: Tally) -> Metrics:
 def _note_call(calls: dict[str, CallRow], recorded: RecordedEvent, fact: SessionEvent) -> None:
     at = recorded.recorded_at
     match fact:
-        case ModelReplied():
+        case ModelReplied() | CallsAdded():
             for effect, call in calls_of(fact).items():
                 calls[effect] = CallRow(
                     effect=effect, tool=call.name, arguments=call.arguments, requested_at=at

@@ -107,6 +107,9 @@ async def fork_request(
     name = new_id() if id is None else id
     await check_id_is_free(client.log, name)
     point, agent, open_ = await _past(client, stream, at)
+    if agent.plan is not None:
+        why = "it follows a plan, whose past cannot be forked: start another session"
+        raise RejectedError(shown(stream), why)
     tools = check_resumed(
         agent,
         client.log.url,

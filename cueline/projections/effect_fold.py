@@ -6,6 +6,7 @@ from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
     CallDelegated,
+    CallsAdded,
     LostAttempt,
     ModelFailed,
     ModelReplied,
@@ -38,7 +39,9 @@ class EffectFold:
     def __init__(self, effects: Rows) -> None:
         self._effects = effects
 
-    def fold(self, session: Row, recorded: RecordedEvent, fact: object) -> str:
+    def fold(  # noqa: C901 - one case a fact is a table, not a maze
+        self, session: Row, recorded: RecordedEvent, fact: object
+    ) -> str:
         """Apply one event of *session*; return the tool that it is about."""
         match fact:
             case ModelStarted() | ToolStarted() | CallDelegated():
@@ -47,6 +50,8 @@ class EffectFold:
                 self._model_requested(session, recorded, fact)
             case ModelReplied():
                 self._replied(session, recorded, fact)
+            case CallsAdded():
+                self._requested(session, recorded, fact)
             case ToolReturned() | ToolSkipped() | ModelFailed() | ToolFailed():
                 return self._over(session, recorded, fact)
             case ToolInDoubt() | ToolReconciled():
@@ -116,6 +121,11 @@ class EffectFold:
         spend(row, fact.usage, fact.cost)
         row["seconds"] = fact.seconds
         _end(row, recorded, "returned")
+        self._requested(session, recorded, fact)
+
+    def _requested(
+        self, session: Row, recorded: RecordedEvent, fact: ModelReplied | CallsAdded
+    ) -> None:
         if not fact.calls:
             return
         declared = json.loads(session["tools_json"])

@@ -8,6 +8,7 @@ from cueline.events.inbox import StartAsked, StopAsked
 from cueline.events.run import Run
 from cueline.events.session import (
     AgentChanged,
+    CallsAdded,
     MessageReceived,
     MessageRefused,
     ModelFailed,
@@ -76,8 +77,12 @@ def fold_session(row: Row, recorded: RecordedEvent, fact: object) -> None:
             _fold_seldom(row, recorded, fact)
 
 
-def _fold_seldom(row: Row, recorded: RecordedEvent, fact: Fact) -> None:
+def _fold_seldom(  # noqa: C901 - one case a fact is a table, not a maze
+    row: Row, recorded: RecordedEvent, fact: Fact
+) -> None:
     match fact:
+        case CallsAdded(calls=calls):
+            row["tool_calls"] += len(calls)
         case ModelFailed(kind=kind, usage=usage, cost=cost):
             row["lost_attempts"] += kind == "lost"
             spend(row, usage, cost)

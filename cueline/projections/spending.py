@@ -5,6 +5,7 @@ from decimal import Decimal
 
 from cueline.events.message import Cost, Usage
 from cueline.events.session import (
+    CallsAdded,
     LostAttempt,
     ModelFailed,
     ModelReplied,
@@ -57,6 +58,8 @@ def usage_entries(
     match fact:
         case ModelReplied(calls=calls, usage=usage, cost=cost, cut=cut):
             yield (*place, int(cut is None), len(calls), *_used(usage, cost), model)
+        case CallsAdded(calls=calls) if calls:
+            yield (*place, 0, len(calls), *_used(Usage(), None), model)
         case ModelFailed(usage=usage, cost=cost) if usage or cost:
             yield (*place, 0, 0, *_used(usage or Usage(), cost), model)
         case SessionTakenOver(lost_attempts=(LostAttempt(cost=Cost(usd=usd)),)):

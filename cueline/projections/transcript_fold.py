@@ -7,6 +7,7 @@ from cueline.events.fact import Fact
 from cueline.events.inbox import MessageSent
 from cueline.events.message import TextBlock, message_text
 from cueline.events.session import (
+    CallsAdded,
     LimitWarned,
     MessageReceived,
     ModelReplied,
@@ -51,6 +52,8 @@ def _result_lines(fact: Fact, tool: str) -> Iterator[Told]:
             yield "result", effect, tool, output, False
         case ModelReplied():
             yield from _replied(fact)
+        case CallsAdded():
+            yield from _requested(fact)
         case ToolFailed(effect=effect, kind=kind, message=message, retry_at=None):
             yield "result", effect, tool, f"{kind}: {message}", True
         case ToolSkipped(effect=effect, reason=reason):
@@ -71,6 +74,10 @@ def _replied(fact: ModelReplied) -> Iterator[Told]:
     text = "\n".join(block.text for block in fact.content if isinstance(block, TextBlock))
     if text:
         yield "assistant" if fact.cut is None else "summary", fact.effect, fact.model, text, False
+    yield from _requested(fact)
+
+
+def _requested(fact: ModelReplied | CallsAdded) -> Iterator[Told]:
     for effect, call in calls_of(fact).items():
         said = call.malformed
         arguments = _JSON.encode(call.arguments) if said is None else said

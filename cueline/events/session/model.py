@@ -11,6 +11,7 @@ from cueline.events.cause import Cause
 from cueline.events.fact import Fact
 from cueline.events.message import Block, Cost, Estimate, ToolCall, Usage
 from cueline.events.part import Part
+from cueline.events.session.call import CallsAdded
 from cueline.events.session.judgement import Judgement
 
 
@@ -75,8 +76,10 @@ class ModelReplied(Fact):
     """Of a compaction: the messages that this reply summarises."""
 
 
-def calls_of(replied: ModelReplied) -> dict[str, ToolCall]:
-    """Return the calls that a reply requests, by their effect."""
+def calls_of(replied: ModelReplied | CallsAdded) -> dict[str, ToolCall]:
+    """Return the calls that a reply requests, or a plan adds, by their effect."""
+    if isinstance(replied, CallsAdded):
+        return replied.calls
     turn = replied.effect.partition(".")[0]
     return {f"{turn}.{index}": call for index, call in enumerate(replied.calls)}
 
