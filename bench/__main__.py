@@ -13,6 +13,7 @@ from bench.table import Row, markdown, plain
 BENCHES = (
     "append",
     "session",
+    "plan",
     "api",
     "live_text",
     "many_streams",

@@ -1,0 +1,91 @@
+"""Plans: 200 steps in 20 parallel branches of 10, inline and durable.
+
+A step is a call of a trivial tool that runs in the loop; it reads the value of the step before.
+So what is measured is the keeping.
+Floors: 5 ms a step; and a step of a plan of 1,000 steps takes no more than 1.5 × that.
+"""
+
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+
+from bench.conversation import AGENT, Talker, hosted
+from bench.table import Row, plain
+from cueline.actors.inbox import ask_start
+from cueline.events.agent import AgentSpec
+from cueline.events.inbox import StartAsked
+from cueline.events.plan import Plan, Step
+from cueline.loop import run
+from cueline.wiring import open_log
+
+BRANCHES = 20
+SHORT, LONG = 10, 50
+ROUNDS = 5
+MOST_MS = 5.0
+MOST_RATIO = 1.5
+
+
+def planned(length: int) -> AgentSpec:
+    """Return an agent with a plan of `BRANCHES` branches of *length* steps."""
+    (tool,) = AGENT.tools
+    steps, tools = [], []
+    for branch in range(BRANCHES):
+        for place in range(length):
+            name, before = f"b{branch}_{place}", f"b{branch}_{place - 1}"
+            arguments = {"query": "{{ input.query }}"}
+            steps.append(
+                Step(name=name, arguments=arguments, when=f"steps.{before}.text" if place else "")
+            )
+            tools.append(tool.model_copy(update={"name": name, "own_name": tool.name}))
+    plan = Plan(steps=tuple(steps), max_parallel=BRANCHES)
+    return AGENT.model_copy(
+        update={"provider": "workflow", "model": "", "tools": tuple(tools), "plan": plan}
+    )
+
+
+async def follow(path: Path, length: int) -> float:
+    """Follow a plan, and return the seconds a step."""
+    async with open_log(path) as log, hosted(log, Talker(0)) as (host, _):
+        asked = StartAsked(
+            agent=planned(length), parameters={"query": "000001"}, asked_at=datetime.now(UTC)
+        )
+        stream = await ask_start(log.journal(), "bench", asked)
+        began = time.perf_counter()
+        await host.drive([stream])
+        await host.settled(stream)
+        took = time.perf_counter() - began
+        *_, (_, last) = [pair async for pair in log.journal().read(stream)]
+        assert last.type == "SessionCompleted", last
+        return took / (BRANCHES * length)
+
+
+def one_round(folder: Path) -> tuple[float, float]:
+    """Return the seconds a step of a short and of a long plan."""
+    return run(follow(folder / "short.db", SHORT)), run(follow(folder / "long.db", LONG))
+
+
+def measure() -> list[Row]:
+    """Return the rows of this bench."""
+    rounds = []
+    for _ in range(ROUNDS):
+        with tempfile.TemporaryDirectory(dir=".") as folder:
+            rounds.append(one_round(Path(folder)))
+    short, long = (median(taken) for taken in zip(*rounds, strict=True))
+    steps = BRANCHES * SHORT
+    return [
+        Row(f"a step of {steps} in {BRANCHES} branches", 1000 * short, "ms", f"≤ {MOST_MS}"),
+        Row(
+            f"a step of {BRANCHES * LONG:,}",
+            1000 * long,
+            "ms",
+            f"≤ {MOST_RATIO} ×",
+            median(b / a for a, b in rounds),
+            f"one of {steps}",
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    print(plain(measure()))

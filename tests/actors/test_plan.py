@@ -1,0 +1,178 @@
+"""A session with a plan on its host: values, messages, children, and what is refused."""
+
+import json
+
+import pytest
+
+from cueline.actors.inbox import check_heard
+from cueline.actors.rendered_output import value_of
+from cueline.deciders.session import session_of
+from cueline.errors import RejectedError
+from cueline.events.inbox import MessageSent
+from cueline.events.plan import VALUE_LIMIT, Plan, Step
+from cueline.events.sanitize import Redactor
+from cueline.events.session import (
+    CallsAdded,
+    SessionCompleted,
+    SessionFailed,
+    SessionStarted,
+    ToolReturned,
+)
+from cueline.testing.crash import Outside
+from cueline.testing.fakes import JournalingExecutor, agent_spec, asks_for, says, tool_spec
+from cueline.tools.arguments import check_call
+from tests.actors.session_harness import SESSION, SessionHarness
+from tests.crash import story
+from tests.crash.delegation import TreeModel, agent_tool
+
+LOOK = tool_spec("look", "read_only")
+
+
+def planned(*steps, act, secrets=(), tools=(LOOK,), **agent):
+    return SessionHarness(
+        (), tools, act, secrets, provider="workflow", plan=Plan(steps=steps), **agent
+    )
+
+
+def printing(text):
+    async def act(_order):
+        return text
+
+    return act
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": [1, "é"]}', {"a": [1, "é"]}),
+        ("12\n", 12),
+        ("null", None),
+        ("plain words", None),
+        ("[NaN]", None),
+        ("[" * 100_000, None),
+        ('{"open', None),
+    ],
+)
+async def test_the_value_of_a_call_is_its_output_read_as_json(text, value):
+    session = planned(Step(name="look"), act=printing(text))
+
+    await session.begin()
+
+    assert value == (await session.last(ToolReturned)).value
+    assert value == (await session.last(SessionCompleted)).value
+
+
+async def test_a_value_is_never_cut_though_its_text_is():
+    whole = {"lines": ["x" * 100] * 3_000}
+    session = planned(Step(name="look"), act=printing(json.dumps(whole)))
+
+    await session.begin()
+
+    returned = await session.last(ToolReturned)
+    assert (whole, True) == (returned.value, len(returned.output) < 60_000)
+
+
+async def test_a_value_over_its_limit_fails_the_step():
+    session = planned(Step(name="look"), act=printing(json.dumps(["x" * VALUE_LIMIT])))
+
+    await session.begin()
+
+    failed = await session.last(SessionFailed)
+    assert "step look: result_too_large: its value has 1,048,580 bytes of JSON" in failed.message
+
+
+def test_a_long_text_that_is_no_json_has_no_value():
+    assert value_of(b"x" * (VALUE_LIMIT + 1), None, Redactor()) is None
+
+
+# I11
+async def test_a_value_holds_no_secret():
+    session = planned(
+        Step(name="look"),
+        act=printing('{"key": "hunter\\u0032hunter2"}'),
+        secrets=["hunter2hunter2"],
+    )
+
+    await session.begin()
+
+    assert "hunter2hunter2" not in str((await session.last(ToolReturned)).value)
+
+
+async def test_the_calls_of_a_session_with_a_model_have_no_value():
+    session = SessionHarness([asks_for(("look", {})), says("done")], (LOOK,), printing("[1]"))
+
+    await session.begin()
+
+    assert (await session.last(ToolReturned)).value is None
+
+
+async def test_the_parameters_are_recorded_with_the_start():
+    session = planned(Step(name="look", arguments={"n": "{{ input.n }}"}), act=printing("1"))
+
+    await session.begin(parameters={"n": 5})
+
+    assert {"n": 5} == (await session.last(SessionStarted)).parameters
+    (call,) = (await session.last(CallsAdded)).calls.values()
+    assert {"n": 5} == call.arguments
+
+
+# 004-045: at the deadline the step fails; a message that was recorded before it counts.
+
+
+async def waiting():
+    session = planned(Step(name="go", wait="go", timeout_seconds=60), act=printing("1"), tools=())
+    await session.begin()
+    return session
+
+
+async def test_a_message_wakes_a_session_that_rests():
+    session = await waiting()
+
+    await session.say(MessageSent(lane="note", text="1", name="go", value=[1]))
+
+    assert [1] == (await session.last(SessionCompleted)).value
+
+
+async def test_a_wait_ends_at_its_deadline():
+    session = await waiting()
+
+    await session.clock.advance(61)
+    await session.world()
+
+    assert "step go: message_timeout" in (await session.last(SessionFailed)).message
+
+
+async def test_a_message_that_came_in_time_counts_though_it_is_read_after_the_deadline():
+    session = planned(Step(name="go", wait="go", timeout_seconds=60), act=printing("1"), tools=())
+    world = await session.begin()
+    await world.kill()
+    await session.outside.say(SESSION, MessageSent(lane="note", text="1", name="go", value=[1]))
+    await session.clock.advance(100)
+
+    await session.world()
+
+    assert [1] == (await session.last(SessionCompleted)).value
+
+
+async def test_a_child_step_with_wrong_parameters_fails_before_the_child_is_asked_for():
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    child = agent_spec(LOOK, parameters_schema=schema).model_copy(update={"name": "mend"})
+    tool = agent_tool("mend", parameters=schema)
+    plan = Plan(steps=(Step(name="mend", arguments={"n": "x"}),))
+    spec = agent_spec(tool, agents={"mend": child}, plan=plan, provider="workflow")
+    place = Outside.new(TreeModel({}), JournalingExecutor({}))
+    place.check_call = check_call
+    await place.start("story", spec, None)
+    await story.drive(place)
+
+    last = (await place.facts(story.SESSION))[-1]
+    assert isinstance(last, SessionFailed)
+    assert "step mend: not_started" in last.message
+    assert [] == await place.facts("inbox-default/story.1.0")
+
+
+def test_a_message_that_nobody_reads_is_refused_before_it_is_recorded():
+    agent = agent_spec(plan=Plan(steps=(Step(name="go", wait="go"),)), provider="procedure")
+
+    with pytest.raises(RejectedError, match="procedural_agent_no_resume"):
+        check_heard(session_of(SESSION), (), MessageSent(lane="note", text="x"), agent)

@@ -1,0 +1,67 @@
+"""`cueline run FILE -p` and `cueline send --name`: sessions with a plan at the command line."""
+
+import json
+
+import pytest
+
+PROCEDURE = """
+name = "count"
+provider = "procedure"
+command = ["python3", "-c", "import json, sys; print(json.dumps(json.load(sys.stdin)))"]
+
+[parameters_schema]
+type = "object"
+required = ["path"]
+properties.path.type = "string"
+properties.width.type = "integer"
+"""
+FLOW = """
+name = "gate"
+provider = "workflow"
+
+[[steps]]
+name = "go"
+wait = "go"
+"""
+
+
+@pytest.fixture
+def files(shell):
+    (shell.folder / "count.toml").write_text(PROCEDURE)
+    (shell.folder / "flow.toml").write_text(FLOW)
+    return shell
+
+
+def test_a_file_is_run_with_parameters(files):
+    done = files("run", "count.toml", "-p", "path=12", "-p", "width=3", "--id", "c1", "--inline")
+
+    assert 0 == done.exit_code
+    assert {"path": "12", "width": 3} == json.loads(files.json("show", "c1", "--json")["result"])
+    assert "result: " in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (("-p", "width=3"), "parameter_validation_failed"),
+        (("-p", "width"), "'width' is not NAME=VALUE"),
+        (("-p", "path=a", "-p", "width=x"), '"x" is not of type "integer"'),
+    ],
+)
+def test_wrong_parameters_are_named(files, given, why):
+    done = files("run", "count.toml", *given, "--inline")
+
+    assert (2, True) == (done.exit_code, why in done.stderr)
+
+
+def test_a_step_gets_its_message(files):
+    files("run", "flow.toml", "--id", "f1", "--detach")
+
+    refused = files("send", "f1", "hello")
+    sent = files("send", "f1", "--name", "go", '{"n": 1}')
+    done = files("resume", "f1", "--inline")
+
+    assert (2, True) == (refused.exit_code, "no model reads messages" in refused.stderr)
+    assert "f1: sent as the message go" in sent.stdout
+    assert 0 == done.exit_code
+    assert '{"n": 1}' == files.json("show", "f1", "--json")["result"]
