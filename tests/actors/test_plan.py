@@ -116,7 +116,7 @@ async def test_the_parameters_are_recorded_with_the_start():
     assert {"n": 5} == call.arguments
 
 
-# 004-045: at the deadline the step fails; a message that was recorded before it counts.
+# At the deadline the step fails; a message that was recorded before it counts.
 
 
 async def waiting():

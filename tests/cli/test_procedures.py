@@ -37,7 +37,7 @@ def test_a_file_is_run_with_parameters(files):
 
     assert 0 == done.exit_code
     assert {"path": "12", "width": 3} == json.loads(files.json("show", "c1", "--json")["result"])
-    assert "result: " in done.stdout + done.stderr
+    assert "completed: {" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
