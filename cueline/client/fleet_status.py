@@ -142,9 +142,10 @@ async def fleet_of(log: OpenLog, *, notice: Notice = print_notice) -> FleetStatu
     living = {each.incarnation for each in status.processes}
     up = any(each.role == "dispatcher" for each in status.processes)
     # Without a dispatcher, nobody has recorded which of them have ended.
-    there = living | recorded.stale if up else living
+    known = {each.incarnation for each in await log.board.all() if each.role == "runner"}
+    there = living | known if up else living
     workers = [
-        _worker(fact, recorded.stale, load)
+        _worker(fact, recorded.stale | known - living, load)
         for name, fact in recorded.joined.items()
         if name in there
     ]

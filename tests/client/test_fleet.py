@@ -1,5 +1,7 @@
 """The wish for another number of workers, and what there is, without a cluster."""
 
+from dataclasses import replace
+
 import pytest
 
 from cueline.actors.fleet_log import FleetLog
@@ -121,6 +123,15 @@ async def test_a_stale_runner_is_shown_until_it_is_back_or_removed(client):
         shown.append([each.status for each in (await client.fleet()).workers])
 
     assert [["stale"], ["online"], []] == shown
+
+
+async def test_a_runner_that_does_not_live_is_stale_before_that_is_recorded(client):
+    await beating(client, "dispatcher")
+    ended = replace(presence_of("runner"), process_started=0)
+    await client.log.board.beat(ended)
+    await record(client, registered(ended.incarnation))
+
+    assert ["stale"] == [each.status for each in (await client.fleet()).workers]
 
 
 async def test_pending_workers_and_draining_nodes_are_shown_while_a_dispatcher_lives(client):
