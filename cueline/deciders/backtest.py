@@ -16,6 +16,7 @@ from cueline.events.agent import AgentSpec, Answer, Policy, ToolSpec, Workspace
 from cueline.events.message import ToolCall
 from cueline.events.session import (
     UNJUDGED,
+    CallsAdded,
     Judgement,
     ModelReplied,
     SessionEvent,
@@ -32,7 +33,7 @@ _BEFORE: Final[Mapping[Answer, Before]] = {
     "ask": "asked",
     "deny": "denied",
 }
-NEEDED = frozenset({"SessionStarted", "SessionForked", "ModelReplied", "ToolStarted"})
+NEEDED = frozenset({"SessionStarted", "SessionForked", "CallsAdded", "ModelReplied", "ToolStarted"})
 """The fact types that a backtest reads."""
 
 
@@ -82,7 +83,7 @@ class Backtest:
         match fact:
             case SessionStarted() | SessionForked():
                 self._known[session] = self._of(fact.agent)
-            case ModelReplied() if counts:
+            case ModelReplied() | CallsAdded() if counts:
                 self._judge(session, fact)
             case ToolStarted(effect=effect):
                 if (found := self._calls.get((session, effect))) is not None:
@@ -95,7 +96,8 @@ class Backtest:
         gates = {name: gate_of(self._policy, tool) for name, tool in tools.items()}
         return _SessionPolicy(tools, gates, agent.workspace)
 
-    def _judge(self, session: str, fact: ModelReplied) -> None:
+    def _judge(self, session: str, fact: ModelReplied | CallsAdded) -> None:
+        estimates = {} if isinstance(fact, CallsAdded) else fact.estimates
         known = self._known.get(session)
         for effect, call in calls_of(fact).items():
             tool = known.tools.get(call.name) if known else None
@@ -105,7 +107,7 @@ class Backtest:
                 self._policy,
                 tool,
                 call.arguments,
-                estimate=fact.estimates.get(effect, NOT_ESTIMATED),
+                estimate=estimates.get(effect, NOT_ESTIMATED),
                 workspace=known.workspace,
                 gate=known.gates[tool.name],
             )

@@ -35,7 +35,7 @@ def additions(progress: Progress, room: int) -> Additions:
     if progress.failed:
         return added
     for name, step in progress.open.items():
-        if step.items is not None and step.added < step.items:
+        if step.items is not None and step.added < step.items and room > len(added.calls):
             _add_items(progress, progress.steps[name], step.added, room - len(added.calls), added)
     waits = 0
     for name in progress.ready:

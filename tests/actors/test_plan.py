@@ -176,3 +176,33 @@ def test_a_message_that_nobody_reads_is_refused_before_it_is_recorded():
 
     with pytest.raises(RejectedError, match="procedural_agent_no_resume"):
         check_heard(session_of(SESSION), (), MessageSent(lane="note", text="x"), agent)
+
+
+# 003-058, D26: a veto window between two steps.
+def gated():
+    steps = (Step(name="look", auto_approve=False), Step(name="post", needs=("look",)))
+    tools = (LOOK, tool_spec("post"))
+    return planned(*steps, act=printing("1"), tools=tools, policy={"auto_approve_after": 3})
+
+
+async def test_a_step_that_nobody_denies_in_time_is_granted():
+    session = gated()
+    await session.begin()
+    assert "approval" == (await session.state()).waiting.kind
+
+    await session.clock.advance(3)
+    await session.world()
+
+    assert isinstance((await session.outside.facts(SESSION))[-1], SessionCompleted)
+    assert ["look", "post"] == [start.tool for start in session.executor.starts]
+
+
+async def test_a_denial_within_the_window_wins():
+    session = gated()
+    await session.begin()
+
+    await session.decide("deny")
+    await session.clock.advance(3)
+
+    assert "step post: rejected" in (await session.last(SessionFailed)).message
+    assert ["look"] == [start.tool for start in session.executor.starts]

@@ -6,6 +6,7 @@ from cueline.deciders.backtest import Backtest, sum_findings
 from cueline.events.agent import Policy, Rule
 from cueline.events.message import Estimate
 from cueline.testing.given import given
+from tests.deciders.planned import at_work, begun
 from tests.session_example import AGENT, asking, running, saying, started
 
 DEAR = AGENT.tools[3].model_copy(update={"cost_usd": Decimal("0.75")})
@@ -108,3 +109,12 @@ def test_a_session_that_is_not_known_is_left_out():
         test.add("session-default/1", fact)
 
     assert [] == list(test.findings)
+
+
+def test_the_calls_of_a_plan_are_judged_too():
+    plan = at_work(Step(name="look"), Step(name="go", wait="go"))
+    test = Backtest(Policy(rules=(Rule(name="no", answer="deny"),)))
+    for fact in (begun(plan.state.agent), *plan.facts):
+        test.add("session-default/1", fact)
+
+    assert [("look", "deny")] == [(each.call.name, each.judged.answer) for each in test.findings]

@@ -4,7 +4,7 @@ from cueline.events.inbox import ForkPoint, MessageSent, PauseAsked, ResumeAsked
 from cueline.testing.crash import CrashPoint
 from cueline.testing.fakes import asks_for, says
 from tests.actors.session_harness import SessionHarness, Valve
-from tests.crash import story, switched
+from tests.crash import planned, story, switched
 
 
 async def whole():
@@ -76,4 +76,14 @@ async def compacted():
     return place
 
 
-SCENES = (whole, killed, killed_and_told, stopped, steered, poisoned, forked, compacted)
+async def followed():
+    """Follows a plan, and is killed in the middle of a call that must not run twice."""
+    _, world = await story.undisturbed(planned.outside, planned.drive)
+    place, agent = planned.outside()
+    await place.start("story", agent)
+    await planned.drive(place, CrashPoint(world.life.points.index("after the tool pay")))
+    await planned.drive(place)
+    return place
+
+
+SCENES = (whole, killed, killed_and_told, stopped, steered, poisoned, forked, compacted, followed)

@@ -22,12 +22,13 @@ def states(path):
 
 
 def answers(path):
-    """Return what the rules of now say of each reply that a recorded session had."""
+    """Return what the rules of now say of each call that a recorded session had."""
     before = [session_of("session-default/story"), *states(path)]
     said = [
-        decide(command_of(fact), state)[0].judged
+        each.judged
         for fact, state in zip(facts_of(path), before, strict=False)
-        if fact.type == "ModelReplied" and fact.calls
+        for each in decide(command_of(fact), state)
+        if each.type in ("ModelReplied", "CallsAdded") and each.calls
     ]
     return [judged.answer for calls in said for judged in calls.values() if judged.rule]
 

@@ -34,7 +34,7 @@ def judge_added(state: SessionState, added: CallsAdded) -> CallsAdded:
     judged = {}
     for effect, call in added.calls.items():
         if progress.steps[call.name].wait:
-            judged[effect] = Judgement(answer="allow", rule="it waits for a message")
+            judged[effect] = Judgement(answer="allow", rule="")
             continue
         judgement = _judged_call(state, effect, call, NOT_ESTIMATED)
         asks = [n for n in progress.needs[call.name] if not progress.steps[n].auto_approve]
