@@ -7,7 +7,7 @@ import pytest
 from cueline.client.redecide import first_difference
 from cueline.deciders.budget import BUDGET
 from cueline.events.budget import CostSettled
-from cueline.events.session import ReservationClosed, ToolReconciled
+from cueline.events.session import ModelReplied, ReservationClosed, ToolReconciled
 from cueline.events.stream import sibling
 from tests.crash.fleet import Fleet
 from tests.crash.unsteady import Troubled
@@ -42,16 +42,19 @@ async def check_end(tree):
     assert [] == await tree.unrested()
     budget = await tree.outside.facts("budget-default/root")
     assert {0} == {node.reserved.usd for node in BUDGET.replay(budget).nodes.values()}
-    paid = 0
+    paid, replied = 0, False
     for stream in tree.streams:
         past = [event async for event in tree.outside.journal.read(stream)]
         facts = [fact for _, fact in past]
         paid += sum(fact.usd for fact in facts if isinstance(fact, ReservationClosed))
+        replied = replied or any(isinstance(fact, ModelReplied) for fact in facts)
         inbox = await tree.outside.store.head(sibling(stream, "inbox"))
         assert inbox.version == max((await tree.outside.state(stream)).inbox_read, 1)
         assert {} == repeated(stream, tree.outside.executor.starts, facts)
         assert None is first_difference(stream, past, whole=True)[1]
-    assert sum(fact.usd for fact in budget if isinstance(fact, CostSettled)) == paid > 0
+    assert sum(fact.usd for fact in budget if isinstance(fact, CostSettled)) == paid
+    # In an unlucky course no model ever answers.
+    assert paid > 0 or not replied
 
 
 def repeated(stream, starts, facts):
