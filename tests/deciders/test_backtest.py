@@ -5,6 +5,7 @@ from decimal import Decimal
 from cueline.deciders.backtest import Backtest, sum_findings
 from cueline.events.agent import Policy, Rule
 from cueline.events.message import Estimate
+from cueline.events.plan import Step
 from cueline.testing.given import given
 from tests.deciders.planned import at_work, begun
 from tests.session_example import AGENT, asking, running, saying, started
