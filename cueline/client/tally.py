@@ -88,13 +88,11 @@ class Tally:
         names = [each.name for each in fields(self) if each.name not in _NO_SUMS]
         return Tally(**{name: getattr(self, name) + getattr(past, name) for name in names})
 
-    def count(self, fact: Fact) -> None:  # noqa: C901 - one case a fact is a table, not a maze
+    def count(self, fact: Fact) -> None:
         """Add what *fact* says."""
         match fact:
             case ModelReplied():
                 self._replied(fact)
-            case CallsAdded(calls=calls):
-                self.tool_calls += len(calls)
             case ModelFailed():
                 self._failed(fact)
             case ToolFailed():

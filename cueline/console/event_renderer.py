@@ -91,7 +91,7 @@ class EventRenderer:
             self.budget.start(fact.agent.limits)
         if isinstance(fact, ReservationClosed):
             self.budget.settle(fact.shares)
-        if isinstance(fact, ModelReplied | CallsAdded):
+        if isinstance(fact, ModelReplied):
             self.calls.update(calls_of(fact))
         if isinstance(fact, CallsAdded):
             # A reader knows a call of a plan by its step, which is also its id.

@@ -38,8 +38,6 @@ from cueline.events.inbox import (
 from cueline.events.message import message_text
 from cueline.events.session import (
     AgentChanged,
-    CallsAdded,
-    MessageAwaited,
     MessageReceived,
     MessageRefused,
     OutcomeCameLate,
@@ -159,21 +157,6 @@ def course_lines(fact: Fact) -> Iterator[Line]:
             yield Line("bad", f"failed ({kind}): {one_line(told, WIDTH)}")
         case SessionStopped(by=by):
             yield Line("bad", f"stopped by {one_line(by, 60)}: {one_line(end_text(fact), WIDTH)}")
-        case _:
-            yield from _plan_lines(fact)
-
-
-def _plan_lines(fact: Fact) -> Iterator[Line]:
-    """Say how a plan goes on."""
-    match fact:
-        case CallsAdded(ended=ended):
-            for each in ended:
-                why = one_line(each.error, WIDTH)
-                told = " · ".join(filter(None, (each.error_code, why)))
-                failed = each.status == "failed"
-                yield Line("bad" if failed else "note", f"{each.step}: {each.status} ({told})")
-        case MessageAwaited(effect=effect, name=name):
-            yield Line("doing", f"▸ {effect} waits for the message {one_line(name, 60)}")
         case _:
             pass
 
