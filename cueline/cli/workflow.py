@@ -148,6 +148,9 @@ def advice(found: "WorkflowState", history: "History", log: LogUrl) -> Iterator[
             yield f"see what the agent of the step {each.name} did with"
             yield f"  {command(log, 'show', child)}"
     yield "correct the cause; then start it again, with the same parameters, by"
+    if history.state.run is not None:
+        yield f"  {command(log, 'retry', found.workflow_id)}"
+        return
     words = ["run", f"{found.workflow}.toml"]
     for name, value in found.parameters.items():
         words += ["-p", f"{name}={value if isinstance(value, str) else json_of(value)}"]

@@ -18,6 +18,7 @@ from random import Random
 from statistics import median
 
 from tests.torture import lanes, scenarios
+from tests.torture.chains import ChainGround
 from tests.torture.ground import Ground, Tally
 from tests.torture.judge import judge
 from tests.torture.machines import missing
@@ -57,6 +58,7 @@ def machines(disturb):
 PROCESSES = {
     "inline": Lane(lanes.inline, lanes.TURNS["inline"]),
     "ray": Lane(lanes.on_ray, lanes.TURNS["ray"]),
+    "chain": Lane(lanes.on_ray, lanes.TURNS["chain"], sessions=4, ground=ChainGround),
 }
 MACHINES = {name: machines(disturb) for name, disturb in scenarios.SCENARIOS.items()}
 LANES = PROCESSES | MACHINES

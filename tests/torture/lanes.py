@@ -26,7 +26,7 @@ ACTORS = {
     "CostLedgerActor": "ledger",
     "ApprovalGateActor": "gate",
 }
-TURNS = {"inline": (3, 6), "ray": (30, 45)}
+TURNS = {"inline": (3, 6), "ray": (30, 45), "chain": (14, 20)}
 HEAD = ("gcs_server", "raylet")
 
 
