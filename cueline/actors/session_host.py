@@ -58,13 +58,7 @@ class HostPort(Protocol):
 class SessionHost:
     """Drives sessions with work; a session without work takes no memory (I12)."""
 
-    def __init__(
-        self,
-        incarnation: str,
-        parts: HostDependencies,
-        *,
-        on_trouble: Trouble,
-    ) -> None:
+    def __init__(self, incarnation: str, parts: HostDependencies, *, on_trouble: Trouble) -> None:
         told = safe_callback(on_trouble)
         self.incarnation = incarnation
         self.live_text = parts.live_text

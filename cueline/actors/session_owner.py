@@ -4,13 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cueline.actors.presence import (
-    SILENCE_SECONDS,
-    death_of,
-    find,
-    living,
-    runs_here,
-)
+from cueline.actors.presence import SILENCE_SECONDS, death_of, find, living, runs_here
 from cueline.clock import Clock
 from cueline.errors import SessionFinishedError, SessionOwnedError
 from cueline.events.plan import PROCEDURE

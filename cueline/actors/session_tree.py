@@ -12,11 +12,7 @@ from cueline.actors.fold import SessionCache
 from cueline.deciders.session import SessionState, Status
 from cueline.deciders.session.children import newly_stopped
 from cueline.deciders.session.delegation import allowances_below, child_request, too_deep
-from cueline.errors import (
-    RejectedError,
-    SessionFinishedError,
-    UnknownSessionError,
-)
+from cueline.errors import RejectedError, SessionFinishedError, UnknownSessionError
 from cueline.event_text import end_text
 from cueline.events.agent import AgentSpec
 from cueline.events.child import child_stream

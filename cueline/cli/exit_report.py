@@ -29,12 +29,7 @@ _OPTIONS = {
 _WIDTH = 400
 
 
-_EXITS = {
-    "completed": Exit.DONE,
-    "idle": Exit.DONE,
-    "failed": Exit.FAILED,
-    "stopped": Exit.FAILED,
-}
+_EXITS = {"completed": Exit.DONE, "idle": Exit.DONE, "failed": Exit.FAILED, "stopped": Exit.FAILED}
 
 
 def exit_of_status(status: str) -> Exit:

@@ -139,8 +139,7 @@ def init(
     ] = Path(),
     *,
     chain: Annotated[
-        str | None,
-        typer.Option("--chain", metavar="NAME", help="Write this chain and its agents."),
+        str | None, typer.Option("--chain", metavar="NAME", help="Write this chain and its agents.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

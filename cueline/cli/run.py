@@ -70,8 +70,7 @@ def run(
     allow_base_url: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="URL",
-            help="Let the agent's file send its provider's key there; repeatable.",
+            metavar="URL", help="Let the agent's file send its provider's key there; repeatable."
         ),
     ] = None,
     workspace: Annotated[
@@ -92,8 +91,7 @@ def run(
         ),
     ] = False,
     max_turns: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Model calls before it waits for a person."),
+        int | None, typer.Option(metavar="N", help="Model calls before it waits for a person.")
     ] = None,
     max_tokens: Annotated[
         int | None,
@@ -103,8 +101,7 @@ def run(
         str | None, typer.Option(metavar="USD", help="US dollars, of it and all it starts.")
     ] = None,
     time_budget: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Time at work, in seconds or as 15m or 4h."),
+        str | None, typer.Option(metavar="TIME", help="Time at work, in seconds or as 15m or 4h.")
     ] = None,
     max_wall: Annotated[
         str | None, typer.Option(metavar="TIME", help="Time since the start, likewise.")
@@ -122,9 +119,7 @@ def run(
     label: Annotated[
         list[str] | None,
         typer.Option(
-            "--label",
-            help="A label, for `list --label` and SQL; repeatable.",
-            metavar="KEY=VALUE",
+            "--label", help="A label, for `list --label` and SQL; repeatable.", metavar="KEY=VALUE"
         ),
     ] = None,
 ) -> None:

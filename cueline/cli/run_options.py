@@ -16,11 +16,7 @@ from cueline.cli.option import (
     ThinkingOption,
     is_typed,
 )
-from cueline.cli.settings_context import (
-    SettingsContext,
-    is_thinking_hidden,
-    settings_context_of,
-)
+from cueline.cli.settings_context import SettingsContext, is_thinking_hidden, settings_context_of
 from cueline.cli.terminal import is_attended
 from cueline.events.log_url import LogUrl
 

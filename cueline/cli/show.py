@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 _WIDTH = 60
 _MOST_BELOW = 20
 """So many sessions below are listed."""
-_ASKED = {
-    "PauseAsked": "pause asked",
-    "ResumeAsked": "resume asked",
-}
+_ASKED = {"PauseAsked": "pause asked", "ResumeAsked": "resume asked"}
 _HELP = """Show what was said and done in a session, and how it stands.
 
 Of a long session the last turns are shown, and --all shows the rest. What is

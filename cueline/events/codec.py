@@ -18,11 +18,7 @@ from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 from pydantic_core import SchemaSerializer, SchemaValidator, to_json
 
-from cueline.errors import (
-    CorruptEventError,
-    SecretLeakError,
-    UnknownEventTypeError,
-)
+from cueline.errors import CorruptEventError, SecretLeakError, UnknownEventTypeError
 from cueline.events.approval import ApprovalEvent
 from cueline.events.blob_ref import (
     blobs_in,

@@ -148,10 +148,7 @@ class Journal:
             yield recorded, fact
 
     async def read_all(
-        self,
-        after: int = 0,
-        categories: Collection[str] | None = None,
-        limit: int | None = None,
+        self, after: int = 0, categories: Collection[str] | None = None, limit: int | None = None
     ) -> AsyncIterator[tuple[RecordedEvent, Fact | Redacted | Unreadable]]:
         """See `EventStore.read_all`."""
         async for recorded in self.store.read_all(after, categories, limit):

@@ -225,10 +225,7 @@ class EventStore(Protocol):
         """
 
     def read_all(
-        self,
-        after: int = 0,
-        categories: Collection[str] | None = None,
-        limit: int | None = None,
+        self, after: int = 0, categories: Collection[str] | None = None, limit: int | None = None
     ) -> AsyncIterator[RecordedEvent]:
         """Read the log's events at positions above *after*, in order, and end."""
 

@@ -252,11 +252,7 @@ def list_sessions(
 
 
 def list_runs(
-    db: Database,
-    *,
-    blueprint: str | None = None,
-    runner: str | None = None,
-    limit: int = LARGEST,
+    db: Database, *, blueprint: str | None = None, runner: str | None = None, limit: int = LARGEST
 ) -> list[SessionReadModel]:
     """Return runs, last changed first."""
     where, values = matching(

@@ -149,10 +149,7 @@ def _opening(path: Path, state: BudgetState) -> list[BudgetEvent]:
     pairs = [(p, a) for p, a in zip(path, above, strict=True) if p.session not in state.nodes]
     return [
         BudgetOpened(
-            session=each.session,
-            parent=parent,
-            max_tokens=each.max_tokens,
-            max_cost=each.max_cost,
+            session=each.session, parent=parent, max_tokens=each.max_tokens, max_cost=each.max_cost
         )
         for each, parent in reversed(pairs)
     ]

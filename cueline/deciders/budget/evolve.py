@@ -152,11 +152,7 @@ def _raised(node: Node, event: BudgetRaised) -> Node:
 
 
 def _along(
-    state: BudgetState,
-    session: str,
-    *,
-    reserved: Amount,
-    settled: Amount | None = None,
+    state: BudgetState, session: str, *, reserved: Amount, settled: Amount | None = None
 ) -> BudgetState:
     """Return *state* with changed sums of *session* and its ancestors."""
     nodes = dict(state.nodes)
