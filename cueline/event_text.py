@@ -25,6 +25,7 @@ _STEP_ENDS: Final = {
     "need_not_completed": "a step that it needs did not complete",
     "no_issues_found": "no step that it needs found issues",
     "step_failed": "the workflow had failed before",
+    "workflow_ended": "the workflow ended before it began",
 }
 RESOLUTIONS: Mapping[Resolution, str] = {
     "happened": "it took effect: it does not run again, and the agent gets the result you give",

@@ -162,6 +162,8 @@ def _as_over(step: StepState, history: History) -> StepState:
     """Return *step* with its end, if it is over."""
     assert history.state.progress is not None, "it has steps"
     over = history.state.progress.over.get(step.name)
+    if over is None and history.state.finished and step.status == "pending":
+        return replace(step, status="skipped", error_code="workflow_ended")
     if over is None:
         return replace(step, ended_at=None)
     return replace(

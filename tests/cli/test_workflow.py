@@ -186,6 +186,7 @@ def test_a_failed_workflow_says_what_to_do_next(steps):
 
     assert 1 == done.exit_code
     assert "✗ second  failed · 0.0 s · tool_error: no it 2" in told
+    assert "- last    skipped · the workflow ended before it began" in told
     assert (
         "start it again, with the same parameters, by\n  cueline run steps.toml -p text=it" in told
     )

@@ -49,4 +49,5 @@ class ChainGround(Ground):
                 count = began[f"{stream}/{call['effect']}"]
                 if call["tool"] == "pay" and count > 1:
                     self.tally.fault("repeated", f"{child}: {call['effect']} began {count} times")
-        return super().exported(session)
+        # No model is told of the calls of a plan: those of its agents are looked at above.
+        return super().exported(session) | {"tool_calls": []}
