@@ -197,6 +197,24 @@ def test_a_failed_workflow_says_what_to_do_next(steps):
     )
 
 
+def test_a_failed_agent_step_names_its_child(steps):
+    steps.agent(steps.hello, more="[output]\ntype = 'integer'\n")
+    file = steps.folder / "steps.toml"
+    second = 'agent = "agent.toml"\narguments = { goal = "Hi" }\nneeds'
+    file.write_text(
+        STEPS.replace('tool = "tools.py:note"\nneeds', second).replace(
+            'arguments = { text = "{{ input.text }} 2" }\n', ""
+        )
+    )
+    steps("run", "steps.toml", "-p", "text=it", "--inline", "--id", "one")
+
+    told = steps("show", "one").stdout
+
+    assert "✗ second  failed · " in told
+    assert "· child one.1.1 · invalid_output: " in told
+    assert "see what the agent of the step second did with\n  cueline show one.1.1\n" in told
+
+
 # 004-041, D20: a resume runs only what is unfinished.
 def test_a_killed_workflow_goes_on_with_the_unfinished_step(steps):
     journal, hold = steps.folder / "journal", steps.folder / "hold"
