@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cueline.events.demands import Demands
     from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
     from cueline.events.session import ApprovalRequested, SessionEvent
+    from cueline.procedure import Procedure
     from cueline.runtime import Runtime, open_runtime
     from cueline.tools.tool import Image, Tool, ToolContext, tool
     from cueline.workflow import Step, Workflow
@@ -35,6 +36,7 @@ __all__ = [
     "ModelChoice",
     "Policy",
     "Price",
+    "Procedure",
     "Result",
     "RetryPolicy",
     "Rule",
@@ -67,6 +69,7 @@ _HOMES = {
     "ModelChoice": "cueline.events.agent",
     "Policy": "cueline.events.agent",
     "Price": "cueline.events.agent",
+    "Procedure": "cueline.procedure",
     "Result": "cueline.client.session",
     "RetryPolicy": "cueline.events.failure_policy",
     "Rule": "cueline.events.agent",

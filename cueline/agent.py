@@ -249,7 +249,7 @@ class Agent(BaseModel):
         """
         tools = [self._as_recorded(tool) for tool in self.tools]
         if self.agents:
-            tools.append(delegate_tool([_card_of(_loaded(each)) for each in self.agents]))
+            tools.append(delegate_tool([_card_of(self._delegate(each)) for each in self.agents]))
         names = [tool.name for tool in tools]
         self._check_settings(set(names))
         if twice := {name for name in names if names.count(name) > 1}:
@@ -289,6 +289,13 @@ class Agent(BaseModel):
             tool = load(tool) if ":" in tool else shipped_tool(tool, self.name)
         assert isinstance(tool, Tool), "a tool is a tool, an agent or a name"
         return _recorded(tool)
+
+    def _delegate(self, given: "Agent | str") -> "Agent":
+        agent = _loaded(given)
+        if agent.parameters_schema is not None:
+            why = f"{agent.name} takes parameters, not a goal: name it in `tools` instead"
+            raise ConfigError(self.name, f"key 'agents': {why}")
+        return agent
 
     def _check_settings(self, names: set[str]) -> None:
         for name in self.tool_settings.keys() - names:

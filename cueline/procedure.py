@@ -1,6 +1,6 @@
 """A procedure: an agent whose sessions run one command."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -22,6 +22,7 @@ class Procedure(Agent):
     value raises pydantic's `ValidationError`.
     """
 
+    provider: Literal["procedure"] = PROCEDURE
     command: tuple[str, ...] = Field(min_length=1)
     timeout_seconds: Seconds = Field(default=TIMEOUT_SECONDS, gt=0)
 

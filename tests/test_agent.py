@@ -245,3 +245,11 @@ def test_an_agent_can_start_runs_of_a_blueprint():
     assert ("web_crawler", "agent:web.crawler") == (tool.name, tool.target)
     assert ["goal"] == tool.parameters["required"]
     assert {"blueprint:web.crawler": "web_crawler"} == agent.tool_names()
+
+
+def test_an_agent_with_parameters_is_no_agent_that_is_given_a_goal():
+    child = Agent(name="child", provider="scripted", model="m", parameters_schema={})
+    agent = Agent(name="a", provider="scripted", model="m", agents=(child,))
+
+    with pytest.raises(ConfigError, match="child takes parameters, not a goal"):
+        agent.spec()

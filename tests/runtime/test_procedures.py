@@ -5,13 +5,13 @@ import sys
 import pytest
 from pydantic import ValidationError
 
+from cueline import Procedure
 from cueline.errors import (
     ConfigError,
     ParameterValidationError,
     RejectedError,
     SessionFinishedError,
 )
-from cueline.procedure import Procedure
 from tests.scripted import scripted
 
 SCHEMA = {
@@ -26,7 +26,6 @@ GREET = "import json, sys; p = json.load(sys.stdin); print(json.dumps([p, sys.ar
 def procedure(code=GREET, *more, **fields):
     return Procedure(
         name="greet",
-        provider="procedure",
         command=(sys.executable, "-c", code, *more),
         **{"parameters_schema": SCHEMA, **fields},
     )
