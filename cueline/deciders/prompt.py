@@ -56,6 +56,8 @@ _OPENING: Final[Any] = {
 
 SUMMARY = "Earlier messages were replaced by this summary of them:"
 
+PARAMETERS = "The parameters:"
+
 GO_ON = "The work can do without this tool: go on, and say what is missing."
 
 CHARACTERS: Final = 50_000
@@ -197,9 +199,12 @@ def opening_messages(event: SessionStarted | SessionForked) -> list[bytes]:
     """Return the messages of a session's first fact."""
     if isinstance(event, SessionForked):
         return [user_message(text) for text in (event.note, event.goal) if text]
-    if not event.goal and not event.attachments:
+    texts = [event.goal] if event.goal else []
+    if event.parameters:
+        texts.append(f"{PARAMETERS}\n{json.dumps(event.parameters, ensure_ascii=False)}")
+    if not texts and not event.attachments:
         return []
-    return [user_message(event.goal or "", event.attachments)]
+    return [user_message("\n\n".join(texts), event.attachments)]
 
 
 def warning_messages(event: LimitWarned) -> list[bytes]:

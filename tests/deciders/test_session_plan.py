@@ -2,6 +2,7 @@
 
 import pytest
 
+from cueline.deciders import prompt
 from cueline.deciders.session import Status, due, evolve, wake_at
 from cueline.deciders.session.due import AskApproval, AwaitMessage, CloseApproval, RunTool
 from cueline.events.agent import Hook, Limits, Rule
@@ -16,11 +17,13 @@ from cueline.events.session import (
     CallsAdded,
     MessageAwaited,
     MessageReceived,
+    ModelRequested,
     OutcomeCameLate,
     PeopleNotified,
     SessionCompleted,
     SessionContinued,
     SessionFailed,
+    SessionStarted,
     SessionStopped,
     SessionWaiting,
     ToolFailed,
@@ -606,3 +609,15 @@ def test_a_wait_of_several_looks_at_each():
     session.when(awaited(0, "a"), awaited(1, "b"))
 
     session.when(told(2, "b", 1)).then(MessageReceived, ToolReturned)
+
+
+# A model that gets parameters reads them, with its goal or instead of one.
+@pytest.mark.parametrize(
+    ("goal", "text"),
+    [(None, 'The parameters:\n{"n": 1}'), ("Go.", 'Go.\n\nThe parameters:\n{"n": 1}')],
+)
+def test_a_model_is_told_the_parameters_of_its_session(goal, text):
+    begin = started(goal=goal).model_copy(update={"parameters": {"n": 1}})
+
+    assert [prompt.user_message(text)] == prompt.opening_messages(begin)
+    given().when(begin).then(SessionStarted, ModelRequested)
