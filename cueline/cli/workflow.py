@@ -120,12 +120,16 @@ def state(
     plain: PlainOption = False,
 ) -> None:
     """Show how far it is."""
-    from cueline.client.workflow_state import state_document, workflow_state, write_state
+    from cueline.client.workflow_state import state_document, write_state
     from cueline.console.line import Line
     from cueline.console.plan_graph import step_lines
     from cueline.console.screen import Screen
 
-    found = workflow_state(open_log.run(open_log.history(log, session)))
+    async def read() -> "WorkflowState":
+        async with open_log.reader(log) as reader:
+            return await reader.workflow_state(session)
+
+    found = open_log.run(read())
     if output is not None:
         write_state(found, output)
         typer.echo(visible(f"wrote {output}"), err=True)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from cueline.client.show import SessionDetails
     from cueline.client.status import LogStatus
     from cueline.client.verify import Verified
+    from cueline.client.workflow_state import WorkflowState
     from cueline.events.agent import Policy
     from cueline.events.session import SessionEvent
     from cueline.events.store import RecordedEvent
@@ -288,6 +289,17 @@ class Reader:
         if history.damage is not None:
             raise history.damage
         return export_of(history)
+
+    async def workflow_state(self, session: str) -> "WorkflowState":
+        """Return how far the session of a workflow is.
+
+        Raises:
+            RejectedError: it follows no plan.
+            CorruptEventError: an event cannot be read.
+        """
+        from cueline.client.workflow_state import workflow_state
+
+        return workflow_state(await self.history(session))
 
     async def check(self, session: str, *, until: int | None = None) -> "Check":
         """Decide the steps of a session again, and compare (I10).

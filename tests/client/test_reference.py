@@ -24,6 +24,7 @@ from cueline.client.sessions import SessionRow
 from cueline.client.show import SessionDetails
 from cueline.client.status import LogStatus, ProcessRow
 from cueline.client.verify import BadRow, Verified
+from cueline.client.workflow_state import StepState, WorkflowState
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/client.md").read_text()
 BASES = {
@@ -38,6 +39,7 @@ ROWS += [Costs, AuditRow, Verified, BadRow, BreakerRow, LogStatus, ProcessRow, J
 ROWS += [RerunResult, RerunDifference, UnansweredCall]
 ROWS += [Copied, ProviderRow, KeyRow, KeyReceipt]
 ROWS += [ScaleReceipt, GroupRow, FleetStatus, GroupStatus, NodeRow, WaitRow, WorkerRow]
+ROWS += [WorkflowState, StepState]
 ROWS += [RunRow, BlueprintRow, RunnerRow]
 ROWS += [Receipt, PauseReceipt, StopReceipt, DecisionReceipt]
 
