@@ -1,5 +1,6 @@
 """`cueline run`: start a session, and watch it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +25,10 @@ a person, `run` exits with 3 and says how to approve. Ctrl-C once asks it to
 pause, and says how to go on; twice leaves at once, and nothing that was recorded
 is lost.
 
+With --many, each line of a file is a goal as JSON text, or an object with `goal`
+or `parameters` and, if you like, `key` and `labels`. The same command again goes on where it was
+left: nothing is started twice. --key NAME starts all anew.
+
 \b
 Examples:
   cueline run "What is in this folder?"
@@ -32,6 +37,7 @@ Examples:
   cueline run resize.toml -p path=cat.png -p width=200
   cueline run "Answer the mail" --agent clerk.toml --require-approval
   cueline run "Answer the mail" --agent clerk.toml --key mail-2026-05-04
+  cueline run --many tasks.jsonl --agent clerk.toml --concurrency 50
   cueline run "Index everything" --agent indexer.toml --detach --label team=search
 """
 
@@ -45,13 +51,13 @@ def register(app: typer.Typer) -> None:
 def run(
     options: RunOptions,
     goal: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="GOAL",
             help="What the agent is to do; `-` reads it from stdin. Or the file of an agent "
             "that needs no goal: a workflow or procedure.",
         ),
-    ],
+    ] = None,
     *,
     parameter: Annotated[
         list[str] | None,
@@ -116,6 +122,13 @@ def run(
             metavar="KEY", help="Start it once: with the same key again, it is the same session."
         ),
     ] = None,
+    many: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Instead of GOAL: a session for each line, as JSON."),
+    ] = None,
+    concurrency: Annotated[
+        int, typer.Option(metavar="N", min=1, help="With --many: so many run at a time.")
+    ] = 50,
     label: Annotated[
         list[str] | None,
         typer.Option(
@@ -136,16 +149,25 @@ def run(
         "allow_base_urls": ("--allow-base-url", tuple(allow_base_url or ()) or None),
         "policy.auto_approve": ("--auto-approve", auto_approve or None),
     }
-    said: str | None = None
-    if agent is None and goal.endswith(".toml") and Path(goal).is_file():
-        agent = Path(goal)
+    texts, said, tasks = parameters_of(parameter or ()), goal, None
+    if many is not None:
+        from cueline.cli.run_many import Many, run_many
+
+        _check_alone(options, {"GOAL": goal, "--id": name, "--parameter": parameter})
+        tasks = Many.read(many, concurrency, key)
+        options, key = replace(options, attended=False), None
+        said, texts = tasks.first.goal, tasks.first.texts
+    elif goal is None:
+        raise typer.BadParameter("say something: GOAL is missing")
+    elif agent is None and goal.endswith(".toml") and Path(goal).is_file():
+        agent, said = Path(goal), None
     else:
         said = text_or_stdin(goal)
     request = prepare_start(
         options,
         agent,
         said,
-        texts=parameters_of(parameter or ()),
+        texts=texts,
         flags=flags,
         require_approval=require_approval,
         workspace=workspace,
@@ -157,4 +179,18 @@ def run(
     )
     for line in retirements(request.asked.agent):
         print_redacted(f"warning: {line}", options.context)
+    if tasks is not None:
+        raise typer.Exit(open_log.run(run_many(tasks, request, options)))
     raise typer.Exit(open_log.run(start(request, options)))
+
+
+def _check_alone(options: RunOptions, others: dict[str, object]) -> None:
+    """Refuse what makes no sense for many sessions.
+
+    Raises:
+        BadParameter: one of *others*, or of the options, was given.
+    """
+    streams = {"--detach": options.detach, "--json-stream": options.json_stream}
+    for option, given in (others | streams).items():
+        if given:
+            raise typer.BadParameter(f"--many and {option} exclude each other")

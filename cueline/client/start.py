@@ -103,6 +103,7 @@ class StartRequest:
         asked = {
             "agent": (before.agent.name, self.asked.agent.name),
             "goal": (before.goal, self.asked.goal),
+            "parameters": (before.parameters, self.asked.parameters),
             "parent": (before.parent, self.parent),
         }
         for what, (then, now) in asked.items():

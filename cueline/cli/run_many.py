@@ -1,0 +1,251 @@
+"""`cueline run --many`: a session for each line of a file, so many at a time."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from cueline.cli.failure import Exit
+from cueline.cli.run_options import RunOptions
+from cueline.cli.signals import Interrupts
+from cueline.client.client import open_client
+from cueline.client.many import ManyRun, Outcome
+from cueline.client.parameters import checked_parameters
+from cueline.client.start import StartRequest, id_of_key
+from cueline.config.problem import problems_of
+from cueline.console.table import print_table
+from cueline.console.text import duration, json_of, money, one_line, visible
+from cueline.deciders.session import Status
+from cueline.errors import ConfigError, CuelineError
+from cueline.preflight import check_answerable, check_log_is_out_of_reach
+from cueline.runtime import runtime_on
+
+_DONE = (Status.COMPLETED, Status.IDLE)
+_WAITS = (Status.WAITING, Status.RUNNING)
+
+
+class Task(BaseModel):
+    """A line of the file: a goal, or a table with these keys."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    goal: str | None = Field(default=None, min_length=1)
+    parameters: dict[str, JsonValue] = {}
+    key: str | None = None
+    """By which it is known again; without one the file, the line's number and its text."""
+    labels: dict[str, str] = {}
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The parameters as `-p` gives them."""
+        return {name: json.dumps(value) for name, value in self.parameters.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """The tasks of a file, and how many run at a time."""
+
+    file: Path
+    concurrency: int
+    key: str | None
+    """Instead of the file's path, a part of the keys."""
+    tasks: Mapping[int, Task]
+    """By the numbers of their lines."""
+
+    @staticmethod
+    def read(file: Path, concurrency: int, key: str | None) -> "Many":
+        """Read the tasks.
+
+        Raises:
+            ConfigError: the file cannot be read or is empty, or a line is wrong.
+        """
+        try:
+            lines = file.read_text(encoding="utf-8").splitlines()
+        except (OSError, ValueError) as error:
+            raise ConfigError(str(file), f"it cannot be read: {error}") from error
+        tasks = {
+            number: _task(f"{file}:{number}", line)
+            for number, line in enumerate(lines, 1)
+            if line.strip()
+        }
+        if not tasks:
+            raise ConfigError(str(file), "it has no tasks: write a JSON object on each line")
+        return Many(file, concurrency, key, tasks)
+
+    @property
+    def first(self) -> Task:
+        """The first task."""
+        return next(iter(self.tasks.values()))
+
+    def requests(self, of_each: StartRequest) -> list[StartRequest]:
+        """Return the start of each task, with what all have in common.
+
+        Raises:
+            ConfigError: two lines have one key.
+            ParameterValidationError: the parameters of a line do not fit the agent's schema.
+        """
+        requests: dict[str, StartRequest] = {}
+        asked, whose = of_each.asked, self.key or str(self.file.resolve())
+        for number, task in self.tasks.items():
+            what = [whose, asked.agent.name, number, task.goal, task.parameters]
+            key = task.key or json.dumps(what, sort_keys=True)
+            if key in requests:
+                raise ConfigError(f"{self.file}:{number}", f"another line has the key {key!r}")
+            told = {
+                "goal": task.goal,
+                "parameters": checked_parameters(asked.agent, task.parameters),
+                "labels": {**asked.labels, **task.labels},
+            }
+            requests[key] = replace(
+                of_each, id=id_of_key(key), key=key, asked=asked.model_copy(update=told)
+            )
+        return list(requests.values())
+
+
+def _task(where: str, line: str) -> Task:
+    try:
+        given = json.loads(line)
+    except ValueError as error:
+        raise ConfigError(where, f"it is not JSON: {error}") from error
+    try:
+        return Task.model_validate({"goal": given} if isinstance(given, str) else given)
+    except ValidationError as error:
+        wrong = problems_of(error, Task)[0]
+        raise ConfigError(where, f"key {wrong.key!r}: {wrong.reason}") from error
+
+
+async def run_many(many: Many, of_each: StartRequest, options: RunOptions) -> Exit:
+    """Run a session for each task, show how far they are, and what became of them.
+
+    Raises:
+        ConfigError: a line is wrong, or the agent would ask and nobody can be asked.
+        ClusterError: there is no Ray to drive them; nothing was recorded.
+    """
+    requests = many.requests(of_each)
+    check_answerable(of_each.asked.agent, options.log, attended=False)
+    check_log_is_out_of_reach(of_each.asked.agent, options.log)
+    loop = asyncio.get_running_loop()
+    async with open_client(options.log, must_exist=False) as client:
+        log = client.log.with_settings(options.context.settings)
+        address = None if options.place == "up" else options.address
+
+        def say(stream: str, error: CuelineError) -> None:
+            typer.echo(visible(f"{stream}: {error}"), err=True)
+
+        async with runtime_on(log, on=options.on, address=address, on_trouble=say) as runtime:
+            run = ManyRun(runtime, requests, many.concurrency)
+            began = log.clock.now()
+
+            def leave() -> None:
+                typer.echo("pausing once their calls have ended; Ctrl-C again leaves", err=True)
+                asyncio.run_coroutine_threadsafe(run.leave(), loop)
+
+            signals = Interrupts(leave, lambda: _GOES_ON, goes_on=options.place == "up")
+            with _shown(run, quiet=options.as_json), signals:
+                await run.run()
+            seconds = (log.clock.now() - began).total_seconds()
+    return _report(run, seconds, as_json=options.as_json)
+
+
+_GOES_ON = "left at once; what was recorded stays, and the same command goes on"
+
+
+@contextmanager
+def _shown(run: ManyRun, *, quiet: bool) -> Iterator[None]:
+    """Show how far *run* is: a bar at a terminal, elsewhere a line for each end."""
+    if quiet:
+        yield
+        return
+    if not sys.stderr.isatty():
+        run.changed = lambda: _print_last(run)
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[now]}"),
+    )
+    shown = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar = shown.add_task("", total=len(run.requests), now="")
+
+    def changed() -> None:
+        now = f"{len(run.running)} running · {_sums(run.outcomes)}"
+        shown.update(bar, completed=len(run.outcomes), now="pausing · " * run.left + now)
+
+    run.changed = changed
+    with shown:
+        yield
+
+
+def _print_last(run: ManyRun) -> None:
+    """Print the outcomes that were not printed yet."""
+    if run.outcomes and (last := run.outcomes[-1]).session not in run.running:
+        done = f"{len(run.outcomes)}/{len(run.requests)}"
+        typer.echo(visible(f"{done} {last.session} {last.result.status}"), err=True)
+
+
+def _sums(outcomes: list[Outcome]) -> str:
+    """Return how many ended how, and what they cost."""
+    counted: dict[str, int] = {}
+    for each in outcomes:
+        counted[each.result.status] = counted.get(each.result.status, 0) + 1
+    parts = [f"{count} {status}" for status, count in sorted(counted.items())]
+    return " · ".join([*parts, money(sum((each.result.cost for each in outcomes), Decimal(0)))])
+
+
+def _report(run: ManyRun, seconds: float, *, as_json: bool) -> Exit:
+    """Print what became of the tasks, and return how the command ends."""
+    outcomes = sorted(run.outcomes, key=lambda each: each.number)
+    wrong = [each for each in outcomes if each.result.status not in _DONE]
+    if as_json:
+        typer.echo(json_of({"tasks": [_document(run, each) for each in outcomes]}))
+    else:
+        if wrong:
+            rows = [_row(run, each) for each in wrong]
+            print_table(("session", "status", "goal", "why"), rows)
+        known = sum(each.known for each in outcomes)
+        before = f" · {known} started before" if known else ""
+        missing = len(run.requests) - len(outcomes)
+        rest = f" · {missing} not started" if missing else ""
+        told = f"{len(run.requests)} tasks: {_sums(outcomes)} · {duration(seconds)}{before}{rest}"
+        typer.echo(told)
+        if run.left:
+            typer.echo("the same command goes on", err=True)
+    if run.left or any(each.result.status in _WAITS for each in wrong):
+        failed = any(each.result.status not in _WAITS for each in wrong)
+        return Exit.FAILED if failed else Exit.WAITING
+    return Exit.FAILED if wrong else Exit.DONE
+
+
+def _row(run: ManyRun, each: Outcome) -> tuple[str, ...]:
+    asked = run.requests[each.number].asked
+    goal = asked.goal or json_of(asked.parameters)
+    return (each.session, each.result.status, one_line(goal, 40), one_line(each.result.text, 200))
+
+
+def _document(run: ManyRun, each: Outcome) -> dict[str, Any]:
+    result = each.result
+    return {
+        "goal": run.requests[each.number].asked.goal,
+        "parameters": run.requests[each.number].asked.parameters,
+        "id": each.session,
+        "status": result.status,
+        "result": result.text,
+        "partial": result.partial,
+        "started_before": each.known,
+        "turns": result.turns,
+        "tokens": result.tokens,
+        "cost": str(result.cost),
+    }
