@@ -23,13 +23,12 @@ from cueline.client.start import StartRequest, id_of_key
 from cueline.config.problem import problems_of
 from cueline.console.table import print_table
 from cueline.console.text import duration, json_of, money, one_line, visible
-from cueline.deciders.session import Status
 from cueline.errors import ConfigError, CuelineError
 from cueline.preflight import check_answerable, check_log_is_out_of_reach
 from cueline.runtime import runtime_on
 
-_DONE = (Status.COMPLETED, Status.IDLE)
-_WAITS = (Status.WAITING, Status.RUNNING)
+_DONE = ("completed", "idle")
+_WAITS = ("waiting", "running")
 
 
 class Task(BaseModel):

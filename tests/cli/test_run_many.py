@@ -5,15 +5,18 @@ import signal
 
 import pytest
 
+from cueline.client.start import id_of_key
 from cueline.testing.wait import wait_until
 
 SLOW = """
 [[reply]]
+turn = 1
 attempt = 1
 delay_seconds = 600
 text = "Too late."
 
 [[reply]]
+turn = 1
 text = "Here I am."
 """
 FAILS = '[[reply]]\nfail = { kind = "refused", message = "no" }\n'
@@ -70,10 +73,10 @@ def test_programs_get_one_document(shell):
 
 
 def test_after_ctrl_c_the_same_command_goes_on(shell):
-    many = (*write(shell, "one"), shell.agent(SLOW), "--concurrency", "1")
+    many = (*write(shell, {"goal": "one", "key": "k"}), shell.agent(SLOW))
 
     process = shell.start(*many)
-    wait_until(lambda: shell.log.exists() and len(shell.json("list")) == 1)
+    wait_until(lambda: "ModelStarted" in shell.types(id_of_key("k")))
     process.send_signal(signal.SIGINT)
     assert "Ctrl-C again leaves" in process.stdout.readline()
     process.send_signal(signal.SIGINT)
@@ -85,6 +88,18 @@ def test_after_ctrl_c_the_same_command_goes_on(shell):
     assert 0 == again.exit_code, again.output
     assert "1 completed" in again.stdout
     assert again.stdout.endswith("· 1 started before\n")
+
+
+def test_a_task_can_have_parameters(shell):
+    (shell.folder / "echo.toml").write_text(
+        'name = "echo"\nprovider = "procedure"\ncommand = ["echo", "{{ input.word }}"]\n'
+        "[parameters_schema.properties.word]\ntype = 'string'\n"
+    )
+    many = write(shell, {"parameters": {"word": "hi"}}, {"parameters": {"word": "ho"}})
+
+    told = shell.json(*many, "echo.toml")
+
+    assert ["hi", "ho"] == [each["result"].strip() for each in told["tasks"]]
 
 
 @pytest.mark.parametrize(
