@@ -105,9 +105,15 @@ def next_step(
     why = one_line(wait_text(waiting.kind, waiting.cause, paused=not by_itself), _WIDTH)
     if (more := _more(session, log)) is not None:
         return [f"{why}; raise the limit, and it goes on", more, resume]
+    on = "go on with"
+    if by_itself and waiting.kind == "child":
+        look = f"  {command(log, 'show', shown(waiting.cause.whose))}"
+        on = "it goes on when that has ended; look at it with"
+        if owned or is_up(log):
+            return [f"{why}; {on}", look]
+        return [f"{why}; {on}", look, "and go on with", resume]
     if by_itself and (owned or is_up(log)):
         return [f"{why}; it goes on by itself"]
-    on = "go on with"
     if waiting.cause.code == "model_failed" and waiting.cause.failure == "auth":
         on = "`cueline providers` says where its key comes from; correct it, and go on with"
     if session.too_long:

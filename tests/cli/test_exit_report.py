@@ -3,11 +3,13 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cueline.cli.exit_report import next_step
 from cueline.cli.option import DEFAULT_LOG
 from cueline.client.session_view import SessionView
 from cueline.console.text import date_time
+from cueline.deciders.session.state import Wait
 from cueline.events.cause import Cause
 from cueline.events.session import SessionWaiting
 from cueline.testing.given import given
@@ -126,3 +128,17 @@ def test_a_conversation_that_is_too_long_goes_on_as_a_fork_of_its_past():
 
     assert "paused: error: context_too_long: no; go on from an earlier version with" == why
     assert "  cueline fork 1 --at VERSION" == fork
+
+
+@pytest.mark.parametrize("owned", [True, False])
+def test_a_parent_names_the_child_it_waits_for_and_how_to_look_at_it(owned):
+    cause = Cause(code="child_running", times=1, whose="session-default/one.1.0")
+    state = replace(given(*up_to_reply("delete")).state, waiting=Wait("child", cause))
+
+    why, look, *ways = next_step(SessionView(state), DEFAULT_LOG, "resume", owned=owned)
+
+    assert why == (
+        "waiting for a child session: one.1.0; it goes on when that has ended; look at it with"
+    )
+    assert "  cueline show one.1.0" == look
+    assert ([] if owned else ["and go on with", "  resume"]) == ways
