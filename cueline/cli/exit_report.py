@@ -105,21 +105,18 @@ def next_step(
     why = one_line(wait_text(waiting.kind, waiting.cause, paused=not by_itself), _WIDTH)
     if (more := _more(session, log)) is not None:
         return [f"{why}; raise the limit, and it goes on", more, resume]
-    on = "go on with"
-    if by_itself and waiting.kind == "child":
+    driven = by_itself and (owned or is_up(log))
+    if waiting.kind == "child":
         look = f"  {command(log, 'show', shown(waiting.cause.whose))}"
-        on = "it goes on when that has ended; look at it with"
-        if owned or is_up(log):
-            return [f"{why}; {on}", look]
-        return [f"{why}; {on}", look, "and go on with", resume]
-    if by_itself and (owned or is_up(log)):
-        return [f"{why}; it goes on by itself"]
+        then = [] if driven else ["and go on with", resume]
+        return [f"{why}; it goes on when that has ended; look at it with", look, *then]
+    on = "go on with"
     if waiting.cause.code == "model_failed" and waiting.cause.failure == "auth":
         on = "`cueline providers` says where its key comes from; correct it, and go on with"
     if session.too_long:
         on = "go on from an earlier version with"
         resume = f"  {command(log, 'fork', session.id, '--at', 'VERSION')}"
-    return [f"{why}; {on}", resume]
+    return [f"{why}; it goes on by itself"] if driven else [f"{why}; {on}", resume]
 
 
 def _decide(
