@@ -155,7 +155,8 @@ def advice(found: "WorkflowState", history: "History", log: LogUrl) -> Iterator[
     if history.state.run is not None:
         yield f"  {command(log, 'retry', found.workflow_id)}"
         return
-    words = ["run", f"{found.workflow}.toml"]
+    file = f"{found.workflow}.toml"
+    words = ["run", file if Path(file).is_file() else "FILE"]
     for name, value in found.parameters.items():
         words += ["-p", f"{name}={value if isinstance(value, str) else json_of(value)}"]
     yield f"  {command(log, *words)}"

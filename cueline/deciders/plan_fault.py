@@ -69,9 +69,6 @@ def _of_step(
     """Yield what is wrong with one step, by key."""
     if not (step.name.isidentifier() and step.name.isascii()):
         yield "name", "use letters, digits and underscores, and begin with a letter"
-    for name in step.needs:
-        if name not in names:
-            yield "needs", f"there is no step {name!r}{known_instead(name, names)}"
     if step.wait and (step.arguments or step.for_each):
         yield "wait", "a step that waits for a message has no arguments and no `for_each`"
     for key in ("when", "for_each"):
@@ -84,6 +81,10 @@ def _of_step(
     roots = (*_DATA, *_EACH) if step.for_each else _DATA
     for each in expressions:
         yield from (("arguments", why) for why in _of(each or " ", names, parameters, roots))
+    read = needs_of(step.model_copy(update={"needs": ()}))
+    for name in step.needs:
+        if name not in names and name not in read:
+            yield "needs", f"there is no step {name!r}{known_instead(name, names)}"
     if step.name in needs_of(step):
         yield "needs", "it needs itself"
 

@@ -163,6 +163,15 @@ def test_the_state_of_a_workflow_is_exported(steps):
     assert (steps.folder / "state.json").read_text().startswith('{\n  "workflow_id"')
 
 
+def test_a_file_with_another_name_than_its_workflow_is_not_guessed(steps):
+    wrong = STEPS.replace('tool = "tools.py:note"\nneeds', 'tool = "tools.py:refuse"\nneeds')
+    (steps.folder / "steps.toml").rename(steps.folder / "other.toml")
+    (steps.folder / "other.toml").write_text(wrong)
+    steps("run", "other.toml", "-p", "text=it", "--inline", "--id", "one")
+
+    assert "\n  cueline run FILE -p text=it" in steps("show", "one").stdout
+
+
 def test_show_lists_the_steps_of_a_workflow(steps):
     steps("run", "steps.toml", "-p", "text=skip", "--inline", "--id", "one")
 

@@ -80,3 +80,11 @@ def test_steps_that_wait_for_each_other_are_named():
     found = problems_of(Plan(steps=tuple(steps)))
 
     assert [("steps", "they wait for each other: a needs b needs c needs a")] == found
+
+
+def test_a_step_that_is_read_but_not_there_is_told_once():
+    step = Step(name="it", needs=("plann",), arguments={"a": "{{ steps.plann.value }}"})
+
+    (problem,) = problems_of(plan(step))
+
+    assert "arguments" in problem.key
