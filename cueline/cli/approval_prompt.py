@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 from decimal import Decimal
+from typing import NamedTuple
 
+from cueline.client.client import Client
 from cueline.client.decide import Decision, tool_of
 from cueline.client.question import PersonalQuestion
+from cueline.client.session_view import SessionView
 from cueline.console.edit import edit_arguments
 from cueline.console.prompt import Answered
 from cueline.console.question import Question
@@ -14,6 +17,36 @@ from cueline.events.message import ToolCall
 from cueline.events.sanitize import Redactor
 from cueline.events.session import ApprovalRequested
 from cueline.preflight import judge_edit
+
+
+class ChildQuestion(NamedTuple):
+    """A question of a child, which is asked at the terminal of its parent."""
+
+    child: SessionView
+    asked: ApprovalRequested
+    call: ToolCall
+
+
+async def question_of_child(client: Client, child: SessionView, approval: str) -> ChildQuestion:
+    """Return what the child asks.
+
+    Raises:
+        NotPendingError: it is over.
+    """
+    opened = await client.question(approval)
+    asked = ApprovalRequested(
+        effect=opened.effect,
+        approval=approval,
+        digest=opened.digest,
+        deadline_at=opened.deadline_at,
+        question=opened.question,
+        rule=opened.rule,
+        usd=opened.usd,
+        votes=opened.votes,
+        auto_at=opened.auto_at,
+    )
+    call = ToolCall(id=opened.effect, name=opened.tool, arguments=opened.arguments)
+    return ChildQuestion(child, asked, call)
 
 
 def question_of(

@@ -2,12 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from cueline.cli.approval_prompt import decision_of, question_of, question_with_edit
+from cueline.cli.approval_prompt import (
+    ChildQuestion,
+    decision_of,
+    question_of,
+    question_of_child,
+    question_with_edit,
+)
 from cueline.client.client import Client
 from cueline.client.decide import decide
 from cueline.client.document import document
@@ -29,12 +35,13 @@ from cueline.console.text import one_line, visible
 from cueline.errors import (
     ConfigError,
     CuelineError,
+    NotPendingError,
     RejectedError,
     SessionOwnedError,
     SessionUndrivenError,
 )
 from cueline.event_text import wait_text
-from cueline.events.inbox import DecisionGiven, Lane, MessageSent
+from cueline.events.inbox import ChildEnded, DecisionGiven, InboxMessage, Lane, MessageSent
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -113,6 +120,8 @@ class TerminalView:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._warned = ""
         self._said_of_children: set[str] = set()
+        self._of_children: dict[str, ChildQuestion] = {}
+        """What children ask, by approval."""
 
     @property
     def session(self) -> SessionView:
@@ -229,14 +238,31 @@ class TerminalView:
         return self._attended and not session.waiting.is_pause
 
     def _show_waiting_children(self) -> None:
-        """Say once what the children wait for: it is answered from another shell."""
+        """Ask what the children ask, and say once what else they wait for."""
         for child in self._watcher.children:
             assert child.waiting is not None, "a child at rest waits"
+            for each in child.questions:
+                if each.id not in self._of_children and not child.automatic:
+                    self._soon(self._ask_for_child(child, each.id))
             why = wait_text(child.waiting.kind, child.waiting.cause, paused=child.waiting.is_pause)
             said = f"child {child.id}: {why}"
             if said not in self._said_of_children:
                 self._said_of_children.add(said)
                 self.screen.show([Line("note", one_line(said, WIDTH))])
+
+    async def _ask_for_child(self, child: SessionView, approval: str) -> None:
+        """Ask the person here what *child* asks, once."""
+        with suppress(NotPendingError):  # it was answered elsewhere
+            found = await question_of_child(self._client, child, approval)
+            if approval not in self._of_children:
+                self._of_children[approval] = found
+                self._asked[approval] = found.asked
+                await self._ask_as_it_stands(found.asked)
+
+    def _view_of(self, approval: str) -> SessionView:
+        """Return the session that asks: a child, or this one."""
+        found = self._of_children.get(approval)
+        return self.session if found is None else found.child
 
     def _take(self, recorded: RecordedEvent, fact: SessionEvent, *, show: bool) -> None:
         lines = self._preview.not_shown(self.telling.render(recorded, fact))
@@ -261,10 +287,19 @@ class TerminalView:
                 self.result = result
             case SessionFailed() | SessionStopped():
                 self.error = document(ending_of(fact))
-            case MessageReceived(message=MessageSent(text=text)):
-                self._said.append(text)
+            case MessageReceived(message=message):
+                self._hear(message)
             case _:
                 pass
+
+    def _hear(self, message: InboxMessage) -> None:
+        """Keep in mind what was said; withdraw what a child asked that has ended."""
+        if isinstance(message, MessageSent):
+            self._said.append(message.text)
+        if isinstance(message, ChildEnded):
+            for approval, question in self._of_children.items():
+                if question.child.state.stream == message.child:
+                    self._withdraw(approval)
 
     def _begin(self, *, show: bool) -> None:
         for approval in list(self._asked):  # of the past that a fork shares
@@ -281,8 +316,7 @@ class TerminalView:
 
     @property
     def _automatic(self) -> bool:
-        agent = self.session.agent
-        return agent is not None and agent.policy.auto_approve
+        return self.session.automatic
 
     def _ask(self, fact: ApprovalRequested | None) -> None:
         if self._attended and fact is not None:
@@ -291,11 +325,11 @@ class TerminalView:
     async def _ask_as_it_stands(self, fact: ApprovalRequested) -> None:
         """Ask what is not decided already; one whose decision is refused is asked again."""
         async with self._asking:  # what was asked first comes first
-            log, state = self._client.log, self._watcher.reader.state
-            here = await personal_question(log, state, fact)
+            session, found = self._view_of(fact.approval), self._of_children.get(fact.approval)
+            here = await personal_question(self._client.log, session.state, fact)
             if here is not None and fact.approval in self._asked:
-                called = self.telling.calls.get(fact.effect)
-                self._prompts.ask(question_of(self.session.id, fact, called, here))
+                called = self.telling.calls.get(fact.effect) if found is None else found.call
+                self._prompts.ask(question_of(session.id, fact, called, here))
 
     def _withdraw(self, approval: str) -> None:
         self._asked.pop(approval, None)
@@ -305,7 +339,8 @@ class TerminalView:
         fact = self._asked.get(answered.question.approval)
         if fact is None:
             return  # it was decided meanwhile
-        deciding = decide(self._client, fact, decision_of(answered), self._stream)
+        stream = self._view_of(fact.approval).state.stream
+        deciding = decide(self._client, fact, decision_of(answered), stream)
         receipt = await self._wish(deciding)
         if receipt is None:
             self._ask(self._asked.get(fact.approval))
@@ -314,7 +349,7 @@ class TerminalView:
             self.screen.show([Line("note", said)])
 
     async def _change(self, question: Question, change: str) -> None:
-        agent = self.session.agent
+        agent = self._view_of(question.approval).agent
         assert agent is not None, "a session that asks has begun"
         redactor = self._client.log.redactor(agent)
         try:

@@ -49,6 +49,11 @@ class SessionView:
         return None if self.state.setup is None else self.state.agent
 
     @property
+    def automatic(self) -> bool:
+        """Whether each of its questions is granted at once."""
+        return self.agent is not None and self.agent.policy.auto_approve
+
+    @property
     def open(self) -> bool:
         """Whether it takes further messages after its goal."""
         return self.state.setup is not None and self.state.setup.open and not self.finished
