@@ -14,6 +14,7 @@ BENCHES = (
     "append",
     "session",
     "plan",
+    "children",
     "api",
     "live_text",
     "many_streams",

@@ -140,11 +140,11 @@ async def with_descendants(journal: Journal, stream: str) -> list[str]:
         UnknownSessionError: there is no such session.
     """
     root = (await read_start_request(journal, stream)).root or stream
-    found = [stream]
+    found = {stream: None}
     async for _, fact in journal.read(sibling(root, "tree")):
         if isinstance(fact, DescendantAsked) and fact.parent in found:
-            found.append(fact.session)
-    return found
+            found[fact.session] = None
+    return list(found)
 
 
 async def register_child(journal: Journal, child: str, asked: StartAsked) -> list[FactWrite]:

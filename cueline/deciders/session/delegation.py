@@ -25,11 +25,10 @@ def delegated_outcome(state: SessionState) -> ToolReturned | ToolFailed | None:
     """Return the outcome of a delegated call: its child has ended, or the call does not wait."""
     if state.ended:
         return _outcome(state, state.ended[0])
-    for child in state.children:
-        if child.gone or child.mode != "sync":
-            call = state.call(child.effect)
-            if call is not None and call.phase == "delegated":
-                return _end_without_child(state, child, call)
+    free = {each.effect: each for each in state.children if each.gone or each.mode != "sync"}
+    for call in state.turn.calls if free else ():
+        if call.phase == "delegated" and call.effect in free:
+            return _end_without_child(state, free[call.effect], call)
     return None
 
 

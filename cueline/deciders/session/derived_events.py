@@ -49,6 +49,8 @@ from cueline.events.session import (
 from cueline.events.stream import is_compaction
 
 STEERED = "Skipped due to queued user message."
+_MAY_NOT_RUN = frozenset({"requested", "retry", "in_doubt"})
+"""The phases in which a call may be closed before it runs (again)."""
 
 
 def derived_events(state: SessionState) -> list[SessionEvent]:
@@ -155,7 +157,7 @@ def _stop_event(state: SessionState) -> SessionEvent | None:
 def _call_end_event(state: SessionState) -> SessionEvent | None:
     """Close a call that will not run, or whose outcome stays unknown."""
     for call in state.turn.calls:
-        if call.phase == "closed" or (call.approval is not None and call.asking):
+        if call.phase not in _MAY_NOT_RUN or (call.approval is not None and call.asking):
             continue
         if (closed := _skip_event(state, call)) is not None:
             return closed
@@ -165,8 +167,6 @@ def _call_end_event(state: SessionState) -> SessionEvent | None:
 def _skip_event(state: SessionState, call: Call) -> SessionEvent | None:
     if call.phase == "in_doubt":
         return resolve_in_doubt(state, call)
-    if call.phase not in ("requested", "retry"):
-        return None
     if call.problem is not None:
         rule = call.judged.rule if call.judged.answer == "deny" else ""
         return ToolSkipped(effect=call.effect, reason=_not_run(call.problem), rule=rule)

@@ -27,10 +27,11 @@ def startable(state: SessionState, call: Call) -> bool:
     """
     if state.progress is not None:
         return True
+    parallel = call.parallel
     for earlier in state.turn.calls:
         if earlier.effect == call.effect:
             return True
-        if earlier.phase != "closed" and not (call.parallel and earlier.parallel):
+        if earlier.phase != "closed" and not (parallel and earlier.parallel):
             return False
     return False
 

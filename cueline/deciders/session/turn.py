@@ -189,7 +189,7 @@ class Call(Struct, frozen=True):
     @property
     def parallel(self) -> bool:
         """Whether it may run beside others."""
-        return self.repeatable or self.delegates
+        return self.delegates or self.repeatable
 
     @property
     def asking(self) -> bool:

@@ -13,8 +13,8 @@ from cueline.events.cause import Cause
 
 _UNREACHABLE = Cause(code="runner_unreachable")
 _RETRY = Cause(code="retry_pending")
-_RESTS = frozenset({"delegated", "awaiting"})
-"""The phases in which only a message goes on."""
+_RESTS = frozenset({"closed", "delegated", "awaiting"})
+"""The phases in which nothing goes on but by a message."""
 
 
 def rests(state: SessionState, now: datetime) -> bool:
@@ -129,7 +129,7 @@ def _has_work(state: SessionState) -> bool:
     if state.account.bills or (model is not None and _is_busy(model)):
         return True
     for call in state.turn.calls:
-        if call.phase != "closed" and _busy(state, call):
+        if call.phase not in _RESTS and _busy(state, call):
             return True
     return False
 
@@ -147,7 +147,7 @@ def _busy(state: SessionState, call: Call) -> bool:
         # Notify people before the wait: a host may die before the hook ran.
         ended = state.steered or call.problem is not None
         return ended or any(at is None for _, _, at in due_notifications(state, call))
-    if call.unreached or call.blocked_by_breaker is not None or call.phase in _RESTS:
+    if call.unreached or call.blocked_by_breaker is not None:
         return False
     if call.phase == "retry":
         return not call.rests

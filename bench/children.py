@@ -1,0 +1,82 @@
+"""Children: a session starts 100, and 1,000, in one reply; inline and durable.
+
+Each child answers at once.
+With `sync` the parent waits for all of them; with `async_callback` a message tells it of each end.
+What is measured is the processor's time a child, with the parent's share; the model reads nothing.
+Floor: a child of 1,000 takes no more than 1.5 × that of 100.
+"""
+
+import json
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+from bench.table import Row, plain
+from cueline import Agent, Limits, open_runtime
+from cueline.events.child import Mode
+from cueline.loop import run
+
+FEW, MANY = 100, 1_000
+ROUNDS = 3
+MOST_RATIO = 1.5
+MODES: tuple[Mode, ...] = ("sync", "async_callback")
+
+
+def lead(folder: Path, children: int, mode: Mode) -> Agent:
+    """Return an agent whose first reply starts so many *children*."""
+    said = '[[reply]]\ntext = "Done."\n'
+    helps, leads = folder / "helps.toml", folder / "leads.toml"
+    helps.write_text(said)
+    calls = [
+        f'{{ name = "delegate", arguments = {{ agent = "helper", goal = "{n}", '
+        f"mode = {json.dumps(mode)} }} }}"
+        for n in range(children)
+    ]
+    leads.write_text(f'[[reply]]\ntext = "Begin."\ncalls = [{", ".join(calls)}]\n{said * children}')
+    helper = Agent(name="helper", provider="scripted", model=str(helps))
+    limits = Limits(
+        max_descendants=children, max_turns=2 * children, max_tool_calls_per_turn=children
+    )
+    return Agent(name="lead", provider="scripted", model=str(leads), agents=[helper], limits=limits)
+
+
+async def delegated(folder: Path, children: int, mode: Mode) -> float:
+    """Start *children* and wait for their ends; return the seconds of the processor a child."""
+    async with open_runtime(folder / "log.db", on="inline") as runtime:
+        began = time.process_time()
+        session = await runtime.start(lead(folder, children, mode), "Begin.")
+        result = await session.result()
+        took = time.process_time() - began
+        assert result.status == "completed", result
+        return took / children
+
+
+def one(children: int, mode: Mode) -> float:
+    """Measure once, in a new log."""
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        return run(delegated(Path(folder), children, mode))
+
+
+def measure() -> list[Row]:
+    """Return the rows of this bench."""
+    rows = []
+    for mode in MODES:
+        rounds = [(one(FEW, mode), one(MANY, mode)) for _ in range(ROUNDS)]
+        few, many = (median(taken) for taken in zip(*rounds, strict=True))
+        rows += [
+            Row(f"a child of {FEW}, {mode}", 1000 * few, "ms of CPU"),
+            Row(
+                f"a child of {MANY:,}, {mode}",
+                1000 * many,
+                "ms of CPU",
+                f"≤ {MOST_RATIO} ×",
+                median(b / a for a, b in rounds),
+                f"one of {FEW}",
+            ),
+        ]
+    return rows
+
+
+if __name__ == "__main__":
+    print(plain(measure()))
