@@ -45,6 +45,7 @@ MAY_IMPORT = {
     "preflight": PORTS
     | {"agent", "deciders", "environment", "providers", "secret", "stores", "tools"},
     "up_record": {"actors", "events", "stores"},
+    "adapters": PORTS | {"agent", "providers", "suggestion", "tools"},
 }
 MAY_IMPORT |= {
     "wiring": set(MAY_IMPORT),
@@ -59,7 +60,17 @@ MAY_IMPORT |= {
 }
 
 # In actors and deciders only for the type of what is JSON, in providers of what is secret.
-PYDANTIC = {"actors", "agent", "agent_file", "cli", "client", "config", "deciders", "events"}
+PYDANTIC = {
+    "actors",
+    "adapters",
+    "agent",
+    "agent_file",
+    "cli",
+    "client",
+    "config",
+    "deciders",
+    "events",
+}
 PYDANTIC |= {"providers", "secret", "testing", "tools", "workflow", "procedure"}
 HOMES = {
     "anthropic": {"providers"},
@@ -73,6 +84,7 @@ HOMES = {
     "msgspec": PORTS
     | {"cli", "client", "deciders", "providers", "stores", "testing", "tools", "up_record"},
     "pydantic": PYDANTIC,
+    "pydantic_ai": {"adapters"},
     "pydantic_core": PYDANTIC,
     "pysqlite3": {"stores", "testing"},
     "pytest": {"testing"},

@@ -52,7 +52,7 @@ def test_the_providers_are_listed_with_their_keys_and_abilities(shell, monkeypat
     )
     assert rows["anthropic"]["capabilities"]["thinking"]
     assert "https://api.anthropic.com" == rows["anthropic"]["base_url"]
-    assert "scripted   not needed" in told.output
+    assert "scripted     not needed" in told.output
     assert KEY not in told.output
 
 

@@ -18,6 +18,7 @@ from cueline.providers.factory import (
 from cueline.providers.lazy_model import CountingModel
 from cueline.providers.registry import known_providers, providers
 from cueline.providers.scripted.model import ScriptedModel
+from tests.adapters import shop
 
 SCRIPT = '[[reply]]\ntext = "one"'
 KEYS = {"ANTHROPIC_API_KEY": "sk-test-0123456789"}
@@ -59,8 +60,9 @@ def test_every_known_provider_can_be_made(agent):
     make = model_factory(dict.fromkeys(keys, KEYS["ANTHROPIC_API_KEY"]), pause)
 
     parameters = {"script": SCRIPT, **Recording(session="one", version=1).as_parameters()}
+    other = {"pydantic_ai": {"model": f"{shop.__file__}:agent"}}  # its model is one of these
     for provider in known_providers():
-        assert make(agent(provider=provider, parameters=parameters))
+        assert make(agent(provider=provider, parameters=parameters, **other.get(provider, {})))
 
 
 @pytest.mark.parametrize("environ", [{}, {"ANTHROPIC_API_KEY": " "}])

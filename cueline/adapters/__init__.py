@@ -1,0 +1,1 @@
+"""Adapters for other frameworks; each is imported by its user alone, and has an extra."""
