@@ -45,7 +45,7 @@ MAY_IMPORT = {
     "preflight": PORTS
     | {"agent", "deciders", "environment", "providers", "secret", "stores", "tools"},
     "up_record": {"actors", "events", "stores"},
-    "adapters": PORTS | {"agent", "providers", "suggestion", "tools"},
+    "adapters": PORTS | {"agent", "clock", "providers", "stores", "suggestion", "tools"},
 }
 MAY_IMPORT |= {
     "wiring": set(MAY_IMPORT),
@@ -79,6 +79,8 @@ HOMES = {
     "genai_prices": {"providers"},
     "httpx2": {"hook", "providers"},
     "hypothesis": {"testing"},
+    "langchain_core": {"adapters"},
+    "langgraph": {"adapters"},
     "jmespath": {"deciders"},
     "jsonschema_rs": {"tools"},
     "msgspec": PORTS

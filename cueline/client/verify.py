@@ -60,6 +60,7 @@ class AuditVerification:
         self._chains: dict[str, Chain] = {}
         self._broken: set[str] = set()
         self._emptied: set[str] = set()
+        self._deletions: dict[str, int] = {}
         self._after = 0
         """The position that it has come to."""
 
@@ -118,7 +119,10 @@ class AuditVerification:
         """Whether *event* is a message that a fact of its session tells: such a one may be emptied.
 
         A host does so that cleans what it reads (I11). The wish for the session is not told again.
+        So may what is before the deletion of its thread.
         """
+        if category_of(event.stream) == "checkpoint":
+            return event.version < await self._deletion(event.stream)
         if category_of(event.stream) != "inbox" or event.version == 1:
             return False
         with suppress(CuelineError):  # it is told of the session
@@ -128,6 +132,16 @@ class AuditVerification:
                         if read == event.version:
                             return True
         return False
+
+    async def _deletion(self, thread: str) -> int:
+        """Return the version of the last event that deleted *thread*; 0 for none."""
+        if thread not in self._deletions:
+            self._deletions[thread] = 0
+            async for event in self._store.read_back(thread):
+                if event.type == "ThreadDeleted":
+                    self._deletions[thread] = event.version
+                    break
+        return self._deletions[thread]
 
     def _note_emptied(self, event: RecordedEvent) -> None:
         """Tell the first event of a stream that was emptied; its chain goes on all the same."""

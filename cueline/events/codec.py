@@ -30,6 +30,7 @@ from cueline.events.blob_ref import (
 )
 from cueline.events.breaker import BreakerEvent
 from cueline.events.budget import BudgetEvent
+from cueline.events.checkpoint import CheckpointEvent
 from cueline.events.dispatcher import DispatcherEvent
 from cueline.events.fact import Fact
 from cueline.events.fleet import FleetEvent
@@ -50,6 +51,7 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         get_args(BreakerEvent),
         get_args(DispatcherEvent),
         get_args(FleetEvent),
+        get_args(CheckpointEvent),
         (DescendantAsked,),
     )
 }

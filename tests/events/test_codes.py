@@ -55,6 +55,7 @@ NAMES = {
     *("secrets", "seen", "session", "sessions", "signature", "stream", "tool", "up"),
     *("needs", "own_name", "step", "wait"),
     *("version", "whole", "whose"),
+    *("checkpoint", "namespace", "task", "thread"),
 }
 """Streams, effects, digests, people, machines, limits, providers with their models."""
 SETTINGS = {
@@ -87,6 +88,7 @@ CONTENT = {
         "output",
     ),
     *("error", "original_parameters", "preview", "reason", "result", "summary", "text", "told"),
+    *("content", "metadata", "values"),
 }
 """The words of people, models, tools and vendors, and what a model is told."""
 WORDS_OF_OTHERS = {"problem", "rule", "unpriced"}

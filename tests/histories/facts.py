@@ -27,6 +27,7 @@ from cueline.events.budget import (
     CostReserved,
     CostSettled,
 )
+from cueline.events.checkpoint import CheckpointStored, ThreadDeleted, WriteStored
 from cueline.events.dispatcher import DispatcherStarted, DispatcherStopped
 from cueline.events.fact import Fact
 from cueline.events.fleet import (
@@ -143,6 +144,28 @@ FLEET = [
     WorkersPending(group=GPUS, count=2, epoch=1, at=AT),
 ]
 
+THREAD = [
+    CheckpointStored(
+        thread="Ada's",
+        checkpoint="1f0",
+        parent="1ef",
+        content="msgpack:gKA=",
+        metadata="msgpack:gKA=",
+        values={"said": "msgpack:oWE="},
+    ),
+    WriteStored(
+        thread="Ada's",
+        namespace="sub:1",
+        checkpoint="1f0",
+        task="t",
+        path="~",
+        index=-3,
+        channel="__interrupt__",
+        content="msgpack:oWE=",
+    ),
+    ThreadDeleted(thread="Ada's"),
+]
+
 
 FACTS: list[Fact] = [
     *INBOX,
@@ -154,4 +177,5 @@ FACTS: list[Fact] = [
     *BREAKER,
     *DISPATCHER,
     *FLEET,
+    *THREAD,
 ]
