@@ -143,11 +143,15 @@ async def run_many(many: Many, of_each: StartRequest, options: RunOptions) -> Ex
             run = ManyRun(runtime, requests, many.concurrency)
             began = log.clock.now()
 
-            def leave() -> None:
+            async def leave() -> None:
                 typer.echo("pausing once their calls have ended; Ctrl-C again leaves", err=True)
-                asyncio.run_coroutine_threadsafe(run.leave(), loop)
+                await run.leave()
 
-            signals = Interrupts(leave, lambda: _GOES_ON, goes_on=options.place == "up")
+            signals = Interrupts(
+                lambda: asyncio.run_coroutine_threadsafe(leave(), loop),
+                lambda: _GOES_ON,
+                goes_on=options.place == "up",
+            )
             with _shown(run, quiet=options.as_json), signals:
                 await run.run()
             seconds = (log.clock.now() - began).total_seconds()

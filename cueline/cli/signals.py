@@ -11,12 +11,14 @@ from typing import Any, Self
 
 from cueline.cli.failure import Exit
 
+SHOW_CURSOR = "\x1b[?25h"
+
 
 class Interrupts:
     """What the signals do while a session is driven."""
 
     def __init__(
-        self, once: Callable[[], None], leave: Callable[[], str], *, goes_on: bool
+        self, once: Callable[[], object], leave: Callable[[], str], *, goes_on: bool
     ) -> None:
         """Call *once* at the first; at the second *leave*, and say what it returns.
 
@@ -49,10 +51,9 @@ class Interrupts:
             return  # the system says it, and the shell as well
         # Not sys.exit: nothing may hold this up, neither a lock nor an
         # effect. What was recorded is recorded, and the rest is found again.
-        words = self._leave()
-        show_cursor()
-        sys.stderr.write(f"\n{words}\n")
-        sys.stderr.flush()
+        words = f"{SHOW_CURSOR if sys.stderr.isatty() else ''}\n{self._leave()}\n"
+        with suppress(OSError):  # not sys.stderr: the signal may have come while that writes
+            os.write(sys.stderr.fileno(), words.encode(errors="replace"))
         os._exit(Exit.LEFT)
 
 
@@ -67,7 +68,7 @@ def ending_signals() -> set[signal.Signals]:
 def show_cursor() -> None:
     """Have the cursor seen again, where something that is drawn over and over has hidden it."""
     if sys.stderr.isatty():
-        sys.stderr.write("\x1b[?25h")
+        sys.stderr.write(SHOW_CURSOR)
 
 
 def leave_terminal() -> None:
