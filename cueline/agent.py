@@ -38,6 +38,7 @@ from cueline.events.child import BLUEPRINT_SCHEME, DELEGATE
 from cueline.events.demands import NO_DEMANDS, Demands
 from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
 from cueline.events.number import Number, Parameters, Seconds
+from cueline.events.part import shared_fields
 from cueline.providers.defaults import completed
 from cueline.providers.registry import DEFAULT
 from cueline.suggestion import known_instead
@@ -176,32 +177,15 @@ class Agent(BaseModel):
         place = None
         if self.workspace is not None:
             place = Workspace(machine=machine_name(), path=str(self.workspace.resolve()))
-        return AgentSpec(
-            name=self.name,
-            provider=provider,
-            model=model,
-            parameters=self.parameters,
-            tools=specs,
-            limits=self.limits,
-            retry=self.retry,
-            breaker=self.breaker,
-            tool_retry=self.tool_retry,
-            fallback=self.fallback,
-            policy=self.whole_policy,
-            prices=self.prices,
-            on_unknown_price=self.on_unknown_price,
-            workspace=place,
-            secrets=self.secrets,
-            environment=self.environment,
-            base_url=self.base_url,
-            key_variable=self.key_variable,
-            context_window=self.context_window,
-            compact_at=self.compact_at,
-            demands=self.demands,
-            description=self.description,
-            parameters_schema=self.parameters_schema,
-            **self._form(),
-        )
+        other = {
+            "provider": provider,
+            "model": model,
+            "tools": specs,
+            "policy": self.whole_policy,
+            "workspace": place,
+            "agents": {},
+        }
+        return AgentSpec(**shared_fields(self, AgentSpec) | other | self._form())
 
     def usual_model(self) -> tuple[str, str]:
         """Return its provider and model, or those of agents that name none.

@@ -8,6 +8,7 @@ from cueline.actors.model_call import highest_cost
 from cueline.deciders.session import DRIVEN, SessionState, derived_events
 from cueline.events.agent import AgentSpec, answering
 from cueline.events.inbox import StartAsked
+from cueline.events.part import shared_fields
 from cueline.events.session import (
     LostAttempt,
     SessionContinued,
@@ -22,39 +23,12 @@ async def first_event(
     entity: Entity, asked: StartAsked, agent: AgentSpec, now: datetime
 ) -> SessionStarted | SessionForked:
     """Return the first fact of the session; for a fork, fold the parent's events first."""
+    here = {"agent": agent, "epoch": entity.epoch, "at": now}
     if asked.fork_of is None:
-        return SessionStarted(
-            agent=agent,
-            goal=asked.goal,
-            attachments=asked.attachments,
-            parameters=asked.parameters,
-            open=asked.open,
-            attached=asked.attached,
-            labels=asked.labels,
-            asked_by=asked.asked_by,
-            epoch=entity.epoch,
-            at=now,
-            parent=asked.parent,
-            root=asked.root,
-            depth=asked.depth,
-            allowances=asked.allowances,
-            call=asked.call,
-            run=asked.run,
-        )
+        return SessionStarted(**shared_fields(asked, SessionStarted) | here)
     await entity.inherit(asked.fork_of.stream, asked.fork_of.version)
-    return SessionForked(
-        parent=asked.fork_of.stream,
-        version=asked.fork_of.version,
-        hash=asked.fork_of.hash,
-        agent=agent,
-        goal=asked.goal,
-        open=asked.open,
-        attached=asked.attached,
-        note=asked.note,
-        asked_by=asked.asked_by,
-        epoch=entity.epoch,
-        at=now,
-    )
+    here |= shared_fields(asked.fork_of, SessionForked) | {"parent": asked.fork_of.stream}
+    return SessionForked(**shared_fields(asked, SessionForked) | here)
 
 
 async def recover(entity: Entity, parts: HostDependencies) -> list[SessionEvent]:

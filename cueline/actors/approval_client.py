@@ -15,6 +15,7 @@ from cueline.deciders.session.due import AskApproval, CloseApproval
 from cueline.deciders.session.turn import Call
 from cueline.events.approval import ApprovalOpened, Doubt
 from cueline.events.message import ToolCall, canonical_json
+from cueline.events.part import shared_fields
 from cueline.events.sanitize import sanitize_record
 from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer, Judgement
 
@@ -174,16 +175,7 @@ def _shortened(value: JsonValue) -> str:
 def _resolved(approval: str, answer: GateAnswer) -> list[ApprovalResolved]:
     if answer.verdict is None:
         return []
-    resolved = ApprovalResolved(
-        approval=approval,
-        verdict=answer.verdict,
-        by="clock" if answer.verdict == "expired" else answer.by,
-        note=answer.note,
-        edit=answer.edit,
-        digest=answer.digest,
-        usd=answer.usd,
-        always=answer.always,
-        resolution=answer.resolution,
-        result=answer.result,
-    )
-    return [resolved]
+    said = shared_fields(answer, ApprovalResolved) | {"approval": approval, "valid_until": None}
+    if answer.verdict == "expired":
+        said["by"] = "clock"
+    return [ApprovalResolved(**said)]

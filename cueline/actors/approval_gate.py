@@ -25,6 +25,7 @@ from cueline.deciders.approval import (
 from cueline.errors import WrongExpectedVersionError
 from cueline.events.approval import ApprovalOpened, SupersedeCode
 from cueline.events.journal import FactWrite, Journal
+from cueline.events.part import shared_fields
 from cueline.events.session import GateAnswer
 from cueline.events.stream import stream_name, tenant_of
 
@@ -146,17 +147,7 @@ def _key(command: ApprovalCommand) -> str:
 
 
 def _answer(name: ApprovalName, state: ApprovalState) -> GateAnswer:
-    return GateAnswer(
-        approval=name.id,
-        verdict=state.verdict,
-        by=state.by,
-        note=state.note,
-        edit=state.edit,
-        digest=state.digest,
-        always=state.always,
-        resolution=state.resolution,
-        result=state.result,
-    )
+    return GateAnswer(approval=name.id, **shared_fields(state, GateAnswer))
 
 
 def _with_notice(answer: GateAnswer, state: ApprovalState, vote: Vote) -> GateAnswer:

@@ -14,6 +14,7 @@ from cueline.console.question import Question
 from cueline.event_text import RESOLUTIONS
 from cueline.events.agent import AgentSpec
 from cueline.events.message import ToolCall
+from cueline.events.part import shared_fields
 from cueline.events.sanitize import Redactor
 from cueline.events.session import ApprovalRequested
 from cueline.preflight import judge_edit
@@ -34,17 +35,7 @@ async def question_of_child(client: Client, child: SessionView, approval: str) -
         NotPendingError: it is over.
     """
     opened = await client.question(approval)
-    asked = ApprovalRequested(
-        effect=opened.effect,
-        approval=approval,
-        digest=opened.digest,
-        deadline_at=opened.deadline_at,
-        question=opened.question,
-        rule=opened.rule,
-        usd=opened.usd,
-        votes=opened.votes,
-        auto_at=opened.auto_at,
-    )
+    asked = ApprovalRequested(approval=approval, **shared_fields(opened, ApprovalRequested))
     call = ToolCall(id=opened.effect, name=opened.tool, arguments=opened.arguments)
     return ChildQuestion(child, asked, call)
 

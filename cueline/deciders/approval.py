@@ -21,6 +21,7 @@ from cueline.events.approval import (
 )
 from cueline.events.inbox import DecisionGiven, Resolution
 from cueline.events.message import Arguments, canonical_json
+from cueline.events.part import shared_fields
 from cueline.events.refusal import Refusal
 from cueline.events.session import Verdict
 
@@ -216,27 +217,16 @@ def decide(command: ApprovalCommand, state: ApprovalState) -> Sequence[ApprovalE
                 return []
             # A repeated vote still adds its verdict if a crash cut that off (I13).
             counted = command.message in state.votes
-            return [*([] if counted else [_vote(command)]), *_verdict(command, state)]
+            return [
+                *([] if counted else [VoteGiven(**shared_fields(command, VoteGiven))]),
+                *_verdict(command, state),
+            ]
         case Expire(at=at):
             return _timed(state, at)
         case Supersede(reason=reason):
             return [ApprovalSuperseded(reason=reason)] if state.pending else []
         case _:
             assert_never(command)
-
-
-def _vote(vote: Vote) -> VoteGiven:
-    return VoteGiven(
-        verdict=vote.verdict,
-        by=vote.by,
-        note=vote.note,
-        edit=vote.edit,
-        always=vote.always,
-        message=vote.message,
-        recorded_at=vote.recorded_at,
-        resolution=vote.resolution,
-        result=vote.result,
-    )
 
 
 def _verdict(vote: Vote, state: ApprovalState) -> Sequence[ApprovalEvent]:
@@ -247,16 +237,8 @@ def _verdict(vote: Vote, state: ApprovalState) -> Sequence[ApprovalEvent]:
     grantors = dict.fromkeys((*state.grantors, vote.by))
     if len(grantors) < state.opened.votes:
         return []
-    granted = ApprovalGranted(
-        by=", ".join(grantors),
-        note=vote.note,
-        edit=vote.edit,
-        digest=vote.edit_digest,
-        always=vote.always,
-        resolution=vote.resolution,
-        result=vote.result,
-    )
-    return [granted]
+    said = {"by": ", ".join(grantors), "digest": vote.edit_digest}
+    return [ApprovalGranted(**shared_fields(vote, ApprovalGranted) | said)]
 
 
 def _timed(state: ApprovalState, at: datetime) -> Sequence[ApprovalEvent]:
@@ -279,17 +261,7 @@ def evolve(state: ApprovalState, event: ApprovalEvent) -> ApprovalState:
             grantors = (*state.grantors, by) if verdict == "grant" else state.grantors
             return replace(state, votes=(*state.votes, message), grantors=grantors)
         case ApprovalGranted():
-            return replace(
-                state,
-                verdict="granted",
-                by=event.by,
-                note=event.note,
-                edit=event.edit,
-                digest=event.digest,
-                always=event.always,
-                resolution=event.resolution,
-                result=event.result,
-            )
+            return replace(state, verdict="granted", **shared_fields(event, ApprovalGranted))
         case ApprovalDenied(by=by, note=note, resolution=said):
             return replace(state, verdict="denied", by=by, note=note, resolution=said)
         case ApprovalExpired():

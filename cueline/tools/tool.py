@@ -22,6 +22,7 @@ from cueline.errors import ConfigError, ToolFailedError, ToolImportError
 from cueline.events.agent import Declared, ToolSpec
 from cueline.events.demands import NO_DEMANDS, Demands
 from cueline.events.failure_policy import BreakerPolicy, Preset, RetryPolicy
+from cueline.events.part import shared_fields
 from cueline.tools.declaration import (
     Function,
     Transient,
@@ -132,25 +133,11 @@ class Tool:
         target = locate(self, self.function.__module__)
         promise = [self.name, parameters, self.declared, target, self.version]
         return ToolSpec(
-            name=self.name,
+            **shared_fields(self, ToolSpec),
             description=self.signature.description or self.name,
             parameters=parameters,
-            declared=self.declared,
-            sensitive=self.sensitive,
             target=target,
-            version=self.version,
-            timeout_seconds=self.timeout_seconds,
-            in_loop=self.in_loop,
-            needs_workspace=self.needs_workspace,
-            critical=self.critical,
-            retry=self.retry,
-            breaker=self.breaker,
-            tags=self.tags,
-            cost_usd=self.cost_usd,
             estimates=self.estimator is not None,
-            paths=self.paths,
-            writes=self.writes,
-            demands=self.demands,
             digest=hashlib.sha256(json.dumps(promise, sort_keys=True).encode()).hexdigest(),
         )
 

@@ -32,6 +32,7 @@ from cueline.deciders.session.turn import BreakerWait, Call, CallApproval, CallP
 from cueline.deciders.session.wait import in_flight, next_deadline, wait_of
 from cueline.events.agent import answering
 from cueline.events.cause import Cause
+from cueline.events.part import shared_fields
 from cueline.events.session import (
     ApprovalResolved,
     CapabilityDegraded,
@@ -110,21 +111,8 @@ def _degraded_event(state: SessionState) -> CapabilityDegraded | None:
 
 def _resolve_event(state: SessionState, approval: CallApproval) -> ApprovalResolved | None:
     if approval.answer is not None:
-        answer = approval.answer
-        resolved = ApprovalResolved(
-            approval=approval.id,
-            verdict=answer.verdict,
-            by=answer.by,
-            note=answer.note,
-            edit=answer.edit,
-            digest=answer.digest,
-            usd=answer.usd,
-            always=answer.always,
-            valid_until=answer.valid_until,
-            resolution=answer.resolution,
-            result=answer.result,
-        )
-        return judge_edit(state, resolved)
+        said = shared_fields(approval.answer, ApprovalResolved) | {"approval": approval.id}
+        return judge_edit(state, ApprovalResolved(**said))
     if (
         state.agent.policy.auto_approve
         and approval.question == "may_it_run"
