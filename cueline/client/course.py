@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cueline.deciders.prompt import FORKED_AWAY, GO_ON, result_of
-from cueline.events.agent import AgentSpec, RecordedResult
+from cueline.events.agent import AgentSpec
 from cueline.events.inbox import MessageSent
 from cueline.events.message import Attachment, ToolCall
 from cueline.events.recording import RecordedReply
@@ -25,6 +25,7 @@ from cueline.events.session import (
     ToolSkipped,
     calls_of,
 )
+from cueline.events.tool_recording import RecordedResult
 
 FAILED = "tool_error: "
 
