@@ -1,6 +1,9 @@
 """Appends to the stream of a fleet, from several processes."""
 
 import asyncio
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +15,10 @@ from cueline.events.fleet import FLEET_STREAM, FleetTaken, RunnerBack, ScaleAske
 from cueline.events.journal import Journal
 from cueline.stores import MemoryStore
 from cueline.testing.clock import NOON, FakeClock
+from cueline.testing.wait import PATIENCE_SECONDS
+from cueline.wiring import open_log
+
+ROOT = Path(__file__).parents[2]
 
 
 class Unsure(MemoryStore):
@@ -82,3 +89,32 @@ async def test_a_number_that_is_wanted_already_is_not_recorded_again(journal):
     await FleetLog(journal).record([scale(2)], "user:ada")
 
     assert [] == await FleetLog(journal).record([scale(2)], "user:ada")
+
+
+# 001-054: two processes, and one name
+async def test_of_two_processes_that_offer_a_name_the_first_one_has_it(tmp_path, popen):
+    names = ["lnch_abc123", "lnch_def456"]
+    both = [
+        popen(
+            [sys.executable, "-m", "tests.actors.registering", str(tmp_path / "log.db"), each, "w"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for each in names
+    ]
+    assert ["ready\n"] * 2 == [each.stdout.readline() for each in both]
+
+    for each in both:
+        each.stdin.write("go\n")
+        each.stdin.flush()
+    said = [each.communicate(timeout=PATIENCE_SECONDS)[0] for each in both]
+
+    (first,) = [name for name, each in zip(names, said, strict=True) if each == "registered\n"]
+    refused = f"Agent 'w' is already registered by runner '{first}'\n"
+    assert {"registered\n", refused} == set(said)
+    async with open_log(tmp_path / "log.db") as log:
+        state = await FleetLog(log.journal()).read()
+        assert [first] == list(state.runners)
+        assert first == state.online("w")

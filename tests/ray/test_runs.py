@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+from contextlib import suppress
+from dataclasses import replace
 
 from cueline.actors.presence import presence_of
 from cueline.actors.session_tree import read_start_request
@@ -12,6 +14,8 @@ from cueline.client.context import NoRuntimeContext
 from cueline.clock import SystemClock
 from cueline.cluster.dispatcher import DispatcherSettings
 from cueline.cluster.up import Up
+from cueline.deciders.registration import HeartbeatTimes
+from cueline.events.fleet import FLEET_STREAM
 from cueline.events.run import DISCONNECTED
 from cueline.events.stream import session_stream
 from cueline.on_ray.actor_factory import actor_factory_of, namespace_of
@@ -96,3 +100,40 @@ async def test_a_run_ends_with_its_killed_runner_and_its_retry_with_a_retired_on
         assert (failed.id, f"session-default/{failed.id}") == (done.retry_of, asked.run.retry_of)
         assert ("I was told.", f"{lead.id}.1.0") == (told.text, failed.id)
         assert ([], "offline") == (await client.runners(), (await client.blueprints())[0].status)
+
+
+# 001-053, 001-004, 001-008
+async def test_a_frozen_runner_is_stale_then_removed_and_its_run_has_failed(world_of):
+    async with world_of() as world:
+        agent = agent_to_record(world.agent(SCRIPT, ["undeclared"], policy={"approval": ["off"]}))
+        parts = replace(actor_factory_of(world.log), removal_seconds=20)
+        kept = Up(world.cluster, namespace_of(parts.log_id), parts, presence_of("up"))
+        client = Client(world.log, NoRuntimeContext(world.log))
+
+        async def in_state(status):
+            return [each for each in await client.blueprints() if each.status == status]
+
+        async def ended():
+            return [each for each in await client.runs(limit=1) if each.error_kind]
+
+        try:
+            times = HeartbeatTimes(interval=0.5, stale=5, removal=parts.removal_seconds)
+            await kept.start(DispatcherSettings(blueprints=(agent,), heartbeat=times))
+            await until(lambda: in_state("online"))
+            await client.submit("worker", "go")
+            await world.begun()
+            (frozen,) = [each for each in await client.runners() if each.blueprints]
+            os.kill(frozen.pid, signal.SIGSTOP)
+            await until(lambda: in_state("stale"))
+            before = await ended()
+            (failed,) = await until(ended)
+        finally:
+            world.let_go()
+            await kept.stop()
+            with suppress(ProcessLookupError):
+                os.kill(frozen.pid, signal.SIGKILL)
+
+        assert [] == before
+        assert (DISCONNECTED, "runner_disconnected") == (failed.error, failed.error_kind)
+        changes = [type(each).__name__ for each in await world.facts(FLEET_STREAM)]
+        assert changes.index("RunnerStale") < changes.index("RunnerRemoved")
