@@ -27,7 +27,7 @@ from cueline.events.agent import (
     ToolSpec,
     Workspace,
 )
-from cueline.events.child import BLUEPRINT_SCHEME, DELEGATE
+from cueline.events.child import BLUEPRINT_SCHEME, CHILD_RESULT, DELEGATE
 from cueline.events.demands import NO_DEMANDS, Demands
 from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
 from cueline.events.number import Number, Parameters, Seconds
@@ -35,7 +35,13 @@ from cueline.events.part import shared_fields
 from cueline.providers.defaults import completed
 from cueline.providers.registry import DEFAULT
 from cueline.suggestion import known_instead
-from cueline.tools.agent_tool import AgentCard, agent_tool, blueprint_tool, delegate_tool
+from cueline.tools.agent_tool import (
+    AgentCard,
+    agent_tool,
+    blueprint_tool,
+    child_result_tool,
+    delegate_tool,
+)
 from cueline.tools.arguments import check_value
 from cueline.tools.catalogue import shipped_tool
 from cueline.tools.source import name_in_source
@@ -227,11 +233,19 @@ class Agent(BaseModel):
         tools = [self._as_recorded(tool) for tool in self.tools]
         if self.agents:
             tools.append(delegate_tool([_card_of(self._delegate(each)) for each in self.agents]))
+        if self._chooses_mode:
+            tools.append(child_result_tool())
         names = [tool.name for tool in tools]
         self._check_settings(set(names))
         if twice := {name for name in names if names.count(name) > 1}:
             raise ConfigError(self.name, f"key 'tools': two are called {min(twice)!r}")
         return tuple(map(self._as_set, tools))
+
+    @property
+    def _chooses_mode(self) -> bool:
+        """Whether its model says when a call that starts a child returns."""
+        runs = [isinstance(each, str) and each.startswith(BLUEPRINT_SCHEME) for each in self.tools]
+        return bool(self.agents) or any(runs)
 
     def tool_names(self) -> dict[str, str | None]:
         """Return the name of each tool without running its code; None if it is unknown.
@@ -248,7 +262,8 @@ class Agent(BaseModel):
             agent_tool(_card_of(child)).name
             for child in filter(None, map(agent_of_tool, self.tools))
         ]
-        return names | {name: name for name in (*children, *[DELEGATE] * bool(self.agents))}
+        own = [DELEGATE] * bool(self.agents) + [CHILD_RESULT] * self._chooses_mode
+        return names | {name: name for name in (*children, *own)}
 
     @property
     def whole_policy(self) -> Policy:

@@ -240,11 +240,13 @@ def test_a_tool_that_cannot_be_recorded_is_named_with_the_reason(tmp_path, decla
 def test_an_agent_can_start_runs_of_a_blueprint():
     agent = Agent(name="lead", tools=["blueprint:web.crawler"])
 
-    (tool,) = agent.tool_specs()
+    tool, asks = agent.tool_specs()
 
     assert ("web_crawler", "agent:web.crawler") == (tool.name, tool.target)
     assert ["goal"] == tool.parameters["required"]
-    assert {"blueprint:web.crawler": "web_crawler"} == agent.tool_names()
+    assert ("child_result", False) == (asks.name, asks.runs)
+    names = {"blueprint:web.crawler": "web_crawler", "child_result": "child_result"}
+    assert names == agent.tool_names()
 
 
 def test_an_agent_with_parameters_is_no_agent_that_is_given_a_goal():

@@ -206,7 +206,7 @@ class EffectScheduler:
                 tool=call.tool,
                 agent=agent,
                 child=child,
-                mode=mode_of(parameters),
+                mode="sync" if _has_parameters(state, agent) else mode_of(parameters),
                 deadline_at=self._parts.clock.now() + timedelta(seconds=tool.timeout_seconds),
                 rule=allowing_rule(call),
             )
@@ -243,3 +243,9 @@ class EffectScheduler:
         tool = self._loaded_agent.tools[asked.name]
         preview = self._parts.preview(tool, asked.arguments, agent.workspace)
         return seen_digest(sanitize(preview, self._loaded_agent.redactor)[0])
+
+
+def _has_parameters(state: SessionState, agent: str) -> bool:
+    """Whether *agent* has parameters of its own; then none of them is the mode."""
+    known = state.agent.agents.get(agent)
+    return known is not None and known.parameters_schema is not None

@@ -167,6 +167,12 @@ def is_callback(message: InboxMessage) -> TypeGuard[ChildEnded]:
 
 def callback_message(ended: ChildEnded) -> bytes:
     """Return the end of a child as a message to the model of its parent."""
+    told = fenced(ended.child, end_json(ended))
+    return user_message(f"The session {shown(ended.child)} has ended.\n{told}")
+
+
+def end_json(ended: ChildEnded) -> str:
+    """Return the end of a child as JSON, capped, as its parent's model gets it."""
     said = {
         "status": ended.status,
         "result": ended.text if ended.value is None else ended.value,
@@ -176,8 +182,7 @@ def callback_message(ended: ChildEnded) -> bytes:
         "attempt": ended.attempt,
         "side_effects_possible": ended.side_effects_possible,
     }
-    told = capped(json.dumps(said, ensure_ascii=False))
-    return user_message(f"The session {shown(ended.child)} has ended.\n{fenced(ended.child, told)}")
+    return capped(json.dumps(said, ensure_ascii=False))
 
 
 def capped(text: str) -> str:

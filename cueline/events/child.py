@@ -2,7 +2,7 @@
 
 from functools import partial
 from operator import eq, not_
-from typing import Final, Literal
+from typing import Final, Literal, TypeGuard, get_args
 
 from pydantic import Field, JsonValue
 
@@ -11,14 +11,23 @@ from cueline.events.part import Part
 
 DELEGATE: Final = "delegate"
 """The tool with which a model chooses the agent of a child."""
+CHILD_RESULT: Final = "child_result"
+"""The tool with which a model asks how a child of the mode `async_poll` ended."""
 ANY_AGENT: Final = f"{AGENT_SCHEME}*"
 """The target of `delegate`: the call names the agent."""
+
+ASK_CHILD: Final = f"{AGENT_SCHEME}?"
+"""The target of `child_result`: the call asks how a child ended."""
 
 BLUEPRINT_SCHEME: Final = "blueprint:"
 """Of a tool as an agent names it: a call starts a run of that blueprint."""
 
-Mode = Literal["sync", "async_callback"]
-"""When the call returns: with the child's end, or at once; then the end is a message."""
+Mode = Literal["sync", "async_poll", "async_callback"]
+"""When the call returns: with the child's end, or at once.
+
+Then the model asks for the end, or gets it as a message.
+"""
+MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 
 
 class ChildCall(Part):
@@ -31,8 +40,17 @@ class ChildCall(Part):
     """The arguments of the call."""
 
 
-def starts_child(tool: ToolSpec | None) -> bool:
+def starts_child(tool: ToolSpec | None) -> TypeGuard[ToolSpec]:
     """Whether a call of *tool* starts a child session; in a rerun its result is recorded."""
+    return _is_of_children(tool) and tool.target != ASK_CHILD
+
+
+def asks_child(tool: ToolSpec | None) -> TypeGuard[ToolSpec]:
+    """Whether a call of *tool* asks how a child ended."""
+    return _is_of_children(tool) and tool.target == ASK_CHILD
+
+
+def _is_of_children(tool: ToolSpec | None) -> TypeGuard[ToolSpec]:
     return tool is not None and tool.target.startswith(AGENT_SCHEME) and tool.recording is None
 
 
@@ -49,7 +67,8 @@ def parent_of(stream: str) -> str | None:
 
 def mode_of(parameters: dict[str, JsonValue]) -> Mode:
     """Return the mode that a call asks for."""
-    return "async_callback" if parameters.get("mode") == "async_callback" else "sync"
+    asked = parameters.get("mode")
+    return next((mode for mode in MODES if mode == asked), "sync")
 
 
 def agent_named(tool: ToolSpec, parameters: dict[str, JsonValue]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from cueline.events.agent import AGENT_SCHEME, ToolSpec
-from cueline.events.child import ANY_AGENT, DELEGATE
+from cueline.events.child import ANY_AGENT, ASK_CHILD, CHILD_RESULT, DELEGATE, MODES
 
 SYNC_SECONDS: Final = 600.0
 """How long a call waits for its child."""
@@ -16,10 +16,15 @@ _GOAL: Final[dict[str, Any]] = {
     "description": "What the agent is to do. It sees nothing of this conversation.",
 }
 _MODE: Final[dict[str, Any]] = {
-    "enum": ["sync", "async_callback"],
+    "enum": list(MODES),
     "default": "sync",
-    "description": "sync waits for the result. async_callback goes on at once: a message has the "
-    "result later.",
+    "description": "sync waits for the result. The others go on at once: of async_callback, a "
+    f"message has the result later; of async_poll, ask for it with {CHILD_RESULT}.",
+}
+_SESSION: Final[dict[str, Any]] = {
+    "type": "string",
+    "minLength": 1,
+    "description": "The session that the call in the mode async_poll returned.",
 }
 _PARAMETERS: Final[dict[str, Any]] = {
     "type": "object",
@@ -77,6 +82,19 @@ def delegate_tool(agents: Sequence[AgentCard]) -> ToolSpec:
         ANY_AGENT,
         agents,
     )
+
+
+def child_result_tool() -> ToolSpec:
+    """Return the tool that asks how a child of the mode `async_poll` ended."""
+    asked = _tool(
+        CHILD_RESULT,
+        "Get the status of an agent that was started in the mode async_poll: running or, with its "
+        "result, completed, failed or stopped. It returns at once.",
+        {"session": _SESSION},
+        ASK_CHILD,
+        (),
+    )
+    return asked.model_copy(update={"declared": "read_only"})
 
 
 def _tool(

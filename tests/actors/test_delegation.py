@@ -144,6 +144,16 @@ async def test_a_message_that_comes_with_its_last_reply_does_not_hide_a_childs_r
     assert "I saw it." == returned.output
 
 
+async def test_the_parameters_of_an_agent_do_not_say_when_its_call_returns():
+    form = {"type": "object", "properties": {"mode": {"type": "string"}}}
+    call = asks_for(("look", {"mode": "async_callback"}))
+    child = named("look", parameters_schema=form)
+    family = Family({SESSION: [call, says("done")], CHILD: [says("I saw it.")]}, child)
+    await family.run()
+
+    assert ["I saw it."] == [each.output for each in await family.of(ToolReturned)]
+
+
 # C25, D7
 async def test_a_call_that_the_tree_has_no_room_for_is_not_run():
     both = asks_for(("look", {"goal": "a"}), ("look", {"goal": "b"}))

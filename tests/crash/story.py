@@ -145,10 +145,10 @@ def masked(messages, effects):
     return kept
 
 
-async def undisturbed(make=outside, drive=drive):
+async def undisturbed(make=outside, drive=drive, **asked):
     """Return an outside on which the session ended without any crash, and who drove it."""
     place, agent = make()
-    await place.start("story", agent)
+    await place.start("story", agent, **asked)
     return place, await drive(place)
 
 

@@ -6,10 +6,11 @@ from itertools import pairwise
 import pytest
 
 from cueline.deciders.session import Status
-from cueline.events.inbox import ChildEnded, StartAsked
+from cueline.events.inbox import ChildEnded, MessageSent, StartAsked
 from cueline.events.session import CallDelegated, MessageReceived, ToolReturned
 from cueline.events.stream import sibling
 from cueline.testing.fakes import asks_for, says
+from cueline.tools.agent_tool import child_result_tool
 from tests.crash import story
 from tests.crash.delegation import CHILDREN, GRANDCHILD, SESSION, outside
 from tests.crash.undisturbed import Undisturbed
@@ -119,3 +120,51 @@ async def test_a_callback_is_told_once_wherever_a_process_dies(point):
     assert b"I saw it." in told[0]
     ended = await place.facts(sibling(SESSION, "inbox"))
     assert 1 == sum(isinstance(fact, ChildEnded) for fact in ended)
+
+
+# 001-019, C51: nobody is told of the end of a child that is asked for, but its end is kept.
+POLL = {
+    SESSION: [
+        asks_for(("look", {"goal": "see", "mode": "async_poll"})),
+        says("I go on."),
+        asks_for(("child_result", {"session": "story.1.0"})),
+        says("I know."),
+    ],
+    CHILDREN[0]: [asks_for(("read", {})), says("I saw it.")],
+}
+
+
+def polling():
+    place, agent = outside(POLL)
+    return place, agent.model_copy(update={"tools": (*agent.tools, child_result_tool())})
+
+
+async def ask_later(place, session):
+    """Have the idle parent ask how its child ended, once."""
+    if Status.IDLE is not (await place.state(SESSION)).status:
+        return await nobody(place, session)
+    said = [f for f in await place.facts(sibling(SESSION, "inbox")) if isinstance(f, MessageSent)]
+    if not said:
+        await place.say(SESSION, MessageSent(text="How did it end?", lane="followup"))
+    return not said
+
+
+async def ask_and_drive(place, life=None):
+    return await story.drive(place, life, go_on=ask_later)
+
+
+ASKED = Undisturbed(polling, ask_and_drive, open=True)
+
+
+@ASKED.at_every_point
+async def test_the_end_of_a_child_is_kept_until_it_is_asked_for(point):
+    place = await ASKED.killed(point)
+
+    assert Status.COMPLETED is (await place.state(CHILDREN[0])).status
+    assert Status.IDLE is (await place.state(SESSION)).status
+    ended = await place.facts(sibling(SESSION, "inbox"))
+    assert 1 == sum(isinstance(fact, ChildEnded) for fact in ended)
+    answers = [m for m in await place.transcript(SESSION) if b"original_parameters" in m]
+    assert 1 == len(answers)
+    assert b"I saw it." in answers[0]
+    await ASKED.check_told(place)

@@ -9,11 +9,11 @@ from tests.crash import story
 
 
 class Undisturbed:
-    """The story of *make*, driven by *drive* to its end."""
+    """The story of *make*, started as *asked* and driven by *drive* to its end."""
 
-    def __init__(self, make=story.outside, drive=story.drive):
-        self._make, self._drive = make, drive
-        self.place, world = asyncio.run(story.undisturbed(make, drive))
+    def __init__(self, make=story.outside, drive=story.drive, **asked):
+        self._make, self._drive, self._asked = make, drive, asked
+        self.place, world = asyncio.run(story.undisturbed(make, drive, **asked))
         self.told = asyncio.run(self.place.transcript(story.SESSION))
         self.events = asyncio.run(self.place.store.last_position())
         self.points = world.life.points
@@ -30,7 +30,7 @@ class Undisturbed:
     async def killed(self, point):
         """Return an outside on which the session was killed at *point*, and went on."""
         place, agent = self._make()
-        await place.start("story", agent)
+        await place.start("story", agent, **self._asked)
         died = await self._drive(place, CrashPoint(point))
         assert died.life.dead
         return await self._gone_on(place)

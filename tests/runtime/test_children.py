@@ -1,12 +1,16 @@
 """Agents that start agents, as a user has them."""
 
+import json
+from operator import itemgetter
+
 import pytest
 
 import cueline
 from cueline.agent import Agent
 from cueline.deciders.session import Status
 from cueline.errors import ConfigError
-from cueline.events.child import ANY_AGENT
+from cueline.events.child import ANY_AGENT, ASK_CHILD
+from cueline.events.session import ToolReturned
 from tests.scripted import HELLO, scripted
 
 ASKS = """
@@ -16,6 +20,14 @@ CHOOSES = """
 reply = [
     { calls = [{ name = "delegate", arguments = ARGUMENTS }] },
     { text = "One." }, { text = "Two." },
+]
+"""
+ASKS_LATER = """
+reply = [
+    { calls = [{ name = "delegate", arguments = ARGUMENTS }] },
+    { text = "It helps." },
+    { calls = [{ name = "child_result", arguments = { session = "s.1.0" } }] },
+    { text = "I know." },
 ]
 """
 AGENT = """
@@ -60,7 +72,9 @@ async def test_an_agent_is_a_tool_of_another(tmp_path):
     assert (Status.COMPLETED, "I helped.") == (child.status, child.text)
 
 
-@pytest.mark.parametrize(("mode", "text"), [("sync", "One."), ("async_callback", "Two.")])
+@pytest.mark.parametrize(
+    ("mode", "text"), [("sync", "One."), ("async_poll", "One."), ("async_callback", "Two.")]
+)
 async def test_a_model_chooses_agent_and_mode(tmp_path, mode, text):
     given = f'{{ agent = "helper", goal = "help", mode = "{mode}" }}'
     lead = scripted(CHOOSES.replace("ARGUMENTS", given), agents=[helper()])
@@ -68,6 +82,21 @@ async def test_a_model_chooses_agent_and_mode(tmp_path, mode, text):
         result = await (await here.start(lead, "go")).result()
 
     assert (Status.COMPLETED, text) == (result.status, result.text)
+
+
+async def test_a_model_asks_for_the_result_of_an_agent_when_it_wants_it(tmp_path):
+    given = '{ agent = "helper", goal = "help", mode = "async_poll" }'
+    lead = scripted(ASKS_LATER.replace("ARGUMENTS", given), agents=[helper()])
+    async with runtime(tmp_path) as here:
+        session = await here.start(lead, "go", id="s", open=True)
+        await session.result()
+        await session.send("What did it say?")
+        result = await session.result()
+        facts = [each.event async for each in session.events()]
+
+    assert (Status.IDLE, "I know.") == (result.status, result.text)
+    (said,) = [f.output for f in facts if isinstance(f, ToolReturned) and f.child]
+    assert ("completed", "I helped.") == itemgetter("status", "result")(json.loads(said))
 
 
 async def test_what_a_child_asks_a_person_is_what_its_parent_waits_for(tmp_path):
@@ -123,10 +152,15 @@ def test_the_files_of_agents_are_relative_to_the_file_that_names_them(tmp_path):
 
     spec = Agent.from_file(path).spec()
 
-    assert ["one", "delegate"] == [tool.name for tool in spec.tools]
-    assert ["agent:one", ANY_AGENT] == [tool.target for tool in spec.tools]
+    names = ["one", "delegate", "child_result"]
+    assert names == [tool.name for tool in spec.tools]
+    assert ["agent:one", ANY_AGENT, ASK_CHILD] == [tool.target for tool in spec.tools]
     assert {"one", "two"} == set(spec.agents)
-    assert {"one": "one", "delegate": "delegate"} == Agent.from_file(path).tool_names()
+    assert {name: name for name in names} == Agent.from_file(path).tool_names()
+
+
+def test_an_agent_whose_model_chooses_no_mode_asks_for_no_results():
+    assert ["helper"] == [tool.name for tool in scripted(ASKS, helper()).spec().tools]
 
 
 def test_agents_may_start_each_other(tmp_path):

@@ -10,7 +10,7 @@ from cueline.deciders.session.state import LimitHold, PromptDigests, SessionStat
 from cueline.deciders.session.step_end import planned_call_over
 from cueline.deciders.session.turn import Call, CallProblem
 from cueline.events.cause import Cause
-from cueline.events.child import starts_child
+from cueline.events.child import asks_child, starts_child
 from cueline.events.message import ImageBlock, ToolCall
 from cueline.events.session import (
     Judgement,
@@ -39,7 +39,14 @@ def requested_call(state: SessionState, effect: str, call: ToolCall, judged: Jud
     tool = state.setup.tools.get(call.name)
     declared = tool.declared if tool else "nothing"
     asked = Call(
-        effect, call.id, call.name, declared, gated=False, digest="", delegates=starts_child(tool)
+        effect,
+        call.id,
+        call.name,
+        declared,
+        gated=False,
+        digest="",
+        delegates=starts_child(tool),
+        polls=str(call.arguments.get("session", "")) if asks_child(tool) else None,
     )
     return as_judged(asked, judged)
 

@@ -39,6 +39,8 @@ def child_ended(state: SessionState, version: int, message: ChildEnded) -> Sessi
     left = tuple([each for each in state.children if each.stream != message.child])
     effects = state.side_effects or message.side_effects_possible
     state = replace(state, children=left, side_effects=effects)
+    if message.mode == "async_poll":
+        return replace(state, results={**state.results, message.child: prompt.end_json(message)})
     if prompt.is_callback(message):
         told = prompt.fingerprint(prompt.callback_message(message))
         return replace(state, mail=(*state.mail, PendingMessage(version, "note", (told,))))
@@ -93,7 +95,7 @@ def _after(child: OpenChild, at: datetime) -> OpenChild | None:
     if not child.overdue:
         until = at + timedelta(seconds=END_SECONDS)
         return replace(child, stopping=True, overdue=True, deadline_at=until)
-    return replace(child, gone=True, deadline_at=None) if child.mode == "sync" else None
+    return None if child.mode == "async_callback" else replace(child, gone=True, deadline_at=None)
 
 
 def awaited(state: SessionState) -> list[OpenChild]:

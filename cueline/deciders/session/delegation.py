@@ -7,7 +7,10 @@ one message in the inbox, which closes the call in the append that records it.
 import json
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from cueline.deciders.prompt import capped
+from cueline.deciders.session.permission import may_start
 from cueline.deciders.session.recovery import degrades
 from cueline.deciders.session.state import OpenChild, SessionState
 from cueline.deciders.session.turn import Call
@@ -32,14 +35,41 @@ def delegated_outcome(state: SessionState) -> ToolReturned | ToolFailed | None:
     return None
 
 
+def poll_outcome(state: SessionState) -> ToolReturned | ToolFailed | None:
+    """Return the outcome of a call that asks for the end of a child; None if none may run."""
+    for call in state.turn.calls:
+        if call.polls is not None and may_start(state, call):
+            return _poll(state, replace(call, attempt=call.attempt + 1), call.polls)
+    return None
+
+
+def _poll(state: SessionState, call: Call, session: str) -> ToolReturned | ToolFailed:
+    for stream, end in state.results.items():
+        if shown(stream) == session:
+            return ToolReturned(effect=call.effect, attempt=call.attempt, output=end, child=stream)
+    for child in state.children:
+        if shown(child.stream) == session and child.mode == "async_poll":
+            if child.gone:
+                return _failed(state, call, "child_timeout", _gone(child))
+            return _status(call, child, "running")
+    why = f"{session!r} is no session that this one started in the mode async_poll"
+    return _failed(state, call, "unknown_session", why)
+
+
 def _end_without_child(
     state: SessionState, child: OpenChild, call: Call
 ) -> ToolReturned | ToolFailed:
-    id = shown(child.stream)  # noqa: A001 - the word of the log
     if child.gone:
-        why = f"session {id} did not end in time, nor after it was stopped"
-        return _failed(state, call, "child_timeout", why)
-    said = json.dumps({"session": id, "status": "started"})
+        return _failed(state, call, "child_timeout", _gone(child))
+    return _status(call, child, "started")
+
+
+def _gone(child: OpenChild) -> str:
+    return f"session {shown(child.stream)} did not end in time, nor after it was stopped"
+
+
+def _status(call: Call, child: OpenChild, status: str) -> ToolReturned:
+    said = json.dumps({"session": shown(child.stream), "status": status})
     return ToolReturned(effect=call.effect, attempt=call.attempt, output=said)
 
 

@@ -18,7 +18,7 @@ from cueline.deciders.session.compaction import (
     was_too_long,
     window_used,
 )
-from cueline.deciders.session.delegation import delegated_outcome
+from cueline.deciders.session.delegation import delegated_outcome, poll_outcome
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.fallback import model_to_ask, next_turns, prefix_change
 from cueline.deciders.session.judging import judge_edit
@@ -82,7 +82,7 @@ def _next_event(state: SessionState) -> SessionEvent | None:
         return ended
     if state.stop is not None:
         return _stop_event(state)
-    if (told := message_outcome(state)) is not None:
+    if (told := message_outcome(state) or poll_outcome(state)) is not None:
         return told
     model = state.turn.model  # while the model call is open, there are no tool calls
     if (

@@ -107,7 +107,8 @@ def _grant(
     """Let exactly the granted call run (I9); anything else is asked about again."""
     allowed = call
     if event.edit is not None:
-        allowed = as_judged(call, event.judged or UNJUDGED)
+        polls = None if call.polls is None else str(event.edit.get("session", ""))
+        allowed = as_judged(replace(call, polls=polls), event.judged or UNJUDGED)
         stricter = allowed.gated and call.judged.demand != allowed.judged.demand
         if allowed.problem is not None or stricter or event.digest != allowed.digest:
             return with_call(state, replace(allowed, approval=None))

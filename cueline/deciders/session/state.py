@@ -1,5 +1,9 @@
-"""The state of a session: open effects, counters and digests, no message bodies."""
+"""The state of a session: open effects, counters and digests, no message bodies.
 
+Except the ends of children that the model has yet to ask for.
+"""
+
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal
@@ -231,6 +235,8 @@ class SessionState(Struct, frozen=True):
     children: tuple[OpenChild, ...] = ()
     ended: tuple[ChildEnded, ...] = ()
     """Messages that close delegated calls, in the next facts."""
+    results: Mapping[str, str] = {}
+    """How the children of the mode `async_poll` ended, as the model is told; by stream."""
     progress: Progress | None = None
     """With its plan; None: a model drives it."""
     side_effects: bool = False

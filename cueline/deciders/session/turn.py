@@ -180,6 +180,8 @@ class Call(Struct, frozen=True):
     """The child's stream, once it was started."""
     message: str = ""
     """The name of the message that a step waits for instead of a tool."""
+    polls: str | None = None
+    """The session whose end it asks for; None: it runs a tool."""
 
     @property
     def repeatable(self) -> bool:
