@@ -165,6 +165,7 @@ def _document(terminal: TerminalView, log: LogUrl) -> dict[str, Any]:
         "id": session.id,
         "status": session.status,
         "result": terminal.result,
+        "value": terminal.value,
         "partial": tally.partial,
         "error": terminal.error,
         "waiting": None

@@ -246,6 +246,7 @@ def _document(run: ManyRun, each: Outcome) -> dict[str, Any]:
         "id": each.session,
         "status": result.status,
         "result": result.text,
+        "value": result.value,
         "partial": result.partial,
         "started_before": each.known,
         "turns": result.turns,

@@ -10,7 +10,7 @@ from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.moment import moment
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, labels_of
-from cueline.console.text import duration, json_of, money, one_line, visible
+from cueline.console.text import arguments, duration, json_of, money, one_line, visible
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _print(sessions: "Page[SessionRow]") -> None:
             status = f"{each.status}, its {each.silence}" if each.silence else INTERRUPTED
         age = duration((now - each.updated_at).total_seconds())
         cost = money(each.cost, estimated=each.estimated_cost > 0)
-        goal = one_line(each.goal or "", 60)
+        goal = one_line(each.goal, 60) if each.goal else arguments(each.parameters, 60)
         rows.append((each.id, status, each.agent, age, str(each.turns), cost, goal))
     print_table(("session", "status", "agent", "changed", "turns", "cost", "goal"), rows)
     if any(row[1] == INTERRUPTED for row in rows):

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppr
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
+from pydantic import JsonValue
 
 from cueline.cli.approval_prompt import (
     ChildQuestion,
@@ -83,6 +84,8 @@ class TerminalView:
         self.telling = EventRenderer(thinking=screen.live and not hide_thinking)
         self.result = ""
         """What the agent said last, when it was done."""
+        self.value: JsonValue = None
+        """The result of a plan."""
         self.error: dict[str, Any] | None = None
         """Why it failed."""
         self.gave_way = False
@@ -285,6 +288,7 @@ class TerminalView:
                 self._begin(show=show)
             case SessionCompleted(result=result) | SessionIdle(result=result):
                 self.result = result
+                self.value = fact.value if isinstance(fact, SessionCompleted) else None
             case SessionFailed() | SessionStopped():
                 self.error = document(ending_of(fact))
             case MessageReceived(message=message):

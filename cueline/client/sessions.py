@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from pydantic import JsonValue
+
 from cueline.actors.session_owner import owners_of, silent_owner
 from cueline.events.stream import shown
 from cueline.projections import session as model
@@ -40,6 +42,7 @@ class SessionRow:
     provider: str
     model: str
     goal: str | None
+    parameters: Mapping[str, JsonValue]
     open: bool
     labels: Mapping[str, str]
     created_at: datetime
@@ -90,7 +93,8 @@ class SessionRow:
 
 
 _SAME = (
-    *("id", "agent", "provider", "model", "goal", "open", "labels", "updated_at", "created_at"),
+    *("id", "agent", "provider", "model", "goal", "parameters", "open", "labels"),
+    *("updated_at", "created_at"),
     *("started_at", "wait_kind", "deadline_at", "version", "unread", "turns", "tool_calls"),
     *("tokens", "unpriced", "result", "partial", "error", "error_kind", "stopped_by"),
     *("recoverable", "takeovers", "lost_attempts", "in_doubt", "inherited_turns"),

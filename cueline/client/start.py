@@ -169,6 +169,9 @@ def start_request(
         InvalidNameError: the id, or the parent's, has another form.
     """
     spec = agent_to_record(with_output(agent_of(agent), output), waived=without_secrets)
+    if open and spec.plan is not None:
+        why = f"{spec.name} follows a plan, so no model reads messages; leave it out"
+        raise ConfigError("open", why)
     waived = waiver(spec, without_secrets, user_name())
     asked = make_value(
         StartAsked,

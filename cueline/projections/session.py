@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from itertools import starmap
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from sqlite_utils import Database
 
@@ -58,6 +58,7 @@ class SessionReadModel:
     models_json: str = "[]"
     """Provider and model of each model, if there are several."""
     goal: str | None = None
+    parameters_json: str = "{}"
     open: bool = False
     attached: bool = False
     labels_json: str = "{}"
@@ -154,6 +155,11 @@ class SessionReadModel:
     def usd(self) -> Decimal:
         """Its cost, in US dollars."""
         return Decimal(self.cost)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters given at its start."""
+        return dict(json.loads(self.parameters_json))
 
     @property
     def labels(self) -> dict[str, str]:

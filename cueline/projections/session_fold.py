@@ -44,6 +44,7 @@ def fold_message(row: Row, recorded: RecordedEvent, fact: object) -> None:
         _describe(row, fact.agent)
         row["goal"], row["open"], row["attached"] = fact.goal, fact.open, fact.attached
         row["labels_json"] = json.dumps(fact.labels)
+        row["parameters_json"] = json.dumps(fact.parameters)
         if fact.fork_of is not None:
             row["parent"], row["parent_version"] = fact.fork_of.stream, fact.fork_of.version
         _place(row, fact.parent, fact.root)
@@ -159,6 +160,7 @@ def _start(row: Row, recorded: RecordedEvent, fact: SessionStarted | SessionFork
     row["inbox_read"] = 1
     if isinstance(fact, SessionStarted):
         row["labels_json"] = json.dumps(fact.labels)
+        row["parameters_json"] = json.dumps(fact.parameters)
         _place(row, fact.parent, fact.root)
         _run(row, fact.run)
     else:

@@ -30,7 +30,7 @@ from cueline.projections.transcript import TranscriptLine
 from cueline.projections.usage import DayUsage
 from cueline.projections.usage_entry import UsageEntry
 
-VERSION = 16
+VERSION = 17
 """Raise it with every change of a table or its content; files of other versions are rebuilt."""
 BATCH = 2000
 """Events in one transaction, which blocks the event loop for some 60 ms."""

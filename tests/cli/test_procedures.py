@@ -40,15 +40,33 @@ def test_a_file_is_run_with_parameters(files):
     assert "completed: {" in done.stdout + done.stderr
 
 
+def test_a_session_is_listed_with_its_parameters(files):
+    given = ("-p", "path=cat.png", "-p", "width=3")
+    files("run", "count.toml", *given, "--id", "c1", "--detach")
+
+    [_, row] = files("list").stdout.splitlines()
+    [session] = files.json("list")
+
+    assert row.endswith(' path="cat.png" width=3')
+    assert (None, {"path": "cat.png", "width": 3}) == (session["goal"], session["parameters"])
+
+
+def test_the_result_of_a_plan_is_a_value_for_programs(files):
+    done = files.json("run", "count.toml", "-p", "path=12", "--inline")
+
+    assert {"path": "12"} == done["value"]
+
+
 @pytest.mark.parametrize(
     ("given", "why"),
     [
         (("-p", "width=3"), "parameter_validation_failed"),
         (("-p", "width"), "'width' is not NAME=VALUE"),
         (("-p", "path=a", "-p", "width=x"), '"x" is not of type "integer"'),
+        (("-p", "path=a", "--open"), "open: count follows a plan, so no model reads messages"),
     ],
 )
-def test_wrong_parameters_are_named(files, given, why):
+def test_what_does_not_fit_is_named(files, given, why):
     done = files("run", "count.toml", *given, "--inline")
 
     assert (2, True) == (done.exit_code, why in done.stderr)
