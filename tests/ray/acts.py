@@ -41,3 +41,16 @@ def spawning(context: ToolContext) -> str:
 def guarded(context: ToolContext) -> str:
     """Do something that a person has to allow."""
     return begin(context)
+
+
+@tool(needs_workspace=True)
+def commit(line: str, context: ToolContext) -> str:
+    """Add a line to a file, and commit it."""
+    folder = context.workspace
+    with (folder.parent / "journal").open("a") as journal:
+        journal.write(f"{context.key}\n")
+    with (folder / "file").open("a") as file:
+        file.write(f"{line}\n")
+    Event().wait(0.1)
+    subprocess.run(["git", "commit", "-qam", context.key], cwd=folder, check=True)
+    return f"committed: {line}"
