@@ -1,5 +1,6 @@
 """A pydantic-ai agent runs as an agent of cueline."""
 
+import signal
 import subprocess
 import sys
 from functools import partial
@@ -22,8 +23,9 @@ from cueline.events.message import OpaqueBlock, ThinkingBlock, Usage, UserMessag
 from cueline.providers.registry import known_providers
 from cueline.testing.crash import Outside
 from cueline.testing.fakes import JournalingExecutor
+from cueline.testing.wait import await_until
 from cueline.tools.recorded_tool import load_recorded
-from tests.adapters import shop
+from tests.adapters import clerk, shop
 from tests.crash.undisturbed import Undisturbed
 
 TARGET = f"{Path(shop.__file__)}:agent"
@@ -219,6 +221,40 @@ async def test_it_runs(tmp_path, monkeypatch):
     assert {"total": 9} == result.output
     assert {"1.0", "1.1", "2.0"} == {fact.effect for fact in returned}
     assert "9\n" == (tmp_path / shop.PAID).read_text()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+# I5
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("point", "ran", "in_doubt"),
+    [
+        ("in price", "price price pay", 0),
+        ("model 1", "price pay", 0),
+        ("before pay", "price", 1),
+        ("after pay", "price pay", 1),
+        ("model 2", "price pay", 0),
+    ],
+)
+async def test_another_process_goes_on_after_sigkill(point, ran, in_doubt, popen):
+    clerk.STOP.write_text(point)
+    killed = popen([sys.executable, clerk.__file__])
+    await await_until(lambda: clerk.STOPPED.exists() or killed.poll() is not None)
+    killed.kill()
+    assert -signal.SIGKILL == killed.wait()
+
+    async with cueline.open_runtime("log.db", on="inline") as runtime:
+        session = await runtime.resume("sale")
+        result = await session.result()
+        types = [fact.type async for _, fact in session.events()]
+
+    assert ("completed", "Sold.") == (result.status, result.text)
+    assert ran == clerk.RAN.read_text().strip()
+    assert in_doubt == types.count("ToolInDoubt")
 
 
 # A kill at every point, and a cut after every event.
