@@ -13,22 +13,28 @@ _TOLD: Final = 10_000
 
 
 @tool
-def run_program(command: list[str], parameters: dict[str, Any], *, context: ToolContext) -> Output:
+def run_program(command: list[Any], parameters: dict[str, Any], *, context: ToolContext) -> Output:
     """Run a program with *parameters* as JSON on its standard input; return what it prints.
 
-    What it writes to standard error is its message if it fails.
+    A part of *command* that is no text is written as JSON. What the program writes to standard
+    error is its message if it fails.
     """
     folder = context.folder
+    argv = [each if isinstance(each, str) else json.dumps(each) for each in command]
+    if None in command:
+        where = f"command[{command.index(None)}]"
+        why = f"{where} is null: give its parameter a value, or a `default` in the schema"
+        raise ToolFailedError("invalid_arguments", why)
     try:
         done = subprocess.run(  # noqa: S603 - running the procedure's command is the purpose
-            command,
+            argv,
             input=json.dumps(parameters).encode(),
             capture_output=True,
             cwd=folder,
             check=False,
         )
     except OSError as error:
-        raise ToolFailedError("tool_error", f"{command[0]} cannot be run: {error}") from None
+        raise ToolFailedError("tool_error", f"{argv[0]} cannot be run: {error.strerror}") from None
     if done.returncode:
         last = (done.stderr or done.stdout)[-_TOLD:].decode(errors="replace").strip()
         raise ToolFailedError("tool_error", f"exit status {done.returncode}: {last}")

@@ -48,6 +48,20 @@ async def test_a_command_gets_its_parameters_and_its_json_is_the_value(runtime):
     )
 
 
+async def test_a_number_is_a_text_in_the_command(runtime):
+    agent = procedure(GREET, "{{ input.times }}", "{{ input.times > `1` }}")
+
+    result = await result_of(runtime, agent, name="Ann")
+
+    assert [{"name": "Ann", "times": 2}, ["2", "true"]] == result.value
+
+
+async def test_a_part_of_the_command_without_a_value_is_named(runtime):
+    agent = procedure(GREET, "{{ input.size }}", parameters_schema={"type": "object"})
+
+    assert "command[3] is null: give" in (await result_of(runtime, agent)).text
+
+
 async def test_a_text_is_the_result_without_a_value(runtime):
     result = await result_of(runtime, procedure("print('Hello')"), name="a")
 
