@@ -31,6 +31,8 @@ async def find_session(
 ) -> str:
     """Return the stream of the session whose id is *name*, or begins with it.
 
+    If ids of one tree begin with it, the topmost of them is meant.
+
     Raises:
         UnknownSessionError: there is none, or more than one; the message names some.
     """
@@ -42,9 +44,10 @@ async def find_session(
         pass
     known = await ids()
     found = [each for each in known if each.startswith(name)] if name else []
-    if len(found) == 1:
-        return session_stream(found[0])
     if found:
+        top = min(found, key=len)
+        if all(f"{each}.".startswith(f"{top}.") for each in found):  # the others are below it
+            return session_stream(top)
         raise UnknownSessionError(name, f"more than one session begins so: {_some(found)}")
     beginnings = {each[: len(name) + 1]: each for each in reversed(known)}
     near = closest(name, [*known, *beginnings], most=3)

@@ -54,3 +54,8 @@ def test_without_tree_only_the_session_is_paused(tree):
     paused = lines(tree("pause", "lead", "--json"))
 
     assert ["lead"] == [each["session"] for each in paused]
+
+
+def test_the_beginning_of_the_id_of_a_tree_is_its_topmost_session(tree):
+    assert "lead" == tree.json("show", "le")["id"]
+    assert "lead.1.0" == tree.json("show", "lead.1")["id"]
