@@ -41,6 +41,8 @@ Examples:
   cueline run "Index everything" --agent indexer.toml --detach --label team=search
 """
 
+_NO_GOAL = "say something: GOAL is missing"
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -157,12 +159,12 @@ def run(
         tasks = Many.read(many, concurrency, key)
         options, key = replace(options, attended=False), None
         said, texts = tasks.first.goal, tasks.first.texts
-    elif goal is None:
-        raise typer.BadParameter("say something: GOAL is missing")
-    elif agent is None and goal.endswith(".toml") and Path(goal).is_file():
+    elif goal is not None and agent is None and goal.endswith(".toml") and len(goal.split()) == 1:
         agent, said = Path(goal), None
-    else:
+    elif goal is not None:
         said = text_or_stdin(goal)
+    elif agent is None:
+        raise typer.BadParameter(_NO_GOAL)
     request = prepare_start(
         options,
         agent,
@@ -177,7 +179,10 @@ def run(
         key=key,
         attachments=attach or (),
     )
-    for line in retirements(request.asked.agent):
+    asked = request.asked.agent
+    if many is None and said is None and asked.plan is None and asked.parameters_schema is None:
+        raise typer.BadParameter(_NO_GOAL)
+    for line in retirements(asked):
         print_redacted(f"warning: {line}", options.context)
     if tasks is not None:
         raise typer.Exit(open_log.run(run_many(tasks, request, options)))

@@ -57,6 +57,28 @@ def test_the_result_of_a_plan_is_a_value_for_programs(files):
     assert {"path": "12"} == done["value"]
 
 
+def test_an_agent_that_needs_no_goal_is_named_by_option_too(files):
+    done = files("run", "--agent", "count.toml", "-p", "path=12", "--id", "c1", "--inline")
+
+    assert 0 == done.exit_code
+
+
+def test_a_file_that_is_not_there_is_named(files):
+    done = files("run", "coutn.toml", "-p", "path=12")
+
+    assert (2, True) == (done.exit_code, "coutn.toml: there is no such agent file" in done.stderr)
+
+
+@pytest.mark.parametrize("words", [("agent.toml",), ("--agent", "agent.toml")])
+def test_an_agent_with_a_model_needs_a_goal(files, words):
+    files.agent(files.hello)
+
+    done = files("run", *words)
+
+    assert (2, True) == (done.exit_code, "GOAL is missing" in done.stderr)
+    assert [] == files.json("list")
+
+
 @pytest.mark.parametrize(
     ("given", "why"),
     [
