@@ -114,7 +114,8 @@ def check_heard(
     if (deaf := unheard(agent, message)) is not None:
         raise RejectedError(id, refusal_text(deaf))
     if state.finished:
-        raise SessionFinishedError(id, f"the session has ended: {state.status}")
+        why = f"the session has ended: {state.status}"
+        raise SessionFinishedError(id, why, state.progress is not None)
     if will_stop(state, unread):
         raise RejectedError(id, "it was asked to stop, and takes no more messages")
     if isinstance(message, RaiseAsked):

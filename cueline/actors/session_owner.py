@@ -107,7 +107,7 @@ def check_resume(state: "SessionState", unread: Iterable[object], owner: Presenc
         why = f"the session has ended: {state.status}"
         if state.setup is not None and state.agent.provider == PROCEDURE:
             why = f"procedural_agent_no_resume: {why}"
-        raise SessionFinishedError(shown(state.stream), why)
+        raise SessionFinishedError(shown(state.stream), why, state.progress is not None)
     if state.status in DRIVEN and owner is not None and not will_be_held(state, unread):
         raise SessionOwnedError(shown(state.stream), owner.machine, owner.pid)
 

@@ -57,7 +57,8 @@ async def child_of(cache: SessionCache, parent: str, asked: StartAsked) -> Start
 def _child_of(state: SessionState, begun: StartAsked, asked: StartAsked) -> StartAsked:
     parent = state.stream
     if state.finished:
-        raise SessionFinishedError(shown(parent), f"the session has ended: {state.status}")
+        why = f"the session has ended: {state.status}"
+        raise SessionFinishedError(shown(parent), why, state.progress is not None)
     # If it has not started yet, use its start request.
     limits = begun.agent.limits if state.setup is None else state.limit_state.limits
     if begun.depth >= limits.max_depth:

@@ -71,6 +71,7 @@ _HINTS: tuple[tuple[type[CuelineError], str], ...] = (
     (UnknownOutcomeError, "see that the disk works and has room, then look before you ask again"),
 )
 _NO_LOG = "--log or CUELINE_LOG names one; `cueline run` makes one"
+_NO_FORK = "it follows a plan, which has no forks: start another session"
 _NO_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 _TYPED: type[Exception] = typer.BadParameter.__mro__[2]
 """What typer raises when something was typed wrong; it has no public name."""
@@ -88,6 +89,8 @@ def hint_of(error: CuelineError, log: LogUrl) -> str | None:
     """Return what to do about *error* on *log*, where its own message does not say it."""
     if isinstance(error, LogUnavailableError) and error.reason.startswith("there is no log"):
         return _NO_LOG
+    if isinstance(error, SessionFinishedError) and error.has_plan:
+        return _NO_FORK
     told = (error.args[0] if error.args else "", naming(log))
     return next((hint.format(*told) for kind, hint in _HINTS if isinstance(error, kind)), None)
 

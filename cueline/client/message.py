@@ -163,7 +163,7 @@ async def _check_counts(client: "Client", now: CurrentSession, at: Appended) -> 
         ended = _ENDS.get(type(fact), ended)
     if ended:
         why = f"it ended before it could read that: {ended}"
-        raise SessionFinishedError(shown(now.state.stream), why)
+        raise SessionFinishedError(shown(now.state.stream), why, now.state.progress is not None)
 
 
 _ENDS: dict[type, str] = {

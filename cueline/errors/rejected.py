@@ -36,7 +36,15 @@ class UnknownSessionError(RejectedError):
 
 
 class SessionFinishedError(RejectedError):
-    """The session has ended; fork it, or start another."""
+    """The session has ended; fork it, or start another.
+
+    `has_plan` says that it follows a plan, which has no forks.
+    """
+
+    def __init__(self, subject: str, reason: str, has_plan: bool = False) -> None:  # noqa: FBT001, FBT002 - as its args have it
+        super().__init__(subject, reason)
+        self.args = (subject, reason, has_plan)
+        self.has_plan = has_plan
 
 
 class SessionOwnedError(RejectedError):

@@ -105,3 +105,12 @@ def test_a_step_gets_its_message(files):
     assert "f1: sent as the message go" in sent.stdout
     assert 0 == done.exit_code
     assert '{"n": 1}' == files.json("show", "f1", "--json")["result"]
+
+
+def test_of_a_plan_that_has_ended_no_fork_is_named(files):
+    files("run", "count.toml", "-p", "path=12", "--id", "c1", "--inline")
+
+    refused = [files("resume", "c1", "--inline"), files("pause", "c1")]
+
+    hint = "hint: it follows a plan, which has no forks: start another session"
+    assert [True, True] == [hint in each.stderr for each in refused]
