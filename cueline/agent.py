@@ -22,12 +22,13 @@ from cueline.events.agent import (
     ContextWindow,
     Fallback,
     Limits,
+    OnTimeout,
     Policy,
     Price,
     ToolSpec,
     Workspace,
 )
-from cueline.events.child import BLUEPRINT_SCHEME, CHILD_RESULT, DELEGATE
+from cueline.events.child import BLUEPRINT_SCHEME, CHILD_RESULT, DELEGATE, starts_child
 from cueline.events.demands import NO_DEMANDS, Demands
 from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
 from cueline.events.number import Number, Parameters, Seconds
@@ -91,6 +92,7 @@ class ToolSettings(BaseModel):
     breaker: BreakerPolicy | None = None
     demands: Demands | None = None
     timeout_seconds: Seconds | None = Field(default=None, gt=0)
+    on_timeout: OnTimeout | None = None
 
 
 class Agent(BaseModel):
@@ -236,7 +238,7 @@ class Agent(BaseModel):
         if self._chooses_mode:
             tools.append(child_result_tool())
         names = [tool.name for tool in tools]
-        self._check_settings(set(names))
+        self._check_settings({tool.name: tool for tool in tools})
         if twice := {name for name in names if names.count(name) > 1}:
             raise ConfigError(self.name, f"key 'tools': two are called {min(twice)!r}")
         return tuple(map(self._as_set, tools))
@@ -289,12 +291,16 @@ class Agent(BaseModel):
             raise ConfigError(self.name, f"key 'agents': {why}")
         return agent
 
-    def _check_settings(self, names: set[str]) -> None:
-        for name in self.tool_settings.keys() - names:
-            known = known_instead(name, sorted(names) or ["none"], "it has")
+    def _check_settings(self, tools: Mapping[str, ToolSpec]) -> None:
+        for name in self.tool_settings.keys() - tools.keys():
+            known = known_instead(name, sorted(tools) or ["none"], "it has")
             raise ConfigError(
                 self.name, f"key 'tool_settings.{name}': it has no tool {name!r}{known}"
             )
+        for name, settings in self.tool_settings.items():
+            if settings.on_timeout is not None and not starts_child(tools[name]):
+                why = f"the tool {name!r} starts no child session: leave it out"
+                raise ConfigError(self.name, f"key 'tool_settings.{name}.on_timeout': {why}")
 
     def _as_set(self, tool: ToolSpec) -> ToolSpec:
         """Return a tool with this agent's settings."""

@@ -26,6 +26,8 @@ from cueline.events.tool_recording import ToolRecording
 
 Declared = Literal["read_only", "idempotent", "reconcile", "nothing"]
 """Whether a call may be repeated; `nothing` is the default for tools that write."""
+OnTimeout = Literal["stop", "leave"]
+"""What happens to a child that did not end in time: it is stopped, or goes on by itself."""
 AGENT_SCHEME: Final = "agent:"
 """The scheme of the target of tools that start a child: then comes the agent's name."""
 
@@ -69,6 +71,8 @@ class ToolSpec(Part):
     """sha256 of name, schema, declaration, target and version."""
     own_name: str = Field(default="", exclude_if=not_)
     """The tool's own name, where it is the tool of a step that is called otherwise."""
+    on_timeout: OnTimeout = Field(default="stop", exclude_if=partial(eq, "stop"))
+    """Of a tool that starts a child."""
     recording: ToolRecording | None = Field(default=None, exclude_if=partial(is_, None))
     """In a rerun: the results that answer its calls; None: the tool runs."""
 

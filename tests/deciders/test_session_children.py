@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.deciders.prompt import CHARACTERS
+from cueline.deciders.child_text import CHARACTERS
 from cueline.deciders.session import Status, decide, due, evolve, wake_at
 from cueline.deciders.session.children import END_SECONDS, newly_stopped
 from cueline.deciders.session.delegation import child_agent, child_request

@@ -187,3 +187,17 @@ def test_how_long_a_call_waits_for_its_child_can_be_set():
     waits = {"helper": cueline.ToolSettings(timeout_seconds=9)}
 
     assert 9 == scripted(ASKS, helper(), tool_settings=waits).spec().tools[0].timeout_seconds
+
+
+def test_a_child_can_be_left_alone_after_its_time():
+    leaves = {"helper": cueline.ToolSettings(on_timeout="leave")}
+
+    assert "leave" == scripted(ASKS, helper(), tool_settings=leaves).spec().tools[0].on_timeout
+
+
+def test_only_a_child_can_be_left_alone_after_its_time():
+    leaves = {"deploy": cueline.ToolSettings(on_timeout="leave")}
+    lead = scripted("reply = []", deploy, tool_settings=leaves)
+
+    with pytest.raises(ConfigError, match="on_timeout': the tool 'deploy' starts no child session"):
+        lead.spec()

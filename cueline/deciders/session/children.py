@@ -7,10 +7,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from cueline.deciders import prompt
+from cueline.deciders.child_text import callback_of, callback_text, end_json
 from cueline.deciders.session.call import with_call
 from cueline.deciders.session.state import OpenChild, PendingMessage, SessionState, Status, Stop
-from cueline.events.inbox import ChildAsked, ChildEnded
-from cueline.events.session import CallDelegated
+from cueline.events.inbox import ChildAsked, ChildEnded, InboxMessage
+from cueline.events.session import CallDelegated, MessageReceived
 
 END_SECONDS: Final = 60.0
 """Time that a child has to end after it was stopped at its deadline."""
@@ -23,7 +24,9 @@ def call_delegated(state: SessionState, event: CallDelegated) -> SessionState:
     call = state.call(event.effect)
     if call is None:
         return state
-    child = OpenChild(event.child, event.effect, event.mode, event.deadline_at)
+    tool = state.setup.tools.get(event.tool) if state.setup is not None else None
+    leave = tool is not None and tool.on_timeout == "leave"
+    child = OpenChild(event.child, event.effect, event.mode, event.deadline_at, leave=leave)
     started = replace(call, phase="delegated", attempt=event.attempt, child=event.child)
     return with_call(replace(state, children=(*state.children, child)), started)
 
@@ -34,16 +37,17 @@ def child_asked(state: SessionState, message: ChildAsked) -> SessionState:
     return replace(state, children=(*state.children, child))
 
 
-def child_ended(state: SessionState, version: int, message: ChildEnded) -> SessionState:
-    """Forget the child; keep *message* for its call, or for the model's next request."""
+def child_ended(state: SessionState, event: MessageReceived, message: ChildEnded) -> SessionState:
+    """Forget the child; keep its *message* for its call, or for the model's next request."""
     left = tuple([each for each in state.children if each.stream != message.child])
     effects = state.side_effects or message.side_effects_possible
     state = replace(state, children=left, side_effects=effects)
     if message.mode == "async_poll":
-        return replace(state, results={**state.results, message.child: prompt.end_json(message)})
-    if prompt.is_callback(message):
-        told = prompt.fingerprint(prompt.callback_message(message))
-        return replace(state, mail=(*state.mail, PendingMessage(version, "note", (told,))))
+        return replace(state, results={**state.results, message.child: end_json(message)})
+    if callback_of(event) is not None:
+        told = prompt.fingerprint(prompt.user_message(callback_text(message)))
+        mail = PendingMessage(event.inbox_version, "note", (told,))
+        return replace(state, mail=(*state.mail, mail))
     call = state.call(message.effect)
     if call is None or call.phase != "delegated":
         return state
@@ -92,10 +96,19 @@ def _later(child: OpenChild, waited: float) -> OpenChild:
 def _after(child: OpenChild, at: datetime) -> OpenChild | None:
     if child.deadline_at is None or child.deadline_at > at:
         return child
+    if child.leave:
+        return replace(child, overdue=True, deadline_at=None)
     if not child.overdue:
         until = at + timedelta(seconds=END_SECONDS)
         return replace(child, stopping=True, overdue=True, deadline_at=until)
     return None if child.mode == "async_callback" else replace(child, gone=True, deadline_at=None)
+
+
+def is_late(state: SessionState, message: InboxMessage) -> bool:
+    """Whether *message* is the end of a child that goes on by itself, as its call has timed out."""
+    if not isinstance(message, ChildEnded) or message.mode != "sync":
+        return False
+    return any(each.stream == message.child and each.left for each in state.children)
 
 
 def awaited(state: SessionState) -> list[OpenChild]:

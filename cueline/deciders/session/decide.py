@@ -8,6 +8,7 @@ returns that command.
 
 from cueline.deciders.retry import HELD, LOST, retry_at
 from cueline.deciders.session.budget import closes
+from cueline.deciders.session.children import is_late
 from cueline.deciders.session.derived_events import with_derived_events
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.judging import judge_edit, judge_reply
@@ -81,6 +82,8 @@ def command_of(opening: SessionEvent) -> SessionEvent:
                 message=opening.message,
                 gate_answer=opening.gate_answer,
             )
+        case MessageReceived(late=True):
+            return opening.model_copy(update={"late": False})
         case ModelReplied():
             return opening.model_copy(update={"judged": {}})
         case ApprovalResolved():
@@ -203,7 +206,8 @@ def _message(command: MessageReceived, state: SessionState) -> SessionEvent | No
         return None
     refused = _refusal(command, state)
     if refused is None:
-        return command
+        late = is_late(state, command.message)
+        return command.model_copy(update={"late": True}) if late else command
     return MessageRefused(
         inbox_version=command.inbox_version,
         recorded_at=command.recorded_at,

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from cueline.deciders.prompt import capped
+from cueline.deciders.child_text import capped
 from cueline.deciders.session.permission import may_start
 from cueline.deciders.session.recovery import degrades
 from cueline.deciders.session.state import OpenChild, SessionState
@@ -28,7 +28,7 @@ def delegated_outcome(state: SessionState) -> ToolReturned | ToolFailed | None:
     """Return the outcome of a delegated call: its child has ended, or the call does not wait."""
     if state.ended:
         return _outcome(state, state.ended[0])
-    free = {each.effect: each for each in state.children if each.gone or each.mode != "sync"}
+    free = {each.effect: each for each in state.children if each.given_up or each.mode != "sync"}
     for call in state.turn.calls if free else ():
         if call.phase == "delegated" and call.effect in free:
             return _end_without_child(state, free[call.effect], call)
@@ -50,7 +50,7 @@ def _poll(state: SessionState, call: Call, session: str) -> ToolReturned | ToolF
     for child in state.children:
         if shown(child.stream) == session and child.mode == "async_poll":
             if child.gone:
-                return _failed(state, call, "child_timeout", _gone(child))
+                return _failed(state, call, "child_timeout", _timeout(child))
             return _status(call, child, "running")
     why = f"{session!r} is no session that this one started in the mode async_poll"
     return _failed(state, call, "unknown_session", why)
@@ -59,13 +59,14 @@ def _poll(state: SessionState, call: Call, session: str) -> ToolReturned | ToolF
 def _end_without_child(
     state: SessionState, child: OpenChild, call: Call
 ) -> ToolReturned | ToolFailed:
-    if child.gone:
-        return _failed(state, call, "child_timeout", _gone(child))
+    if child.given_up:
+        return _failed(state, call, "child_timeout", _timeout(child))
     return _status(call, child, "started")
 
 
-def _gone(child: OpenChild) -> str:
-    return f"session {shown(child.stream)} did not end in time, nor after it was stopped"
+def _timeout(child: OpenChild) -> str:
+    how = "; it goes on, and you get its end" if child.left else ", nor after it was stopped"
+    return f"session {shown(child.stream)} did not end in time{how}"
 
 
 def _status(call: Call, child: OpenChild, status: str) -> ToolReturned:

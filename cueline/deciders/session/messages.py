@@ -63,7 +63,7 @@ def _apply_message(state: SessionState, event: MessageReceived) -> SessionState:
         case ChildAsked():
             return child_asked(state, event.message)
         case ChildEnded():
-            return child_ended(state, event.inbox_version, event.message)
+            return child_ended(state, event, event.message)
         case RunnerGone():
             return runner_gone(state, event.message)
         case _:

@@ -153,6 +153,18 @@ class OpenChild(Struct, frozen=True):
     """Seconds for which its waits for people moved the deadline."""
     gone: bool = False
     """It did not end after it was asked to."""
+    leave: bool = False
+    """It is not stopped at its deadline."""
+
+    @property
+    def given_up(self) -> bool:
+        """Whether a call waits for it no longer."""
+        return self.gone or self.left
+
+    @property
+    def left(self) -> bool:
+        """Whether it goes on by itself, since it did not end in time."""
+        return self.leave and self.overdue
 
 
 class RunState(Struct, frozen=True):

@@ -1,8 +1,9 @@
 """Facts about the messages of a session's inbox."""
 
+from operator import not_
 from typing import Literal
 
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, Field
 
 from cueline.events.fact import Fact
 from cueline.events.inbox import InboxMessage
@@ -19,6 +20,8 @@ class MessageReceived(Fact):
     """When the log recorded the message; it counts from then."""
     message: InboxMessage
     gate_answer: GateAnswer | None = None
+    late: bool = Field(default=False, exclude_if=not_)
+    """It is the end of a child whose call has timed out; the model gets it as a message."""
 
 
 class MessageRefused(Fact):
