@@ -1,5 +1,7 @@
 """A workflow, from its file or from Python, as it is recorded."""
 
+import re
+
 import pytest
 from pydantic import ValidationError
 
@@ -198,3 +200,35 @@ def test_a_picture_has_each_step_and_an_arrow_for_each_need(folder):
     assert 4 == picture.count('rx="6"')
     assert 3 == picture.count("marker-end")
     assert "message &lt;go&gt;" in picture
+
+
+BRANCHES = """
+name = "branches"
+provider = "workflow"
+steps = [
+  { name = "a", wait = "a" },
+  { name = "long", wait = "long" },
+  { name = "b", wait = "b", needs = ["a"] },
+  { name = "c", wait = "c", needs = ["b", "a"] },
+  { name = "end", wait = "end", needs = ["c", "long"] },
+  { name = "last", wait = "last", needs = ["end", "b"] },
+]
+"""
+
+
+def test_an_arrow_crosses_no_box_and_none_is_drawn_twice(folder):
+    picture = plan_svg(flow_in(folder, BRANCHES).spec())
+
+    boxes = [
+        (float(x), float(y)) for x, y in re.findall(r'<rect x="([\d.]+)" y="([\d.]+)"', picture)
+    ]
+    lines = [
+        (float(y), float(x))
+        for y, x in re.findall(r"([\d.]+)H([\d.]+)", picture)  # the end of a line over a column
+    ]
+    assert 5 == picture.count("marker-end")  # a → b → c → end → last, and long → end
+    assert 2 == len(lines)
+    for y, end in lines:
+        assert not [
+            box for box in boxes if box[0] < end <= box[0] + 180 and box[1] <= y <= box[1] + 54
+        ]

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 from html import escape
+from itertools import pairwise
+from statistics import fmean
 from typing import Final
 
 from cueline.client.workflow_state import WorkflowState
@@ -23,6 +25,9 @@ _MARKS: Final = {
 }
 _TONES: Final[Mapping[str, Tone]] = {"completed": "good", "failed": "bad", "running": "doing"}
 _COLOURS: Final = {"agent": "#dbe9ff", "tool": "#e6f5e6", "wait": "#fff1d6"}
+
+_Spot = tuple[str, int | None]
+"""The box of a step, or a place at which an arrow from it crosses a column."""
 
 
 def levels(steps: tuple[Step, ...]) -> list[list[Step]]:
@@ -100,15 +105,16 @@ def plan_svg(agent: AgentSpec) -> str:
     plan = agent.plan
     assert plan is not None, "only a plan is drawn"
     (wide, high), (right, down) = _BOX, _GAP
-    columns = levels(plan.steps)
+    arrows = _arrows(plan.steps)
+    columns = _columns(plan.steps, arrows)
     tallest = max(map(len, columns))
     place = {
-        step.name: (
+        spot: (
             right / 2 + x * (wide + right),
             down + (y + (tallest - len(column)) / 2) * (high + down),
         )
         for x, column in enumerate(columns)
-        for y, step in enumerate(column)
+        for y, spot in enumerate(column)
     }
     size = len(columns) * (wide + right), down + tallest * (high + down)
     size_of = f'width="{size[0]}" height="{size[1]}"'
@@ -119,17 +125,55 @@ def plan_svg(agent: AgentSpec) -> str:
         f'<marker {marker}><path d="M0 0L8 4L0 8z" fill="#667"/></marker>',
         f'<rect {size_of} fill="white"/>',
     ]
-    for step in plan.steps:
-        parts += [_arrow(place, need, step.name) for need in step.needs]
-    parts += [_box(place[step.name], step, agent) for step in plan.steps]
+    parts += [_arrow([place[spot] for spot in arrow]) for arrow in arrows]
+    parts += [_box(place[step.name, None], step, agent) for step in plan.steps]
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _arrow(place: Mapping[str, tuple[float, float]], need: str, step: str) -> str:
+def _arrows(steps: tuple[Step, ...]) -> list[list[_Spot]]:
+    """Return the spots of each arrow: a need, the columns that it crosses, and the step.
+
+    A need that another need of the step has, too, has no arrow of its own.
+    """
+    depth = {step.name: at for at, level in enumerate(levels(steps)) for step in level}
+    before: dict[str, set[str]] = {}
+    for step in sorted(steps, key=lambda each: depth[each.name]):
+        before[step.name] = {*step.needs, *(n for each in step.needs for n in before[each])}
+    return [
+        [(need, None), *((need, at) for at in range(depth[need] + 1, depth[step.name])), end]
+        for step in steps
+        for need in step.needs
+        if not any(need in before[other] for other in step.needs)
+        for end in [(step.name, None)]
+    ]
+
+
+def _columns(steps: tuple[Step, ...], arrows: list[list[_Spot]]) -> list[list[_Spot]]:
+    """Return the spots from left to right, each column in the order of what leads to it."""
+    columns: list[list[_Spot]] = [[(step.name, None) for step in level] for level in levels(steps)]
+    for spot in dict.fromkeys(spot for arrow in arrows for spot in arrow):
+        if spot[1] is not None:
+            columns[spot[1]].append(spot)
+    for left, column in pairwise(columns):
+        row = {spot: at - len(left) / 2 for at, spot in enumerate(left)}
+        leading: dict[_Spot, list[float]] = {spot: [] for spot in column}
+        for before, after in (pair for arrow in arrows for pair in pairwise(arrow)):
+            if after in leading:
+                leading[after].append(row[before])
+        mean = {spot: fmean(rows) for spot, rows in leading.items()}
+        column.sort(key=mean.__getitem__)
+    return columns
+
+
+def _arrow(spots: list[tuple[float, float]]) -> str:
     (wide, high), bend = _BOX, _GAP[0] / 2
-    x, y = place[need][0] + wide, place[need][1] + high / 2
-    to_x, to_y = place[step][0], place[step][1] + high / 2
-    path = f"M{x:g} {y:g}C{x + bend:g} {y:g} {to_x - bend:g} {to_y:g} {to_x:g} {to_y:g}"
+    [(x, y), *rest] = [(x, y + high / 2) for x, y in spots]
+    path = f"M{x + wide:g} {y:g}"
+    x += wide
+    for to_x, to_y in rest:
+        path += f"C{x + bend:g} {y:g} {to_x - bend:g} {to_y:g} {to_x:g} {to_y:g}"
+        x, y = to_x + wide, to_y
+        path += f"H{x:g}" if (to_x, to_y) != rest[-1] else ""
     return f'<path d="{path}" fill="none" stroke="#667" marker-end="url(#end)"/>'
 
 
