@@ -183,6 +183,7 @@ def parsed(command: TyperCommand | TyperGroup, words: list[str]) -> TyperCommand
     """Return the subcommand that *words* call, having checked every option."""
     while isinstance(command, TyperGroup) and words and words[0] in command.commands:
         command, words = command.commands[words[0]], words[1:]
+        command = getattr(command, "loaded", command)
     known = {option for parameter in command.params for option in parameter.opts}
     assert {word for word in words if re.match(r"--?[a-z]", word)} <= known | {"--help"}
     return command

@@ -27,7 +27,7 @@ def commands(command: TyperCommand | TyperGroup, name: str = "cueline") -> Itera
     if isinstance(command, TyperGroup):
         for child, each in command.commands.items():
             yield f"{name} {child}"
-            yield from commands(each, f"{name} {child}")
+            yield from commands(getattr(each, "loaded", each), f"{name} {child}")
 
 
 def sections(page: str, level: str) -> dict[str, str]:

@@ -1,63 +1,14 @@
-"""The command line: one module a concept, put together here.
+"""The command line: one module a concept, put together here."""
 
-A command imports what it needs when it runs, so that `--help` and `list` are
-quick and Ray is loaded only where sessions run on it.
-"""
-
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cueline.cli import (
-    approve,
-    audit,
-    breakers,
-    budget,
-    costs,
-    doctor,
-    down,
-    export,
-    fleet,
-    fork,
-    init,
-    keys,
-    log,
-    message,
-    pending,
-    policy,
-    providers,
-    replay,
-    rerun,
-    resume,
-    run,
-    runs,
-    scale,
-    session_list,
-    settings,
-    show,
-    status,
-    stop,
-    submit,
-    tail,
-    up,
-    workflow,
-)
 from cueline.cli.failure import Commands
+from cueline.cli.lazy_command import LazyCommand
 from cueline.cli.terminal import settle_streams
-
-_HELP = """Run LLM agents that cannot be lost.
-
-Every turn and tool call is an event in a log before anything acts on it; to
-resume is to replay.
-
-\b
-Start a session and watch it:
-  cueline run "Tidy the notes" --agent agent.toml --workspace notes
-See what there is, and go on with one that was cut off:
-  cueline list
-  cueline resume 7f3a
-"""
 
 _EPILOG = (
     "Exit codes: 0 completed, idle or detached; 1 failed, stopped, or a check that failed; "
@@ -65,13 +16,58 @@ _EPILOG = (
 )
 
 _PANELS = {
-    "Run sessions": (run, submit, resume, message, stop, fork, workflow),
-    "Look at sessions": (session_list, runs, show, tail, export),
-    "Decide what agents may do": (pending, approve, policy),
-    "Watch costs and failures": (costs, budget, breakers),
-    "Verify the log": (audit, replay, rerun),
-    "Keep cueline running": (up, down, status, scale, fleet),
-    "Set up": (init, doctor, settings, providers, keys, log),
+    "Run sessions": (
+        LazyCommand("run", "Start a session, and watch it."),
+        LazyCommand("submit", "Start a run of a blueprint."),
+        LazyCommand("retry", "Start a run that has ended once more.", "submit:retry"),
+        LazyCommand("resume", "Go on with a session, and watch it."),
+        LazyCommand("send", "Say something to a session.", "message:send"),
+        LazyCommand("pause", "Ask a session to pause.", "message:pause"),
+        LazyCommand("stop", "End a session."),
+        LazyCommand("fork", "Go on from another session's past."),
+        LazyCommand("workflow", "Check and show workflows.", "workflow:group"),
+    ),
+    "Look at sessions": (
+        LazyCommand("list", "List the sessions of the log.", "session_list:list_"),
+        LazyCommand("runs", "List the runs of blueprints."),
+        LazyCommand("blueprints", "List the blueprints.", "runs:blueprints"),
+        LazyCommand("runners", "List the registered runners.", "runs:runners"),
+        LazyCommand("show", "Show one session."),
+        LazyCommand("tail", "Print a session's events, also as they come."),
+        LazyCommand("export", "Print a session as JSON."),
+    ),
+    "Decide what agents may do": (
+        LazyCommand("pending", "List the approvals that wait."),
+        LazyCommand("approve", "Allow one call of a tool."),
+        LazyCommand("deny", "Refuse one call of a tool.", "approve:deny"),
+        LazyCommand("policy", "Check a policy; try it on the past.", "policy:group"),
+    ),
+    "Watch costs and failures": (
+        LazyCommand("costs", "Show what was spent."),
+        LazyCommand("budget", "Show limits; raise them.", "budget:group"),
+        LazyCommand("breakers", "List what is not called after failures.", "breakers:group"),
+    ),
+    "Verify the log": (
+        LazyCommand("replay", "Rebuild a session's state, and check it."),
+        LazyCommand("rerun", "Run a past again, with another agent."),
+        LazyCommand("audit", "List events; check the chains.", "audit:group"),
+    ),
+    "Keep cueline running": (
+        LazyCommand("up", "Keep cueline running for a log."),
+        LazyCommand("down", "Take down what `up` started."),
+        LazyCommand("status", "Show what runs where."),
+        LazyCommand("scale", "Have more or fewer hosts and runners."),
+        LazyCommand("fleet", "Show hosts and runners, and what waits."),
+    ),
+    "Set up": (
+        LazyCommand("init", "Write an agent, its tool and its test."),
+        LazyCommand("doctor", "Check this machine; say what to do."),
+        LazyCommand("providers", "List providers, and their keys."),
+        LazyCommand("models", "List the models of a provider.", "providers:models"),
+        LazyCommand("config", "Show the settings that hold.", "settings:group"),
+        LazyCommand("keys", "Store the keys of providers.", "keys:group"),
+        LazyCommand("log", "Make, upgrade or copy a log.", "log:group"),
+    ),
 }
 """The commands by what one wants to do, in the order in which help lists them."""
 
@@ -79,14 +75,18 @@ _PANELS = {
 class _PanelledCommands(Commands):
     """The commands, with a help that groups them."""
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for each in chain.from_iterable(_PANELS.values()):
+            self.add_command(each)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - typer passes it
         """Write a section for each panel."""
         widest = max(map(len, self.commands))
-        for panel in _PANELS:
+        for panel, commands in _PANELS.items():
             rows = [
-                (name.ljust(widest), command.get_short_help_str(formatter.width - 6 - widest))
-                for name, command in self.commands.items()
-                if getattr(command, "rich_help_panel", None) == panel
+                (f"{each.name:{widest}}", each.get_short_help_str(formatter.width - 6 - widest))
+                for each in commands
             ]
             with formatter.section(panel):
                 formatter.write_dl(rows)
@@ -101,14 +101,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for panel, modules in _PANELS.items():
-    for each in modules:
-        each.register(app)
-    for command in app.registered_commands:
-        command.rich_help_panel = command.rich_help_panel or panel
-    for group in app.registered_groups:
-        group.rich_help_panel = group.rich_help_panel or panel
-
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
     """Say which cueline this is, and end."""
@@ -119,7 +111,7 @@ def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
         raise typer.Exit
 
 
-@app.callback(help=_HELP)
+@app.callback()
 def root(
     *,
     config: Annotated[
@@ -138,7 +130,18 @@ def root(
         ),
     ] = False,
 ) -> None:
-    """Take what belongs to no command; of the settings, `outside` takes care."""
+    """Run LLM agents that cannot be lost.
+
+    Every turn and tool call is an event in a log before anything acts on it; to
+    resume is to replay.
+
+    \b
+    Start a session and watch it:
+      cueline run "Tidy the notes" --agent agent.toml --workspace notes
+    See what there is, and go on with one that was cut off:
+      cueline list
+      cueline resume 7f3a
+    """
 
 
 def main() -> None:

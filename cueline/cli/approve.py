@@ -1,63 +1,22 @@
 """`cueline approve` and `deny`: the answer to what waits for a person."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.pending import complete_approval
+from cueline.cli.resolution import ASKED, answer_lines
 from cueline.cli.up_lookup import print_receipt
+from cueline.client.client import Client
+from cueline.client.decide import GrantDetails
+from cueline.client.receipt import DecisionReceipt
+from cueline.console.edit import edit_arguments
+from cueline.console.question import answer_text
+from cueline.errors import RejectedError
 from cueline.events.log_url import LogUrl
-
-if TYPE_CHECKING:
-    from cueline.client.client import Client
-    from cueline.client.decide import GrantDetails
-    from cueline.client.receipt import DecisionReceipt
-    from cueline.events.approval import ApprovalOpened
-
-_APPROVE = """Allow exactly one call of a tool, as it was shown.
-
-It works from any shell on the machine, also while nothing runs: the decision
-waits in the log. What is not pending (any more) is refused at once.
-
-A call in doubt ("did it happen?") takes one of three answers:
-
-\b
-  approve --happened   It took effect. It does not run again; the agent gets
-                       the text of --result as its result.
-  approve --run-again  It runs again, even if it took effect before.
-  deny                 It does not run again; the agent is told that the
-                       outcome is unknown.
-
-An edit changes the arguments: exactly those run, and the agent is told.
-With --always the same tool is not asked about again in this session, with the
-same paths, or those of --within; a tool without paths, with these arguments.
-
-\b
-Examples:
-  cueline approve 7f3a.3.0.1 --note "checked the list"
-  cueline approve 7f3a.3.0.1 --edit path=notes/b.md --edit 'lines=[1, 2]'
-  cueline approve 7f3a.3.0.1 --always --within 'notes/**'
-  cueline approve 7f3a.3.0.2 --happened --result "sent as no. 8"
-"""
-_DENY = """Refuse one call of a tool; the agent is told, with the reason, and goes on.
-
-A call in doubt ("did it happen?") does not run again then, and the agent is
-told that its outcome is unknown. To have it run again:
-`cueline approve APPROVAL --run-again`.
-
-\b
-Example:
-  cueline deny 7f3a.3.0.1 --reason "use the copy in backup/"
-"""
-
-
-def register(app: typer.Typer) -> None:
-    app.command("approve", help=_APPROVE, short_help="Allow one call of a tool.")(approve)
-    app.command("deny", help=_DENY, short_help="Refuse one call of a tool.")(deny)
-
 
 ApprovalArgument = Annotated[
     str,
@@ -99,6 +58,31 @@ def approve(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
+    """Allow exactly one call of a tool, as it was shown.
+
+    It works from any shell on the machine, also while nothing runs: the decision
+    waits in the log. What is not pending (any more) is refused at once.
+
+    A call in doubt ("did it happen?") takes one of three answers:
+
+    \b
+      approve --happened   It took effect. It does not run again; the agent gets
+                           the text of --result as its result.
+      approve --run-again  It runs again, even if it took effect before.
+      deny                 It does not run again; the agent is told that the
+                           outcome is unknown.
+
+    An edit changes the arguments: exactly those run, and the agent is told.
+    With --always the same tool is not asked about again in this session, with the
+    same paths, or those of --within; a tool without paths, with these arguments.
+
+    \b
+    Examples:
+      cueline approve 7f3a.3.0.1 --note "checked the list"
+      cueline approve 7f3a.3.0.1 --edit path=notes/b.md --edit 'lines=[1, 2]'
+      cueline approve 7f3a.3.0.1 --always --within 'notes/**'
+      cueline approve 7f3a.3.0.2 --happened --result "sent as no. 8"
+    """
     if within and not always:
         raise typer.BadParameter("--within says where --always holds; it needs --always")
     if happened and run_again:
@@ -125,38 +109,37 @@ def deny(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
+    """Refuse one call of a tool; the agent is told, with the reason, and goes on.
+
+    A call in doubt ("did it happen?") does not run again then, and the agent is
+    told that its outcome is unknown. To have it run again:
+    `cueline approve APPROVAL --run-again`.
+
+    \b
+    Example:
+      cueline deny 7f3a.3.0.1 --reason "use the copy in backup/"
+    """
     receipt = open_log.wish(log, lambda c: c.deny(approval, note=reason, channel="cli"))
     _print_receipt(log, receipt, as_json=as_json)
 
 
 async def _approve(
-    client: "Client", name: str, changes: Sequence[str], said: "GrantDetails"
-) -> "DecisionReceipt":
-    from cueline.console.edit import edit_arguments
+    client: Client, name: str, changes: Sequence[str], said: GrantDetails
+) -> DecisionReceipt:
+    """Grant what *name* asks; one about a call in doubt has to say what became of it.
 
+    Raises:
+        RejectedError: it does not; the message has the answers, and what follows from each.
+    """
     asked = await client.question(name)
-    _check_answer(client.log.url, asked, name, said["resolution"])
+    if asked.question == "did_it_happen" and not said["resolution"]:
+        raise RejectedError(name, "\n".join([ASKED, *answer_lines(client.log.url, name)]))
     if changes:
         said["edit"] = edit_arguments(asked.arguments, changes)
     return await client.approve(name, **said)
 
 
-def _check_answer(log: LogUrl, asked: "ApprovalOpened", name: str, resolution: str | None) -> None:
-    """Refuse a grant that does not say what became of a call in doubt.
-
-    Raises:
-        RejectedError: the message has the answers, and what follows from each.
-    """
-    from cueline.cli.resolution import ASKED, answer_lines
-    from cueline.errors import RejectedError
-
-    if asked.question == "did_it_happen" and not resolution:
-        raise RejectedError(name, "\n".join([ASKED, *answer_lines(log, name)]))
-
-
-def _print_receipt(log: LogUrl, receipt: "DecisionReceipt", *, as_json: bool) -> None:
-    from cueline.console.question import answer_text
-
+def _print_receipt(log: LogUrl, receipt: DecisionReceipt, *, as_json: bool) -> None:
     done = answer_text(receipt.verdict, receipt.resolution)
     if receipt.votes > 1 and receipt.verdict == "grant":
         done = f"granted by {receipt.by}, and it takes {receipt.votes} people"

@@ -1,66 +1,30 @@
 """`cueline audit`: who did what and when, and whether anybody changed the log since."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from datetime import datetime
+from typing import Annotated, Any
 
 import typer
 
 from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.moment import moment
-from cueline.cli.name_lookup import complete_session
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, is_typed
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionFilter, is_typed
+from cueline.client.audit import AuditRow
+from cueline.client.reading import Page
+from cueline.client.verify import Verified
+from cueline.console.table import print_table
 from cueline.console.text import date_time, json_of, visible
 from cueline.events.log_url import LogUrl
+from cueline.events.stream import category_of, shown
 
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from cueline.client.audit import AuditRow
-    from cueline.client.reading import Page
-    from cueline.client.verify import Verified
-
-_HELP = """List events by session, type, tool, actor and time.
-
-`cueline audit verify` checks the hash chain of every stream.
-
-\b
-Examples:
-  cueline audit --session 7f3a --type ApprovalResolved
-  cueline audit --tool delete_file --since 2026-01-01 --json
-  cueline audit --actor user:ada
-  cueline audit verify
-"""
-_VERIFY = """Check every event of the log against the hash chain of its stream.
-
-It fails with exit code 1 and names the first row that is not what was
-appended, or was emptied, in each stream that has one. It finds accidental
-damage and careless edits. The chain has no key: anyone who can write the file
-can compute it again.
-
-\b
-Example:
-  cueline audit verify --log work/log.db
-"""
+group = typer.Typer()
 
 
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(
-        help=_HELP, short_help="List events; check the chains.", rich_markup_mode=None
-    )
-    group.callback(invoke_without_command=True)(audit)
-    group.command("verify", help=_VERIFY, short_help="Check every chain.")(verify)
-    app.add_typer(group, name="audit")
-
-
+@group.callback(invoke_without_command=True)
 def audit(
     ctx: typer.Context,
     *,
-    session: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SESSION", help="Only of this session.", autocompletion=complete_session
-        ),
-    ] = None,
+    session: SessionFilter = None,
     kind: Annotated[
         str | None, typer.Option("--type", metavar="TYPE", help="Only of this type.")
     ] = None,
@@ -85,6 +49,17 @@ def audit(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
+    """List events by session, type, tool, actor and time.
+
+    `cueline audit verify` checks the hash chain of every stream.
+
+    \b
+    Examples:
+      cueline audit --session 7f3a --type ApprovalResolved
+      cueline audit --tool delete_file --since 2026-01-01 --json
+      cueline audit --actor user:ada
+      cueline audit verify
+    """
     if ctx.invoked_subcommand is not None:
         _check_nothing_typed(ctx, ctx.invoked_subcommand)
         return
@@ -104,7 +79,7 @@ def audit(
     open_log.run(_list(log, wanted, as_json=as_json))
 
 
-def _whole_second(until: "datetime | None") -> "datetime | None":
+def _whole_second(until: datetime | None) -> datetime | None:
     """Return the end of the second that *until* names, as times are listed without fractions."""
     return until and until.replace(microsecond=until.microsecond or 999_999)
 
@@ -133,10 +108,7 @@ async def _list(log: LogUrl, wanted: dict[str, Any], *, as_json: bool) -> None:
     open_log.end_of(found)
 
 
-def _print(found: "Page[AuditRow]") -> None:
-    from cueline.console.table import print_table
-    from cueline.events.stream import category_of, shown
-
+def _print(found: Page[AuditRow]) -> None:
     rows = [
         (
             str(each.position),
@@ -151,13 +123,25 @@ def _print(found: "Page[AuditRow]") -> None:
     print_table(("position", "recorded", "stream", "type", "tool", "actor"), rows)
 
 
+@group.command("verify", short_help="Check every chain.")
 def verify(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
+    """Check every event of the log against the hash chain of its stream.
+
+    It fails with exit code 1 and names the first row that is not what was
+    appended, or was emptied, in each stream that has one. It finds accidental
+    damage and careless edits. The chain has no key: anyone who can write the file
+    can compute it again.
+
+    \b
+    Example:
+      cueline audit verify --log work/log.db
+    """
     checked = open_log.ask(log, lambda reader: reader.verify())
     open_log.print_answer(checked, _print_checked, as_json=as_json)
     raise typer.Exit(Exit.FAILED if checked.bad else Exit.DONE)
 
 
-def _print_checked(checked: "Verified") -> None:
+def _print_checked(checked: Verified) -> None:
     for each in checked.bad:
         typer.echo(f"{each.place}: {each.reason}")
     if not checked.bad:

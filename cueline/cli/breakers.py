@@ -1,59 +1,43 @@
 """`cueline breakers`: which models and tools are left alone; and having them tried again."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.client.breakers import BreakerRow
+from cueline.client.reading import Page
+from cueline.console.table import print_table
 from cueline.console.text import date_time, duration, json_of, visible
 from cueline.environment import user_name
 
-if TYPE_CHECKING:
-    from cueline.client.breakers import BreakerRow
-    from cueline.client.reading import Page
-
-_HELP = """List the models, accounts and tools whose calls failed, and which are left alone.
-
-`open`: nothing goes out before the time that is shown; then one call is tried.
-`half-open`: that call is under way. `held`: the provider asked to be left alone.
-
-\b
-Examples:
-  cueline breakers
-  cueline breakers --json
-  cueline breakers reset tool.3f9a01c2.fetch_page
-"""
-_RESET = """Have calls go out again that a breaker keeps back.
-
-What was counted is forgotten, and a wait that the provider asked for is over.
-Who did that is recorded. Sessions that wait go on where somebody drives them.
-To try one session only, resume it: it makes the probe at once.
-
-\b
-Example:
-  cueline breakers reset tool.3f9a01c2.fetch_page
-"""
+group = typer.Typer()
 
 
-def register(app: typer.Typer) -> None:
-    short = "List what is not called after failures."
-    group = typer.Typer(help=_HELP, short_help=short, invoke_without_command=True)
-    group.callback()(breakers)
-    group.command("reset", help=_RESET, short_help="Have calls go out again.")(reset)
-    app.add_typer(group, name="breakers")
-
-
+@group.callback(invoke_without_command=True)
 def breakers(
     ctx: typer.Context, *, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False
 ) -> None:
+    """List the models, accounts and tools whose calls failed, and which are left alone.
+
+    `open`: nothing goes out before the time that is shown; then one call is tried.
+    `half-open`: that call is under way. `held`: the provider asked to be left alone.
+
+    \b
+    Examples:
+      cueline breakers
+      cueline breakers --json
+      cueline breakers reset tool.3f9a01c2.fetch_page
+    """
     if ctx.invoked_subcommand is None:
         found = open_log.ask(log, lambda reader: reader.breakers())
         empty = f"no failures of models or tools that count in {log}"
         open_log.print_page(found, _print, empty, as_json=as_json)
 
 
+@group.command("reset", short_help="Have calls go out again.")
 def reset(
     name: Annotated[
         str, typer.Argument(help="The breaker, as `cueline breakers` names it.", metavar="BREAKER")
@@ -62,6 +46,16 @@ def reset(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
+    """Have calls go out again that a breaker keeps back.
+
+    What was counted is forgotten, and a wait that the provider asked for is over.
+    Who did that is recorded. Sessions that wait go on where somebody drives them.
+    To try one session only, resume it: it makes the probe at once.
+
+    \b
+    Example:
+      cueline breakers reset tool.3f9a01c2.fetch_page
+    """
     was_reset = open_log.wish(log, lambda client: client.reset_breaker(name))
     if as_json:
         typer.echo(json_of({"id": name, "reset": was_reset, "by": user_name()}))
@@ -70,9 +64,7 @@ def reset(
         typer.echo(f"{visible(name)}: {done}")
 
 
-def _print(found: "Page[BreakerRow]") -> None:
-    from cueline.console.table import print_table
-
+def _print(found: Page[BreakerRow]) -> None:
     now, rows = datetime.now(UTC), []
     for each in found:
         since = duration((now - each.since).total_seconds())

@@ -1,48 +1,53 @@
 """`cueline budget`: what a session may use, and more of it."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from cueline.cli import open_log
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
+from cueline.cli.option import (
+    DEFAULT_LOG,
+    JsonOption,
+    LogOption,
+    MaxWallOption,
+    SessionArgument,
+    TimeBudgetOption,
+)
 from cueline.cli.up_lookup import print_receipt
-
-if TYPE_CHECKING:
-    from cueline.client.limits import Budget
+from cueline.client.limits import Budget
+from cueline.config.config_source import from_flags
+from cueline.console.budget import NAMES, amount
+from cueline.console.table import print_table
+from cueline.console.text import duration
 
 _GROUP = """Show what a session may use, and let it have more.
 
 A session at a limit is paused, not failed: raise the limit, and it goes on.
 """
-_SHOW = """Show each limit of a session: what is used of it, and who set it.
-
-Tokens and cost count with all sessions that it started. A limit of a session
-above it counts for it, too, and is shown with its name.
-
-\b
-Example:
-  cueline budget show 7f3a
-"""
-_RAISE = """Let a session have more; it goes on if it was waiting for that.
-
-It is a message, so it counts although nothing runs. A limit can be raised, not
-lowered, and a session that has none of a kind cannot be given one.
-
-\b
-Examples:
-  cueline budget raise 7f3a --max-cost 10
-  cueline budget raise 7f3a --time-budget 8h --max-turns 100
-"""
 
 
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(help=_GROUP, short_help="Show limits; raise them.", no_args_is_help=True)
-    group.command("show", help=_SHOW, short_help="Show what is used of each limit.")(show)
-    group.command("raise", help=_RAISE, short_help="Let a session have more.")(raise_)
-    app.add_typer(group, name="budget")
+group = typer.Typer(help=_GROUP, no_args_is_help=True)
 
 
+@group.command("show", short_help="Show what is used of each limit.")
+def show(
+    session: SessionArgument, *, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False
+) -> None:
+    """Show each limit of a session: what is used of it, and who set it.
+
+    Tokens and cost count with all sessions that it started. A limit of a session
+    above it counts for it, too, and is shown with its name.
+
+    \b
+    Example:
+      cueline budget show 7f3a
+    """
+    found = open_log.ask(log, lambda reader: reader.budget(session))
+    open_log.print_answer(found, _print, as_json=as_json)
+    raise typer.Exit(open_log.exit_of_damage(found.damage))
+
+
+@group.command("raise", short_help="Let a session have more.")
 def raise_(
     session: SessionArgument,
     *,
@@ -55,17 +60,21 @@ def raise_(
     max_turns: Annotated[
         int | None, typer.Option(metavar="N", help="Model calls since the last message.")
     ] = None,
-    time_budget: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Time at work, in seconds or as 15m or 4h.")
-    ] = None,
-    max_wall: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Time since the start, likewise.")
-    ] = None,
+    time_budget: TimeBudgetOption = None,
+    max_wall: MaxWallOption = None,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    from cueline.config.config_source import from_flags
+    """Let a session have more; it goes on if it was waiting for that.
 
+    It is a message, so it counts although nothing runs. A limit can be raised, not
+    lowered, and a session that has none of a kind cannot be given one.
+
+    \b
+    Examples:
+      cueline budget raise 7f3a --max-cost 10
+      cueline budget raise 7f3a --time-budget 8h --max-turns 100
+    """
     wanted = from_flags(
         {
             "limits.max_cost": ("--max-cost", max_cost),
@@ -82,19 +91,7 @@ def raise_(
     print_receipt(log, receipt, f"{receipt.session}: asked for more", as_json=as_json)
 
 
-def show(
-    session: SessionArgument, *, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False
-) -> None:
-    found = open_log.ask(log, lambda reader: reader.budget(session))
-    open_log.print_answer(found, _print, as_json=as_json)
-    raise typer.Exit(open_log.exit_of_damage(found.damage))
-
-
-def _print(standing: "Budget") -> None:
-    from cueline.console.budget import NAMES, amount
-    from cueline.console.table import print_table
-    from cueline.console.text import duration
-
+def _print(standing: Budget) -> None:
     typer.echo(f"session {standing.id}: {standing.status}")
     table = [
         (

@@ -1,58 +1,26 @@
 """`cueline costs`: what was spent."""
 
 from decimal import Decimal
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from cueline.cli import open_log
-from cueline.cli.name_lookup import complete_session
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionFilter
+from cueline.client.costs import Costs, GroupBy
+from cueline.console.bar import bar
+from cueline.console.summary import cache_text
+from cueline.console.table import print_table
 from cueline.console.text import count, money, visible
+from cueline.projections.cost import Spent
 
-if TYPE_CHECKING:
-    from cueline.client.costs import Costs
-    from cueline.projections.cost import Spent
-
-_HELP = """Show what was spent, by session, agent, model, day or tree of sessions.
-
-A cost is what the log says of each answer, with the price list of that time.
-What nobody knows, because the answer was lost or told no use, counts as the
-most that the call may have cost, and is marked `~`.
-
-\b
-Examples:
-  cueline costs
-  cueline costs --by model --since 2026-01-01
-  cueline costs --by day --session 7f3a --json
-"""
 _BAR = 24
-
-
-class CostGrouping(StrEnum):
-    """What costs are summed up by."""
-
-    SESSION = "session"
-    AGENT = "agent"
-    MODEL = "model"
-    DAY = "day"
-    TREE = "tree"
-
-
-def register(app: typer.Typer) -> None:
-    app.command("costs", help=_HELP, short_help="Show what was spent.")(costs)
 
 
 def costs(
     *,
-    by: Annotated[CostGrouping, typer.Option(help="What to sum up by.")] = CostGrouping.SESSION,
-    session: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SESSION", help="Only of this session.", autocompletion=complete_session
-        ),
-    ] = None,
+    by: Annotated[GroupBy, typer.Option(help="What to sum up by.")] = "session",
+    session: SessionFilter = None,
     since: Annotated[
         str | None, typer.Option(metavar="DAY", help="From this day on, in UTC: 2026-01-31.")
     ] = None,
@@ -61,9 +29,20 @@ def costs(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
+    """Show what was spent, by session, agent, model, day or tree of sessions.
+
+    A cost is what the log says of each answer, with the price list of that time.
+    What nobody knows, because the answer was lost or told no use, counts as the
+    most that the call may have cost, and is marked `~`.
+
+    \b
+    Examples:
+      cueline costs
+      cueline costs --by model --since 2026-01-01
+      cueline costs --by day --session 7f3a --json
+    """
     wanted: Any = {"session": session, "since": since, "until": until}
-    grouped: Any = by.value
-    found = open_log.ask(log, lambda reader: reader.costs(grouped, limit=limit, **wanted))
+    found = open_log.ask(log, lambda reader: reader.costs(by, limit=limit, **wanted))
     fitting = "that fits " if any(wanted.values()) else ""
     nothing = f"nothing {fitting}was spent in {visible(str(log))}"
     open_log.print_answer(found, lambda costs: _print(costs, nothing), as_json=as_json)
@@ -71,11 +50,7 @@ def costs(
         raise found.damage
 
 
-def _print(costs: "Costs", nothing: str) -> None:
-    from cueline.console.bar import bar
-    from cueline.console.summary import cache_text
-    from cueline.console.table import print_table
-
+def _print(costs: Costs, nothing: str) -> None:
     if not costs.rows:
         typer.echo(nothing)
         return
@@ -102,7 +77,7 @@ def _print(costs: "Costs", nothing: str) -> None:
         typer.echo(f"{count(whole.unpriced, 'model call')} of an unknown price cost more than that")
 
 
-def _cells(row: "Spent") -> tuple[str, ...]:
+def _cells(row: Spent) -> tuple[str, ...]:
     mark = "?" * (row.assumed_cost > 0)
     return (
         row.name,

@@ -2,37 +2,19 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from cueline.cli import doctor_checks
+from cueline.cli.doctor_checks import DoctorFinding
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.settings_context import SettingsContext, settings_context_of
 from cueline.console.text import json_of, visible
 from cueline.events.log_url import LogUrl
 
-if TYPE_CHECKING:
-    from cueline.cli.doctor_checks import DoctorFinding
-
-_HELP = """Check this machine: Python, SQLite, the log's disk, Ray, keys; say what to do.
-
-It also says which models their vendor ends: those of cueline.toml, or with
---agent those of an agent. Keys are never shown. The exit code is 1 when
-something has to be mended.
-
-\b
-Examples:
-  cueline doctor
-  cueline doctor --agent agent.toml
-  cueline doctor --address 10.0.0.5:6379
-  cueline doctor --log /data/log.db --json
-"""
 _MARKS = {"good": "✓", "warn": "!", "bad": "✗"}
-
-
-def register(app: typer.Typer) -> None:
-    app.command("doctor", help=_HELP, short_help="Check this machine; say what to do.")(doctor)
 
 
 def doctor(
@@ -49,6 +31,19 @@ def doctor(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
+    """Check this machine: Python, SQLite, the log's disk, Ray, keys; say what to do.
+
+    It also says which models their vendor ends: those of cueline.toml, or with
+    --agent those of an agent. Keys are never shown. The exit code is 1 when
+    something has to be mended.
+
+    \b
+    Examples:
+      cueline doctor
+      cueline doctor --agent agent.toml
+      cueline doctor --address 10.0.0.5:6379
+      cueline doctor --log /data/log.db --json
+    """
     findings = list(_look(log, agent, settings_context_of(ctx)))
     if address is not None:
         from cueline.cli import doctor_checks
@@ -65,9 +60,7 @@ def doctor(
     raise typer.Exit(Exit.FAILED if bad else Exit.DONE)
 
 
-def _look(log: LogUrl, agent: Path | None, outside: SettingsContext) -> Iterator["DoctorFinding"]:
-    from cueline.cli import doctor_checks
-
+def _look(log: LogUrl, agent: Path | None, outside: SettingsContext) -> Iterator[DoctorFinding]:
     yield doctor_checks.python()
     yield doctor_checks.sqlite()
     yield from doctor_checks.disk(log)

@@ -11,17 +11,21 @@ from importlib.metadata import PackageNotFoundError, version
 from ipaddress import ip_address
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from cueline.cli import open_log
+from cueline.cli.open_ports import open_ports
 from cueline.cli.settings_context import SettingsContext
 from cueline.cli.up_lookup import command
+from cueline.client.providers import provider_rows
+from cueline.client.verify import BadRow
 from cueline.console.text import count
 from cueline.errors import CuelineError
 from cueline.events.log_url import LogUrl
-
-if TYPE_CHECKING:
-    from cueline.client.verify import BadRow
+from cueline.on_ray.nodes import count_nodes
+from cueline.preflight import check_log, sqlite_version
+from cueline.providers.factory import retirements
+from cueline.up_record import find_up
 
 _PYTHON = (3, 11)
 _FSYNCS = 20
@@ -54,8 +58,6 @@ def python() -> DoctorFinding:
 
 def sqlite() -> DoctorFinding:
     """Look at the SQLite library that is chosen."""
-    from cueline.preflight import sqlite_version
-
     try:
         return DoctorFinding("SQLite", "good", sqlite_version())
     except CuelineError as error:
@@ -64,8 +66,6 @@ def sqlite() -> DoctorFinding:
 
 def disk(log: LogUrl) -> Iterator[DoctorFinding]:
     """Look at the file system that the log is on, or would be, if it is a file."""
-    from cueline.preflight import check_log
-
     try:
         files = check_log(log).files
     except CuelineError as error:
@@ -112,8 +112,6 @@ def _sync_time(folder: Path) -> DoctorFinding:
 
 def log(path: LogUrl) -> DoctorFinding:
     """Look at the log itself, where there is one."""
-    from cueline.preflight import check_log
-
     try:
         exists, files = check_log(path)
         if not exists:
@@ -133,7 +131,7 @@ def log(path: LogUrl) -> DoctorFinding:
     return DoctorFinding("log", "good", found, advice)
 
 
-async def _checked(path: LogUrl) -> tuple[int, tuple["BadRow", ...]]:
+async def _checked(path: LogUrl) -> tuple[int, tuple[BadRow, ...]]:
     """Return the last position, and what is damaged where the log is short enough to look."""
     async with open_log.reader(path) as reader:
         last = await reader.log.store.last_position()
@@ -180,9 +178,6 @@ def ray() -> Iterator[DoctorFinding]:
 
 def ports(log: LogUrl) -> DoctorFinding:
     """Look at what the processes of a running `cueline up`, its own Ray among them, listen on."""
-    from cueline.cli.open_ports import open_ports
-    from cueline.up_record import find_up
-
     running = find_up(log)
     if running is None:
         found = "no `cueline up` runs here; a Ray that cueline starts listens on 127.0.0.1 alone"
@@ -201,8 +196,6 @@ def ports(log: LogUrl) -> DoctorFinding:
 
 def nodes(address: str) -> DoctorFinding:
     """Look at each node of a Ray cluster."""
-    from cueline.on_ray.nodes import count_nodes
-
     try:
         number = open_log.run(count_nodes(address))
     except CuelineError as error:
@@ -212,8 +205,6 @@ def nodes(address: str) -> DoctorFinding:
 
 def keys() -> Iterator[DoctorFinding]:
     """Look for the providers' keys; they are never shown."""
-    from cueline.client.providers import provider_rows
-
     rows = provider_rows()
     asked = [each for each in rows if each.key or each.needs_key]
     found = ", ".join(f"{each.name}: {each.key or 'none'}" for each in asked)
@@ -234,11 +225,7 @@ def models(agent: Path | None, outside: SettingsContext) -> Iterator[DoctorFindi
     Raises:
         ConfigError: the file, or a setting, is wrong.
     """
-    from cueline.agent_file import read_agent
-    from cueline.providers.factory import retirements
-
-    over, under = (outside.environment,), outside.under
-    asking = outside.settings if agent is None else read_agent(agent, over=over, under=under).agent
+    asking = outside.settings if agent is None else outside.read_agent(agent).agent
     for line in retirements(asking):
         yield DoctorFinding("model", "warn", line)
 

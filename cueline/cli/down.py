@@ -5,34 +5,24 @@ import os
 import signal
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.settings_context import settings_context_of
-from cueline.cli.up import LOOK_SECONDS, print_up
+from cueline.cli.up import LOOK_SECONDS
+from cueline.cli.up_process import print_up
+from cueline.clock import SystemClock
 from cueline.errors import ClusterError, LogUnavailableError
 from cueline.events.log_url import LogUrl
+from cueline.on_ray.orphans import end_left_behind
+from cueline.on_ray.up import record_of
+from cueline.up_record import UpRecord
 
-if TYPE_CHECKING:
-    from cueline.up_record import UpRecord
-
-_HELP = """Take down what `cueline up` started for this log, and nothing else.
-
-Doing it twice is doing it once.
-
-\b
-Example:
-  cueline down
-"""
 DOWN_SECONDS = 40.0
 """And the grace of what is in flight."""
-
-
-def register(app: typer.Typer) -> None:
-    app.command("down", help=_HELP, short_help="Take down what `up` started.")(down)
 
 
 def down(
@@ -45,8 +35,14 @@ def down(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    from cueline.up_record import UpRecord
+    """Take down what `cueline up` started for this log, and nothing else.
 
+    Doing it twice is doing it once.
+
+    \b
+    Example:
+      cueline down
+    """
     record = UpRecord.read(log)
     if record is None and address is None:
         typer.echo(json.dumps(None) if as_json else "nothing is up for this log")
@@ -59,7 +55,7 @@ def down(
     print_up(record, "down", as_json=as_json)
 
 
-def _takes_it_down(record: "UpRecord", grace_seconds: float) -> bool:
+def _takes_it_down(record: UpRecord, grace_seconds: float) -> bool:
     """Have the process that keeps it take it down; if it will not, end it, and return False."""
     keeper = record.keeper.pid
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -72,9 +68,7 @@ def _takes_it_down(record: "UpRecord", grace_seconds: float) -> bool:
     raise ClusterError("`cueline up`", f"process {keeper} does not end")
 
 
-async def _ended(record: "UpRecord", seconds: float) -> bool:
-    from cueline.clock import SystemClock
-
+async def _ended(record: UpRecord, seconds: float) -> bool:
     clock = SystemClock()
     deadline = time.monotonic() + seconds
     while record.lives and time.monotonic() < deadline:
@@ -83,12 +77,9 @@ async def _ended(record: "UpRecord", seconds: float) -> bool:
 
 
 async def _end_orphans(
-    log: LogUrl, record: "UpRecord | None", address: str | None, grace_seconds: float
-) -> "UpRecord":
+    log: LogUrl, record: UpRecord | None, address: str | None, grace_seconds: float
+) -> UpRecord:
     """End what is left on the cluster; return *record*, or one of what was looked for."""
-    from cueline.on_ray.orphans import end_left_behind
-    from cueline.on_ray.up import record_of
-
     try:
         async with open_log.reader(log) as reader:
             record = record or record_of(reader.log, str(address))

@@ -61,7 +61,7 @@ def report(
     if rested:
         lines = [
             each
-            for view in terminal.resting
+            for view in terminal.watcher.resting
             for each in next_step(view, log, _resume_of(view, session, log))
         ]
     screen.show(Line("note", line) for line in lines)
@@ -184,5 +184,5 @@ def _document(terminal: TerminalView, log: LogUrl) -> dict[str, Any]:
         "tool_calls": tally.tool_calls,
         "tokens": tally.usage.model_dump(),
         "cost": str(tally.cost),
-        "version": terminal.version,
+        "version": terminal.watcher.reader.version,
     }

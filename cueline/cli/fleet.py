@@ -1,44 +1,35 @@
 """`cueline fleet`: the hosts and runners of a log, and what waits for them."""
 
-from typing import TYPE_CHECKING
-
 import typer
 
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.scale import group_text, number_text
+from cueline.client.fleet_status import FleetStatus
+from cueline.console.table import print_table
 from cueline.console.text import count
 
-if TYPE_CHECKING:
-    from cueline.client.fleet_status import FleetStatus
-
-_HELP = """Show the hosts and runners: how many are wanted, which there are, what waits.
-
-A worker is pending while no node of the cluster can hold it; Ray's autoscaler
-sees that. `cueline scale` changes how many are wanted.
-
-\b
-Examples:
-  cueline fleet
-  cueline fleet --json
-"""
 _NODE = 8
 """Characters of the id of a Ray node that are shown."""
 _MACHINE = 12
 
 
-def register(app: typer.Typer) -> None:
-    app.command("fleet", help=_HELP, short_help="Show hosts and runners, and what waits.")(fleet)
-
-
 def fleet(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
+    """Show the hosts and runners: how many are wanted, which there are, what waits.
+
+    A worker is pending while no node of the cluster can hold it; Ray's autoscaler
+    sees that. `cueline scale` changes how many are wanted.
+
+    \b
+    Examples:
+      cueline fleet
+      cueline fleet --json
+    """
     found = open_log.ask(log, lambda reader: reader.fleet())
     open_log.print_answer(found, _print, as_json=as_json)
 
 
-def _print(found: "FleetStatus") -> None:
-    from cueline.console.table import print_table
-
+def _print(found: FleetStatus) -> None:
     if not found.up:
         typer.echo("no `cueline up` is running for this log")
     groups = [

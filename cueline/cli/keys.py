@@ -1,17 +1,20 @@
 """`cueline keys`: store the keys of providers, encrypted; nothing shows them again."""
 
 import sys
-from dataclasses import asdict
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from pydantic import SecretStr
 
+from cueline.cli import open_log
 from cueline.cli.option import JsonOption
+from cueline.client.keys import KeyReceipt, KeyRow, remove_key, set_key, stored_keys
+from cueline.console.table import print_table
 from cueline.console.text import date_time, json_of, visible
-
-if TYPE_CHECKING:
-    from pydantic import SecretStr
+from cueline.providers.registry import provider_named
+from cueline.text_input import read_to_end
 
 _GROUP = """Store the keys of providers on this machine, encrypted.
 
@@ -23,28 +26,6 @@ replaced counts for the next call. No command shows a stored key.
 Examples:
   cueline keys set PROVIDER
   cueline keys list
-"""
-_SET = """Store a key: it is asked for, and not shown; or it is read from stdin.
-
-A former key of the same provider and user is replaced. The master key is
-CUELINE_ENCRYPTION_KEY, else a file that only you can read, made at first use.
-
-\b
-Examples:
-  cueline keys set PROVIDER
-  cueline keys set PROVIDER --user ann < key.txt
-"""
-_LIST = """List the stored keys: provider, user, version, and when each was stored.
-
-\b
-Example:
-  cueline keys list --json
-"""
-_REMOVE = """Remove a stored key.
-
-\b
-Example:
-  cueline keys remove PROVIDER --user ann
 """
 
 ProviderArgument = Annotated[
@@ -58,53 +39,65 @@ UserOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(help=_GROUP, no_args_is_help=True, rich_markup_mode=None)
-    group.command("set", help=_SET, short_help="Store a provider's key.")(set_one)
-    group.command("list", help=_LIST, short_help="List the stored keys.")(list_all)
-    group.command("remove", help=_REMOVE, short_help="Remove a stored key.")(remove)
-    app.add_typer(group, name="keys", short_help="Store the keys of providers.")
+group = typer.Typer(help=_GROUP, no_args_is_help=True)
 
 
+@group.command("set", short_help="Store a provider's key.")
 def set_one(
     provider: ProviderArgument, *, user: UserOption = "", as_json: JsonOption = False
 ) -> None:
-    from cueline.client.keys import set_key
-    from cueline.providers.registry import provider_named
+    """Store a key: it is asked for, and not shown; or it is read from stdin.
 
+    A former key of the same provider and user is replaced. The master key is
+    CUELINE_ENCRYPTION_KEY, else a file that only you can read, made at first use.
+
+    \b
+    Examples:
+      cueline keys set PROVIDER
+      cueline keys set PROVIDER --user ann < key.txt
+    """
     provider_named(provider)  # before anybody is asked
     receipt = set_key(provider, _typed_key(provider), user=user, now=datetime.now(UTC))
-    if as_json:
-        typer.echo(json_of(asdict(receipt), indent=2))
-        return
+    open_log.print_answer(receipt, _print_stored, as_json=as_json)
+
+
+def _print_stored(receipt: KeyReceipt) -> None:
     done = "stored" if receipt.version == 1 else "replaced"
-    typer.echo(visible(f"{done} the key of {provider}{_whose(user)} in {receipt.path}"))
+    whose = f"{receipt.provider}{_whose(receipt.user)}"
+    typer.echo(visible(f"{done} the key of {whose} in {receipt.path}"))
     typer.echo(visible(f"the master key is {receipt.master_key}"))
 
 
+@group.command("list", short_help="List the stored keys.")
 def list_all(*, as_json: JsonOption = False) -> None:
-    from cueline.client.document import document
-    from cueline.client.keys import stored_keys
-    from cueline.console.table import print_table
+    """List the stored keys: provider, user, version, and when each was stored.
 
-    rows = stored_keys()
-    if as_json:
-        typer.echo(json_of([document(each) for each in rows], indent=2))
-    elif rows:
-        cells = [
-            (each.provider, each.user or "all", str(each.version), date_time(each.set_at))
-            for each in rows
-        ]
-        print_table(("provider", "user", "version", "stored"), cells)
-    else:
-        typer.echo("no key is stored; `cueline keys set PROVIDER` stores one")
+    \b
+    Example:
+      cueline keys list --json
+    """
+    empty = "no key is stored; `cueline keys set PROVIDER` stores one"
+    open_log.print_answer(stored_keys(), _print, as_json=as_json, empty=empty)
 
 
+def _print(stored: Sequence[KeyRow]) -> None:
+    rows = [
+        (each.provider, each.user or "all", str(each.version), date_time(each.set_at))
+        for each in stored
+    ]
+    print_table(("provider", "user", "version", "stored"), rows)
+
+
+@group.command("remove", short_help="Remove a stored key.")
 def remove(
     provider: ProviderArgument, *, user: UserOption = "", as_json: JsonOption = False
 ) -> None:
-    from cueline.client.keys import remove_key
+    """Remove a stored key.
 
+    \b
+    Example:
+      cueline keys remove PROVIDER --user ann
+    """
     remove_key(provider, user=user)
     if as_json:
         typer.echo(json_of({"provider": provider, "user": user, "removed": True}))
@@ -112,11 +105,7 @@ def remove(
         typer.echo(visible(f"removed the key of {provider}{_whose(user)}"))
 
 
-def _typed_key(provider: str) -> "SecretStr":
-    from pydantic import SecretStr
-
-    from cueline.text_input import read_to_end
-
+def _typed_key(provider: str) -> SecretStr:
     if sys.stdin.isatty():
         return SecretStr(typer.prompt(f"Key of {provider}", hide_input=True, err=True).strip())
     return SecretStr(read_to_end(sys.stdin, "the key").strip())

@@ -3,16 +3,15 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.client.log import CopyStep, copy_log, migrate_log
 from cueline.console.text import count, duration, json_of, visible
-
-if TYPE_CHECKING:
-    from cueline.client.log import CopyStep
+from cueline.loop import run
 
 _HELP = """Make, upgrade or copy a log.
 
@@ -21,71 +20,32 @@ Example:
   cueline log migrate --log postgresql://admin@db.internal/cueline --writer app
   cueline log copy .cueline/log.db postgresql://admin@db.internal/cueline
 """
-_COPY = """Copy the log FROM to the log TO: from a file to PostgreSQL, back, or likewise.
-
-The copy has the same positions, chains, keys, blobs and emptied payloads, and
-the same id. TO is made if it is missing; in PostgreSQL, its URL names the role
-that owns the tables, and `cueline log migrate` then grants rights to others.
-No process may work on one of the two. A copy that was stopped goes on where it
-was when you run the command again; likewise if FROM has grown since. At the
-end the events are compared, and every chain of the copy is checked.
-
-\b
-Examples:
-  cueline log copy .cueline/log.db postgresql://admin@db.internal/cueline
-  cueline log copy postgresql://admin@db.internal/cueline backup.db
-"""
-_MIGRATE = """Make the log, or bring it to the format of this cueline.
-
-Other commands make a file by themselves, but never a table of a database.
-In PostgreSQL, the role of the URL then owns the tables. The roles after
---writer may append through functions, and can neither update nor delete; those
-after --reader may read. The roles have to exist. Run it again to add roles.
-
-\b
-Examples:
-  cueline log migrate --log postgresql://admin@db.internal/cueline --writer app
-  cueline log migrate --log "postgresql:///cueline?schema=test"
-"""
 
 
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(help=_HELP, short_help="Make, upgrade or copy a log.")
-    group.command("copy", help=_COPY, short_help="Copy a log, to a server or back.")(copy)
-    short = "Make a log, or upgrade its format."
-    group.command("migrate", help=_MIGRATE, short_help=short)(migrate)
-    app.add_typer(group, name="log")
+group = typer.Typer(help=_HELP)
 
 
-def migrate(
-    *,
-    writer: Annotated[
-        list[str] | None, typer.Option(metavar="ROLE", help="A role that may append; repeatable.")
-    ] = None,
-    reader: Annotated[
-        list[str] | None, typer.Option(metavar="ROLE", help="A role that may read; repeatable.")
-    ] = None,
-    log: LogOption = DEFAULT_LOG,
-    as_json: JsonOption = False,
-) -> None:
-    from cueline.client.log import migrate_log
-
-    made = migrate_log(log, writers=writer or (), readers=reader or ())
-    if as_json:
-        typer.echo(json_of({"log": str(log), "made": made}))
-    else:
-        typer.echo(f"{visible(str(log))}: {'made' if made else 'it is up to date'}")
-
-
+@group.command("copy", short_help="Copy a log, to a server or back.")
 def copy(
     source: Annotated[str, typer.Argument(metavar="FROM", help="URL or path of the log.")],
     target: Annotated[str, typer.Argument(metavar="TO", help="URL or path of the copy.")],
     *,
     as_json: JsonOption = False,
 ) -> None:
-    from cueline.client.log import copy_log
-    from cueline.loop import run
+    """Copy the log FROM to the log TO: from a file to PostgreSQL, back, or likewise.
 
+    The copy has the same positions, chains, keys, blobs and emptied payloads, and
+    the same id. TO is made if it is missing; in PostgreSQL, its URL names the role
+    that owns the tables, and `cueline log migrate` then grants rights to others.
+    No process may work on one of the two. A copy that was stopped goes on where it
+    was when you run the command again; likewise if FROM has grown since. At the
+    end the events are compared, and every chain of the copy is checked.
+
+    \b
+    Examples:
+      cueline log copy .cueline/log.db postgresql://admin@db.internal/cueline
+      cueline log copy postgresql://admin@db.internal/cueline backup.db
+    """
     try:
         with _progress() as show:
             copied = run(copy_log(source, target, progress=show))
@@ -104,8 +64,39 @@ def copy(
         raise typer.Exit(Exit.FAILED)
 
 
+@group.command("migrate", short_help="Make a log, or upgrade its format.")
+def migrate(
+    *,
+    writer: Annotated[
+        list[str] | None, typer.Option(metavar="ROLE", help="A role that may append; repeatable.")
+    ] = None,
+    reader: Annotated[
+        list[str] | None, typer.Option(metavar="ROLE", help="A role that may read; repeatable.")
+    ] = None,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Make the log, or bring it to the format of this cueline.
+
+    Other commands make a file by themselves, but never a table of a database.
+    In PostgreSQL, the role of the URL then owns the tables. The roles after
+    --writer may append through functions, and can neither update nor delete; those
+    after --reader may read. The roles have to exist. Run it again to add roles.
+
+    \b
+    Examples:
+      cueline log migrate --log postgresql://admin@db.internal/cueline --writer app
+      cueline log migrate --log "postgresql:///cueline?schema=test"
+    """
+    made = migrate_log(log, writers=writer or (), readers=reader or ())
+    if as_json:
+        typer.echo(json_of({"log": str(log), "made": made}))
+    else:
+        typer.echo(f"{visible(str(log))}: {'made' if made else 'it is up to date'}")
+
+
 @contextmanager
-def _progress() -> Iterator[Callable[["CopyStep"], None]]:
+def _progress() -> Iterator[Callable[[CopyStep], None]]:
     """Show on stderr how far it has come, and for how long, where that is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

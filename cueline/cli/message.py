@@ -1,6 +1,6 @@
 """`cueline send` and `pause`: what is said to a session, through its inbox."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,49 +15,9 @@ from cueline.cli.option import (
 )
 from cueline.cli.terminal import text_or_stdin
 from cueline.cli.up_lookup import print_receipt
+from cueline.client.receipt import PauseReceipt
 from cueline.console.text import visible
-
-if TYPE_CHECKING:
-    from cueline.client.receipt import PauseReceipt
-    from cueline.events.inbox import Lane
-
-_SEND = """Say something to a session: it goes to its inbox, and counts even if nothing runs.
-
-A note is told with the next model call. A steer ends what is left of the turn:
-calls that have not started are skipped. A followup waits until the session
-would otherwise be done.
-
-With --name it is the message that a step of a plan waits for: JSON or text,
-which becomes the value of that step.
-
-With --model the agent gets another model, from its next request on. A model
-call that runs is finished first, tool calls go on. Another provider begins
-without the parameters of the one before.
-
-\b
-Examples:
-  cueline send 7f3a "The deadline is Friday"
-  cueline send 7f3a --steer "Stop editing; only report"
-  git diff | cueline send 7f3a --followup -
-  cueline send 7f3a "What is wrong here?" --attach screen.png
-  cueline send 7f3a --name go '{"target": "staging"}'
-  cueline send 7f3a --model PROVIDER/NAME
-"""
-_PAUSE = """Ask a session to pause: nothing new starts, what is in flight finishes.
-
-Asking twice is asking once. `cueline resume` goes on. With --tree it is said to
-all sessions below it, too.
-
-\b
-Examples:
-  cueline pause 7f3a
-  cueline pause 7f3a --tree
-"""
-
-
-def register(app: typer.Typer) -> None:
-    app.command("send", help=_SEND, short_help="Say something to a session.")(send)
-    app.command("pause", help=_PAUSE, short_help="Ask a session to pause.")(pause)
+from cueline.events.inbox import Lane
 
 
 def send(
@@ -87,6 +47,28 @@ def send(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
+    """Say something to a session: it goes to its inbox, and counts even if nothing runs.
+
+    A note is told with the next model call. A steer ends what is left of the turn:
+    calls that have not started are skipped. A followup waits until the session
+    would otherwise be done.
+
+    With --name it is the message that a step of a plan waits for: JSON or text,
+    which becomes the value of that step.
+
+    With --model the agent gets another model, from its next request on. A model
+    call that runs is finished first, tool calls go on. Another provider begins
+    without the parameters of the one before.
+
+    \b
+    Examples:
+      cueline send 7f3a "The deadline is Friday"
+      cueline send 7f3a --steer "Stop editing; only report"
+      git diff | cueline send 7f3a --followup -
+      cueline send 7f3a "What is wrong here?" --attach screen.png
+      cueline send 7f3a --name go '{"target": "staging"}'
+      cueline send 7f3a --model PROVIDER/NAME
+    """
     asked: tuple[tuple[Lane, bool], ...] = (
         ("note", note),
         ("steer", steer),
@@ -121,6 +103,16 @@ def pause(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
+    """Ask a session to pause: nothing new starts, what is in flight finishes.
+
+    Asking twice is asking once. `cueline resume` goes on. With --tree it is said to
+    all sessions below it, too.
+
+    \b
+    Examples:
+      cueline pause 7f3a
+      cueline pause 7f3a --tree
+    """
     for receipt in open_log.wish_of_tree(
         log, session, lambda client, each: client.pause(each), tree=tree
     ):
@@ -128,7 +120,7 @@ def pause(
         print_receipt(log, receipt, text, as_json=as_json)
 
 
-def _what_happens(receipt: "PauseReceipt") -> str:
+def _what_happens(receipt: PauseReceipt) -> str:
     if receipt.recorded:
         return "asked to pause"
     if not receipt.why:

@@ -68,10 +68,8 @@ def wish_of_tree(
     """Return what becomes of a wish about a session and, with *tree*, about all below it."""
     from cueline.client.tree import over_tree
 
-    async def submit(client: "Client") -> list[T]:
-        if not tree:
-            return [await asked(client, session)]
-        return await over_tree(client, session, lambda each: asked(client, each))
+    def submit(client: "Client") -> Awaitable[list[T]]:
+        return over_tree(client, session, lambda each: asked(client, each), tree=tree)
 
     return wish(path, submit)
 

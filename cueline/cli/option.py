@@ -34,19 +34,32 @@ def naming(log: LogUrl) -> str:
     return "" if log == DEFAULT_LOG else f" --log {visible(quote(str(log)))}"
 
 
-def labels_of(given: Iterable[str]) -> dict[str, str]:
-    """Return the labels of `key=value` words.
+def labels_of(given: Iterable[str] | None) -> dict[str, str]:
+    """Return the labels of `--label` options.
 
     Raises:
-        ConfigError: one has another form.
+        ConfigError: one is not KEY=VALUE.
     """
-    labels = {}
-    for label in given:
-        key, equals, value = label.partition("=")
-        if not (key and equals):
-            raise ConfigError("--label", f"{label!r} is not KEY=VALUE")
-        labels[key] = value
-    return labels
+    return _pairs("--label", "KEY=VALUE", given)
+
+
+def parameters_of(given: Iterable[str] | None) -> dict[str, str]:
+    """Return the parameters of `--parameter` options, each as text.
+
+    Raises:
+        ConfigError: one is not NAME=VALUE.
+    """
+    return _pairs("--parameter", "NAME=VALUE", given)
+
+
+def _pairs(option: str, form: str, given: Iterable[str] | None) -> dict[str, str]:
+    pairs = {}
+    for each in given or ():
+        name, equals, value = each.partition("=")
+        if not (name and equals):
+            raise ConfigError(option, f"{each!r} is not {form}")
+        pairs[name] = value
+    return pairs
 
 
 def is_typed(ctx: typer.Context, option: str) -> bool:
@@ -65,6 +78,20 @@ LogOption = Annotated[
         parser=LogUrl.of,
         callback=_note,
     ),
+]
+ParameterOption = Annotated[
+    list[str] | None,
+    typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="JSON, or text; repeatable."),
+]
+SessionFilter = Annotated[
+    str | None,
+    typer.Option(metavar="SESSION", help="Only of this session.", autocompletion=complete_session),
+]
+TimeBudgetOption = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Time at work, in seconds or as 15m or 4h.")
+]
+MaxWallOption = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Time since the start, likewise.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 TreeOption = Annotated[
@@ -99,18 +126,3 @@ SessionArgument = Annotated[
         show_default=False,
     ),
 ]
-
-
-def parameters_of(given: Iterable[str]) -> dict[str, str]:
-    """Return the parameters in *given*, each as text.
-
-    Raises:
-        ConfigError: one is not NAME=VALUE.
-    """
-    texts = {}
-    for each in given:
-        name, equals, text = each.partition("=")
-        if not (name and equals):
-            raise ConfigError("--parameter", f"{each!r} is not NAME=VALUE")
-        texts[name] = text
-    return texts

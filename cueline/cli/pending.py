@@ -1,38 +1,36 @@
 """`cueline pending`: what waits for a person."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from cueline.cli import open_log
 from cueline.cli.name_lookup import completions
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.cli.resolution import answer_lines, answers
+from cueline.cli.up_lookup import command
+from cueline.client.pending import PendingRow
+from cueline.client.reader import Reader
+from cueline.client.reading import Page
+from cueline.console.question import answer_text
+from cueline.console.table import print_table
 from cueline.console.text import arguments, duration, json_of, one_line
 from cueline.events.log_url import LogUrl
-
-if TYPE_CHECKING:
-    from cueline.client.pending import PendingRow
-    from cueline.client.reader import Reader
-    from cueline.client.reading import Page
-
-_HELP = """List what waits for a person's decision, the most urgent first.
-
-What was decided while nothing runs is marked: it counts when the session is
-next driven.
-
-\b
-Examples:
-  cueline pending
-  cueline pending --json | jq -r '.[].id'
-"""
-
-
-def register(app: typer.Typer) -> None:
-    app.command("pending", help=_HELP, short_help="List the approvals that wait.")(pending)
+from cueline.tools.log_reach import REACHES_LOG
 
 
 def pending(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
+    """List what waits for a person's decision, the most urgent first.
+
+    What was decided while nothing runs is marked: it counts when the session is
+    next driven.
+
+    \b
+    Examples:
+      cueline pending
+      cueline pending --json | jq -r '.[].id'
+    """
     waiting = open_log.ask(log, lambda reader: reader.pending())
     if as_json:
         documents = [document_of(each, log) for each in open_log.rows(waiting)]
@@ -47,7 +45,7 @@ def pending(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> Non
 def complete_approval(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the pending approvals that begin with what was typed, for the shell."""
 
-    async def find(reader: "Reader") -> list[str]:
+    async def find(reader: Reader) -> list[str]:
         return [each.id for each in await reader.pending()]
 
     return completions(ctx, incomplete, find)
@@ -55,14 +53,10 @@ def complete_approval(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def document_of(row: dict[str, Any], log: LogUrl) -> dict[str, Any]:
     """Return a row with the commands that give each answer."""
-    from cueline.cli.resolution import command_for
-
-    for choice in row["choices"]:
-        choice["command"] = command_for(log, row["id"], choice["resolution"])
-    return row
+    return {**row, "choices": answers(log, row["id"]) if row["choices"] else []}
 
 
-def time_left(asked: "PendingRow", now: datetime) -> str:
+def time_left(asked: PendingRow, now: datetime) -> str:
     """Say how long a person can answer."""
     if asked.deadline_at <= now:
         return "over"
@@ -72,13 +66,7 @@ def time_left(asked: "PendingRow", now: datetime) -> str:
     return f"{told}, then granted" if asked.auto_at else told
 
 
-def _print(waiting: "Page[PendingRow]", log: LogUrl) -> None:
-    from cueline.cli.resolution import answer_lines
-    from cueline.cli.up_lookup import command
-    from cueline.console.question import answer_text
-    from cueline.console.table import print_table
-    from cueline.tools.log_reach import REACHES_LOG
-
+def _print(waiting: Page[PendingRow], log: LogUrl) -> None:
     now = datetime.now(UTC)
     rows, cut = [], False
     for each in waiting:

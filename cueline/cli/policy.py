@@ -1,7 +1,7 @@
 """`cueline policy`: whether a policy means something, and what it would have done."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -9,10 +9,10 @@ from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.moment import moment
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.client.document import document
+from cueline.client.policies import JudgedCall, PolicyBacktest, PolicyCheck, check_policy
+from cueline.console.table import print_table
 from cueline.console.text import arguments, count, json_of, visible
-
-if TYPE_CHECKING:
-    from cueline.client.policies import JudgedCall, PolicyBacktest, PolicyCheck
 
 _GROUP = """Check a policy, or try it on the past.
 
@@ -21,43 +21,26 @@ Examples:
   cueline policy check agent.toml
   cueline policy backtest stricter.toml --since 30d
 """
-_CHECK = """Say whether a policy can mean what it says: each fault with its key and the reason.
-
-FILE is an agent file, or a file with the keys of its [policy] alone. It exits
-with 1 when there is a fault.
-
-\b
-Example:
-  cueline policy check agent.toml
-"""
-_BACKTEST = """Judge the calls of the past by another policy, and change nothing.
-
-It lists how many calls would have been denied, asked about or allowed, by
-which rule, what really became of them, and what calls that simply ran, and now
-would not, were estimated to cost. With --calls it lists those calls one by one.
-
-\b
-Examples:
-  cueline policy backtest stricter.toml --since 30d
-  cueline policy backtest agent.toml --calls --json
-"""
 
 FileArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help="An agent file, or a policy alone.")
 ]
 
 
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(help=_GROUP, no_args_is_help=True, rich_markup_mode=None)
-    group.command("check", help=_CHECK, short_help="Say what is wrong with a policy.")(check)
-    group.command("backtest", help=_BACKTEST, short_help="Try a policy on the past.")(backtest)
-    app.add_typer(group, name="policy", short_help="Check a policy; try it on the past.")
+group = typer.Typer(help=_GROUP, no_args_is_help=True)
 
 
+@group.command("check", short_help="Say what is wrong with a policy.")
 def check(file: FileArgument, *, as_json: JsonOption = False) -> None:
-    from cueline.client.document import document
-    from cueline.client.policies import check_policy
+    """Say whether a policy can mean what it says: each fault with its key and the reason.
 
+    FILE is an agent file, or a file with the keys of its [policy] alone. It exits
+    with 1 when there is a fault.
+
+    \b
+    Example:
+      cueline policy check agent.toml
+    """
     found = check_policy(file)
     if found.unchecked:
         tools = ", ".join(found.unchecked)
@@ -74,7 +57,7 @@ def check(file: FileArgument, *, as_json: JsonOption = False) -> None:
     raise typer.Exit(Exit.FAILED if found.problems else Exit.DONE)
 
 
-def _print_rules(found: "PolicyCheck") -> None:
+def _print_rules(found: PolicyCheck) -> None:
     told = f"{count(len(found.rules), 'rule')}, the strongest that fits counts"
     typer.echo(visible(f"{found.file}: nothing is wrong with it; {told}"))
     width = max((len(rule.name) for rule in found.rules), default=0)
@@ -85,6 +68,7 @@ def _print_rules(found: "PolicyCheck") -> None:
         typer.echo(f"  {rule.answer:6}  {rule.name:{width}}  {by}".rstrip())
 
 
+@group.command("backtest", short_help="Try a policy on the past.")
 def backtest(
     file: FileArgument,
     *,
@@ -97,8 +81,17 @@ def backtest(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    from cueline.client.document import document
+    """Judge the calls of the past by another policy, and change nothing.
 
+    It lists how many calls would have been denied, asked about or allowed, by
+    which rule, what really became of them, and what calls that simply ran, and now
+    would not, were estimated to cost. With --calls it lists those calls one by one.
+
+    \b
+    Examples:
+      cueline policy backtest stricter.toml --since 30d
+      cueline policy backtest agent.toml --calls --json
+    """
     after = moment("--since", since)
     found = open_log.ask(log, lambda reader: reader.backtest(file, since=after))
     otherwise = [each for each in found.calls if each.otherwise]
@@ -113,9 +106,7 @@ def backtest(
         _print_calls(otherwise)
 
 
-def _print_sums(found: "PolicyBacktest") -> None:
-    from cueline.console.table import print_table
-
+def _print_sums(found: PolicyBacktest) -> None:
     if not found.sums:
         typer.echo("no calls of tools were found")
         return
@@ -127,7 +118,7 @@ def _print_sums(found: "PolicyBacktest") -> None:
     typer.echo(f"calls that ran unasked, and would not have: ${held} by the tools' own estimates")
 
 
-def _print_calls(otherwise: "list[JudgedCall]") -> None:
+def _print_calls(otherwise: list[JudgedCall]) -> None:
     if not otherwise:
         typer.echo("no call would have gone otherwise")
     for each in otherwise:

@@ -1,51 +1,29 @@
 """`cueline providers` and `cueline models`: what can answer as a model here."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cueline.cli import open_log
 from cueline.cli.option import JsonOption
+from cueline.client.providers import ProviderRow, models_of, provider_rows
+from cueline.console.table import print_table
 from cueline.console.text import count, json_of, visible
-
-if TYPE_CHECKING:
-    from cueline.client.providers import ProviderRow
-
-_PROVIDERS = """List the providers: whether each has a key here, its default model, what it can do.
-
-An installed package can add one: see the guide "Add a provider". Keys are never
-shown, only where they come from.
-
-\b
-Examples:
-  cueline providers
-  cueline providers --json
-"""
-_MODELS = """List the models that a provider's server has.
-
-\b
-Examples:
-  cueline models PROVIDER
-  cueline models PROVIDER --json
-"""
-
-
-def register(app: typer.Typer) -> None:
-    app.command("providers", help=_PROVIDERS, short_help="List providers, and their keys.")(
-        providers
-    )
-    app.command("models", help=_MODELS, short_help="List the models of a provider.")(models)
 
 
 def providers(*, as_json: JsonOption = False) -> None:
-    from cueline.client.providers import provider_rows
+    """List the providers: whether each has a key here, its default model, what it can do.
 
-    rows = provider_rows()
-    if as_json:
-        typer.echo(json_of([asdict(each) for each in rows], indent=2))
-        return
-    _print(rows)
+    An installed package can add one: see the guide "Add a provider". Keys are never
+    shown, only where they come from.
+
+    \b
+    Examples:
+      cueline providers
+      cueline providers --json
+    """
+    open_log.print_answer(provider_rows(), _print, as_json=as_json)
 
 
 def models(
@@ -55,8 +33,13 @@ def models(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    from cueline.client.providers import models_of
+    """List the models that a provider's server has.
 
+    \b
+    Examples:
+      cueline models PROVIDER
+      cueline models PROVIDER --json
+    """
     found = open_log.run(models_of(provider))
     if as_json:
         typer.echo(json_of(found, indent=2))
@@ -67,9 +50,7 @@ def models(
         typer.echo(f"{visible(provider)} has {count(0, 'model')}", err=True)
 
 
-def _print(rows: "tuple[ProviderRow, ...]") -> None:
-    from cueline.console.table import print_table
-
+def _print(rows: tuple[ProviderRow, ...]) -> None:
     cells = [
         (each.name, _key(each), each.model or "-", each.base_url or "-", _abilities(each))
         for each in rows
@@ -77,11 +58,11 @@ def _print(rows: "tuple[ProviderRow, ...]") -> None:
     print_table(("provider", "key", "default model", "address", "can"), cells)
 
 
-def _key(row: "ProviderRow") -> str:
+def _key(row: ProviderRow) -> str:
     return row.key or ("missing" if row.needs_key else "not needed")
 
 
-def _abilities(row: "ProviderRow") -> str:
+def _abilities(row: ProviderRow) -> str:
     """Name what it can do, or why it cannot be used."""
     if row.problem or row.capabilities is None:
         return f"cannot be used: {row.problem}"

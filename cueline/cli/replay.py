@@ -1,33 +1,17 @@
 """`cueline replay`: rebuild a session's state from the log, and check its decisions."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
+from cueline.client.document import document
+from cueline.client.history import History
+from cueline.client.redecide import Check, check_of
 from cueline.console.text import json_of, one_line
-
-if TYPE_CHECKING:
-    from cueline.client.history import History
-    from cueline.client.redecide import Check
-
-_HELP = """Rebuild a session's state from the log, and print it.
-
-With --check, each step is decided again on the state before it, and must give
-the events that were recorded; the first difference is named, with exit code 1.
-
-\b
-Examples:
-  cueline replay 7f3a --to 12
-  cueline replay 7f3a --check
-"""
-
-
-def register(app: typer.Typer) -> None:
-    app.command("replay", help=_HELP, short_help="Rebuild a session's state, and check it.")(replay)
 
 
 def replay(
@@ -40,9 +24,17 @@ def replay(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    from cueline.client.redecide import check_of
-
     # Decided again when the loop is over: Ctrl-C ends it at once.
+    """Rebuild a session's state from the log, and print it.
+
+    With --check, each step is decided again on the state before it, and must give
+    the events that were recorded; the first difference is named, with exit code 1.
+
+    \b
+    Examples:
+      cueline replay 7f3a --to 12
+      cueline replay 7f3a --check
+    """
     history = open_log.run(open_log.history(log, session, until=to, last=None if check else 0))
     if not check:
         _print_state(history, as_json=as_json)
@@ -53,9 +45,7 @@ def replay(
     raise typer.Exit(Exit.FAILED if checked.difference else code)
 
 
-def _print_state(history: "History", *, as_json: bool) -> None:
-    from cueline.client.document import document
-
+def _print_state(history: History, *, as_json: bool) -> None:
     state = {"version": history.version, **document(history.state)}
     if as_json:
         typer.echo(json_of(state, indent=2))
@@ -86,7 +76,7 @@ def _tree(value: Mapping[str, Any], indent: int = 0) -> Iterator[str]:
             yield f"{' ' * indent}{key}: {one_line(told, 200)}"
 
 
-def _print_check(id: str, checked: "Check") -> None:  # noqa: A002 - the word of the log
+def _print_check(id: str, checked: Check) -> None:  # noqa: A002 - the word of the log
     if checked.difference is None:
         typer.echo(f"{id}: {checked.steps} steps decided again, each as recorded")
     else:

@@ -1,7 +1,8 @@
 """`cueline rerun`: run a session's past again, with another agent, and name the differences."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -9,32 +10,15 @@ from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.option import SessionArgument
 from cueline.cli.run_options import RunOptions, takes_run_options
+from cueline.cli.session_run import drive
+from cueline.cli.up_lookup import command
+from cueline.client.client import open_client
+from cueline.client.rerun import RerunDifference, RerunResult, rerun_request
+from cueline.console.screen import Screen
+from cueline.console.text import count, json_of, one_line
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cueline.agent import Agent
-    from cueline.client.rerun import RerunDifference, RerunResult
-
-_HELP = """Run a session's past again, with changed tools, rules or instructions, at no cost.
-
-It is a new session. The model's replies, the people's messages and the results of
-the calls come from the log. Without --agent it uses the recorded agent. At the end
-it says in what the two differ; any difference gives exit code 1. A call that has no
-recorded result ends it; --run-tools runs such calls, if the rules allow them.
-
-\b
-Examples:
-  cueline rerun 7f3a
-  cueline rerun 7f3a --agent stricter.toml
-  cueline rerun 7f3a --agent agent.toml --run-tools
-"""
 _MOST = 10
 _WIDTH = 300
-
-
-def register(app: typer.Typer) -> None:
-    app.command("rerun", help=_HELP, short_help="Run a past again, with another agent.")(rerun)
 
 
 @takes_run_options
@@ -59,60 +43,55 @@ def rerun(
         typer.Option("--id", metavar="ID", help="The rerun's id, instead of a random one."),
     ] = None,
 ) -> None:
+    """Run a session's past again, with changed tools, rules or instructions, at no cost.
+
+    It is a new session. The model's replies, the people's messages and the results of
+    the calls come from the log. Without --agent it uses the recorded agent. At the end
+    it says in what the two differ; any difference gives exit code 1. A call that has no
+    recorded result ends it; --run-tools runs such calls, if the rules allow them.
+
+    \b
+    Examples:
+      cueline rerun 7f3a
+      cueline rerun 7f3a --agent stricter.toml
+      cueline rerun 7f3a --agent agent.toml --run-tools
+    """
     if options.detach:
         raise typer.BadParameter("--detach: a rerun is compared at its end; leave it out")
-    read = None if agent is None else _read(options, agent)
+    read = None if agent is None else options.context.read_agent(agent).agent
     again = [*(() if agent is None else ("--agent", str(agent))), "--run-tools"]
-    rerunning = _rerun(
-        options,
-        session,
-        again,
-        agent=read,
-        run_tools=run_tools,
-        id=name,
-        without_secrets=options.without_secrets,
-        attached=options.attended,
-    )
-    raise typer.Exit(open_log.run(rerunning))
 
+    async def rerun_whole() -> RerunResult:
+        async with open_client(options.log) as client:
+            request = await rerun_request(
+                client,
+                await client.find(session),
+                agent=read,
+                run_tools=run_tools,
+                id=name,
+                without_secrets=options.without_secrets,
+                attached=options.attended,
+            )
+            screen = Screen(quiet=options.as_json, plain=options.plain)
+            record = request.submit
+            await drive(client, request.stream, options, record, screen=screen, show_past=True)
+            return await client.rerun_result(request.id)
 
-def _read(options: RunOptions, file: Path) -> "Agent":
-    from cueline.agent_file import read_agent
-
-    outside = options.context
-    agent = read_agent(file, over=(outside.environment,), under=outside.under).agent
-    outside.note(agent)
-    return agent
-
-
-async def _rerun(options: RunOptions, session: str, again: list[str], **wanted: Any) -> Exit:
-    from cueline.cli.session_run import drive
-    from cueline.cli.up_lookup import command
-    from cueline.client.client import open_client
-    from cueline.console.screen import Screen
-    from cueline.console.text import json_of
-
-    async with open_client(options.log) as client:
-        request = await client.rerun_request(session, **wanted)
-        screen = Screen(quiet=options.as_json, plain=options.plain)
-        await drive(client, request.stream, options, request.submit, screen=screen, show_past=True)
-        result = await client.rerun_result(request.id)
+    result = open_log.run(rerun_whole())
     if options.as_json:
         typer.echo(json_of(result.to_json(), indent=None if options.json_stream else 2))
     else:
         typer.echo("\n".join(_lines(result, command(options.log, "rerun", session, *again))))
-    return _exit(result)
+    raise typer.Exit(_exit(result))
 
 
-def _exit(result: "RerunResult") -> Exit:
+def _exit(result: RerunResult) -> Exit:
     if result.unanswered is not None or result.differences:
         return Exit.FAILED
     return Exit.WAITING if result.status in ("waiting", "paused", "running") else Exit.DONE
 
 
-def _lines(result: "RerunResult", again: str) -> "Iterator[str]":
-    from cueline.console.text import count, json_of, one_line
-
+def _lines(result: RerunResult, again: str) -> Iterator[str]:
     ran = f", {result.ran} ran" if result.ran else ""
     results = count(result.results, "result")
     yield (
@@ -134,7 +113,7 @@ def _lines(result: "RerunResult", again: str) -> "Iterator[str]":
         yield "no difference"
 
 
-def _place(found: "RerunDifference") -> str:
+def _place(found: RerunDifference) -> str:
     where = f"turn {found.turn}" if found.turn else "at the start"
     call = " ".join(part for part in (found.tool, found.effect) if part)
     return f"{where}, {found.what}{call and f' of {call}'}"

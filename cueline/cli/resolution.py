@@ -1,6 +1,7 @@
 """The answers to the question about a call in doubt, as commands with their consequences."""
 
 from cueline.cli.up_lookup import command
+from cueline.client.pending import CHOICES
 from cueline.events.log_url import LogUrl
 
 _WORDS = {
@@ -12,23 +13,16 @@ ASKED = "nobody knows whether this call took effect; answer with one of"
 
 
 def answers(log: LogUrl, approval: str) -> list[dict[str, str]]:
-    """Return each answer with its code, the command that gives it, and what follows from it."""
-    from cueline.client.pending import CHOICES
+    """Return each answer with its code, what follows from it, and the command that gives it.
 
-    return [
-        {
-            "resolution": each.resolution,
-            "then": each.then,
-            "command": command_for(log, approval, each.resolution),
-        }
-        for each in CHOICES
-    ]
-
-
-def command_for(log: LogUrl, approval: str, resolution: str) -> str:
-    """Return the command that gives an answer; that it happened may take `--result TEXT`."""
-    verb, *flags = _WORDS[resolution]
-    return command(log, verb, approval, *flags)
+    That it happened may take `--result TEXT`.
+    """
+    told = []
+    for each in CHOICES:
+        verb, *flags = _WORDS[each.resolution]
+        way = command(log, verb, approval, *flags)
+        told.append({"resolution": each.resolution, "then": each.then, "command": way})
+    return told
 
 
 def answer_lines(log: LogUrl, approval: str) -> list[str]:

@@ -6,24 +6,12 @@ from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.option import SessionArgument, TreeOption
 from cueline.cli.run_options import ACCEPT, AcceptOption, RunOptions, takes_run_options
-
-_HELP = """Go on with a session that crashed, was paused, or was interrupted.
-
-It goes on from what is in the log, with the agent as it was recorded, and is
-shown live. A session that has ended is refused, and so is one that a living
-process drives, unless it is paused: then that process is told to go on.
-With --tree all sessions below it go on, too.
-
-\b
-Examples:
-  cueline resume 7f3a
-  cueline resume 7f3a --ray
-  cueline resume 7f3a --without-secret SHOP_TOKEN
-"""
-
-
-def register(app: typer.Typer) -> None:
-    app.command("resume", help=_HELP, short_help="Go on with a session, and watch it.")(resume)
+from cueline.cli.start_request import carry_on
+from cueline.cli.up_lookup import resume_command
+from cueline.client.client import Client, open_client
+from cueline.client.resume import ResumeRequest, resume_request
+from cueline.client.session import Session
+from cueline.client.tree import over_tree
 
 
 @takes_run_options
@@ -34,32 +22,37 @@ def resume(
     tree: TreeOption = False,
     accept_changed_tools: AcceptOption = False,
 ) -> None:
-    goes_on = _resume(options, session, accept=accept_changed_tools, tree=tree)
-    raise typer.Exit(open_log.run(goes_on))
+    """Go on with a session that crashed, was paused, or was interrupted.
 
+    It goes on from what is in the log, with the agent as it was recorded, and is
+    shown live. A session that has ended is refused, and so is one that a living
+    process drives, unless it is paused: then that process is told to go on.
+    With --tree all sessions below it go on, too.
 
-async def _resume(options: RunOptions, name: str, *, accept: bool, tree: bool) -> Exit:
-    from cueline.cli.start_request import carry_on
-    from cueline.cli.up_lookup import resume_command
-    from cueline.client.client import Client, open_client
-    from cueline.client.resume import ResumeRequest
-    from cueline.client.session import Session
-    from cueline.client.tree import over_tree
+    \b
+    Examples:
+      cueline resume 7f3a
+      cueline resume 7f3a --ray
+      cueline resume 7f3a --without-secret SHOP_TOKEN
+    """
 
-    async with open_client(options.log) as client:
+    async def resumed() -> Exit:
+        async with open_client(options.log) as client:
 
-        async def request_of(session: str) -> ResumeRequest:
-            return await client.resume_request(
-                session,
-                accept_changed_tools=accept,
-                accept_with=f"{resume_command(options.log, session)} {ACCEPT}",
-                without_secrets=options.without_secrets,
-            )
+            async def request_of(each: str) -> ResumeRequest:
+                return await resume_request(
+                    client,
+                    await client.find(each),
+                    accept_changed_tools=accept_changed_tools,
+                    accept_with=f"{resume_command(options.log, each)} {ACCEPT}",
+                    without_secrets=options.without_secrets,
+                )
 
-        requests = await over_tree(client, name, request_of) if tree else [await request_of(name)]
+            async def record(runtime: Client) -> Session:
+                first, *_ = [await each.submit(runtime) for each in requests]
+                return first
 
-        async def record(runtime: Client) -> Session:
-            first, *_ = [await each.submit(runtime) for each in requests]
-            return first
+            requests = await over_tree(client, session, request_of, tree=tree)
+            return await carry_on(client, requests[0].stream, options, record, show_past=False)
 
-        return await carry_on(client, requests[0].stream, options, record, show_past=False)
+    raise typer.Exit(open_log.run(resumed()))

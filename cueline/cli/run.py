@@ -7,46 +7,19 @@ from typing import Annotated
 import typer
 
 from cueline.cli import open_log
-from cueline.cli.option import AttachOption, labels_of, parameters_of
+from cueline.cli.option import (
+    AttachOption,
+    MaxWallOption,
+    ParameterOption,
+    TimeBudgetOption,
+    labels_of,
+    parameters_of,
+)
 from cueline.cli.quiet_stderr import print_redacted
 from cueline.cli.run_options import RunOptions, takes_run_options
 from cueline.cli.terminal import text_or_stdin
 
-_HELP = """Start a session, and watch it until it ends, rests, or waits for a person.
-
-Without --agent it is the built-in agent, which works on the files of the current
-folder, and asks before it writes or runs a command. It uses the first provider
-that has a key, else a server on this machine that needs none.
-
-It goes to the running `cueline up` of the log, else to the Ray that --address or
-RAY_ADDRESS names; otherwise it runs in this process. Everything is checked before
-anything is recorded. Without a terminal nobody is asked: if the session waits for
-a person, `run` exits with 3 and says how to approve. Ctrl-C once asks it to
-pause, and says how to go on; twice leaves at once, and nothing that was recorded
-is lost.
-
-With --many, each line of a file is a goal as JSON text, or an object with `goal`
-or `parameters` and, if you like, `key` and `labels`. The same command again goes on where it was
-left: nothing is started twice. --key NAME starts all anew.
-
-\b
-Examples:
-  cueline run "What is in this folder?"
-  cueline run "Tidy the notes" --agent agent.toml --workspace notes
-  cueline run "Let us tidy the notes" --agent agent.toml --open
-  cueline run resize.toml -p path=cat.png -p width=200
-  cueline run "Answer the mail" --agent clerk.toml --require-approval
-  cueline run "Answer the mail" --agent clerk.toml --key mail-2026-05-04
-  cueline run --many tasks.jsonl --agent clerk.toml --concurrency 50
-  cueline run "Index everything" --agent indexer.toml --detach --label team=search
-"""
-
 _NO_GOAL = "say something: GOAL is missing"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("run", help=_HELP, short_help="Start a session, and watch it.")(run)
 
 
 @takes_run_options
@@ -61,10 +34,7 @@ def run(
         ),
     ] = None,
     *,
-    parameter: Annotated[
-        list[str] | None,
-        typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="JSON, or text; repeatable."),
-    ] = None,
+    parameter: ParameterOption = None,
     agent: Annotated[
         Path | None,
         typer.Option(
@@ -108,12 +78,8 @@ def run(
     max_cost: Annotated[
         str | None, typer.Option(metavar="USD", help="US dollars, of it and all it starts.")
     ] = None,
-    time_budget: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Time at work, in seconds or as 15m or 4h.")
-    ] = None,
-    max_wall: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Time since the start, likewise.")
-    ] = None,
+    time_budget: TimeBudgetOption = None,
+    max_wall: MaxWallOption = None,
     name: Annotated[
         str | None,
         typer.Option("--id", metavar="ID", help="The session's id, instead of a random one."),
@@ -138,7 +104,34 @@ def run(
         ),
     ] = None,
 ) -> None:
-    """Start a session."""
+    """Start a session, and watch it until it ends, rests, or waits for a person.
+
+    Without --agent it is the built-in agent, which works on the files of the current
+    folder, and asks before it writes or runs a command. It uses the first provider
+    that has a key, else a server on this machine that needs none.
+
+    It goes to the running `cueline up` of the log, else to the Ray that --address or
+    RAY_ADDRESS names; otherwise it runs in this process. Everything is checked before
+    anything is recorded. Without a terminal nobody is asked: if the session waits for
+    a person, `run` exits with 3 and says how to approve. Ctrl-C once asks it to
+    pause, and says how to go on; twice leaves at once, and nothing that was recorded
+    is lost.
+
+    With --many, each line of a file is a goal as JSON text, or an object with `goal`
+    or `parameters` and, if you like, `key` and `labels`. The same command again goes
+    on where it was left: nothing is started twice. --key NAME starts all anew.
+
+    \b
+    Examples:
+      cueline run "What is in this folder?"
+      cueline run "Tidy the notes" --agent agent.toml --workspace notes
+      cueline run "Let us tidy the notes" --agent agent.toml --open
+      cueline run resize.toml -p path=cat.png -p width=200
+      cueline run "Answer the mail" --agent clerk.toml --require-approval
+      cueline run "Answer the mail" --agent clerk.toml --key mail-2026-05-04
+      cueline run --many tasks.jsonl --agent clerk.toml --concurrency 50
+      cueline run "Index everything" --agent indexer.toml --detach --label team=search
+    """
     from cueline.cli.start_request import prepare_start, start
     from cueline.providers.factory import retirements
 
@@ -151,7 +144,7 @@ def run(
         "allow_base_urls": ("--allow-base-url", tuple(allow_base_url or ()) or None),
         "policy.auto_approve": ("--auto-approve", auto_approve or None),
     }
-    texts, said, tasks = parameters_of(parameter or ()), goal, None
+    texts, said, tasks = parameters_of(parameter), goal, None
     if many is not None:
         from cueline.cli.run_many import Many, run_many
 
@@ -173,7 +166,7 @@ def run(
         flags=flags,
         require_approval=require_approval,
         workspace=workspace,
-        labels=labels_of(label or ()),
+        labels=labels_of(label),
         stay_open=stay_open,
         id=name,
         key=key,

@@ -1,35 +1,17 @@
 """`cueline scale`: another number of hosts or runners."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, labels_of
+from cueline.client.fleet import Count, GroupRow, ScaleReceipt
 from cueline.console.text import visible
 from cueline.errors import ConfigError
 from cueline.events.log_url import LogUrl
 
-if TYPE_CHECKING:
-    from cueline.client.fleet import Count, GroupRow, ScaleReceipt
-
-_HELP = """Ask for another number of hosts or runners; `cueline up` starts and retires them.
-
-A number is exact, as 8, or a range, as 0..8: those above the least start when
-work waits for them, and retire when they are idle. It counts for the workers
-with the same labels, resources and --per-node; 0 ends those.
-It is recorded, so it also counts for the next `cueline up`.
-
-\b
-Examples:
-  cueline scale --runners 8 --hosts 2
-  cueline scale --runners 0..4 --gpus 1 --label zone=b
-"""
 _SIZES = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-
-
-def register(app: typer.Typer) -> None:
-    app.command("scale", help=_HELP, short_help="Have more or fewer hosts and runners.")(scale)
 
 
 def scale(
@@ -67,6 +49,18 @@ def scale(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
+    """Ask for another number of hosts or runners; `cueline up` starts and retires them.
+
+    A number is exact, as 8, or a range, as 0..8: those above the least start when
+    work waits for them, and retire when they are idle. It counts for the workers
+    with the same labels, resources and --per-node; 0 ends those.
+    It is recorded, so it also counts for the next `cueline up`.
+
+    \b
+    Examples:
+      cueline scale --runners 8 --hosts 2
+      cueline scale --runners 0..4 --gpus 1 --label zone=b
+    """
     if hosts is None and runners is None:
         raise typer.BadParameter("name a number: --hosts N, --runners N, or a range as 0..8")
     amounts = {"cpus": cpus, "gpus": gpus, "memory": None if memory is None else _bytes(memory)}
@@ -77,14 +71,14 @@ def scale(
             hosts=None if hosts is None else count_of("--hosts", hosts),
             runners=None if runners is None else count_of("--runners", runners),
             per_node=per_node,
-            labels=labels_of(label or ()),
+            labels=labels_of(label),
             resources=resources | _amounts(resource or ()),
         ),
     )
     open_log.print_answer(receipt, lambda made: _print(made, log), as_json=as_json)
 
 
-def count_of(option: str, text: str) -> "Count":
+def count_of(option: str, text: str) -> Count:
     """Return the number or range of *text*.
 
     Raises:
@@ -96,7 +90,7 @@ def count_of(option: str, text: str) -> "Count":
     return (int(least), int(most)) if dots else int(least)
 
 
-def group_text(group: "GroupRow") -> str:
+def group_text(group: GroupRow) -> str:
     """Return which workers a group has, as its options."""
     words = [f"--label {key}={value}" for key, value in group.labels.items()]
     for name, amount in group.resources.items():
@@ -110,13 +104,13 @@ def group_text(group: "GroupRow") -> str:
     return visible(" ".join(words))
 
 
-def number_text(group: "GroupRow") -> str:
+def number_text(group: GroupRow) -> str:
     """Return how many workers of a group are wanted."""
     least, most = group.least, group.most
     return str(most) if least == most else f"{least}..{most}"
 
 
-def _print(receipt: "ScaleReceipt", log: LogUrl) -> None:
+def _print(receipt: ScaleReceipt, log: LogUrl) -> None:
     for group in receipt.groups:
         typer.echo(f"{group.kind}s: {number_text(group)} {group_text(group)}".rstrip())
     if not receipt.groups:
@@ -142,7 +136,7 @@ def _bytes(text: str) -> float:
         raise ConfigError("--memory", f"{text!r} is no size, as 500M or 4G") from None
 
 
-def _amounts(given: "list[str] | tuple[str, ...]") -> dict[str, float]:
+def _amounts(given: list[str] | tuple[str, ...]) -> dict[str, float]:
     amounts = {}
     for each in given:
         name, _, number = each.partition("=")

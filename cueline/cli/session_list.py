@@ -2,7 +2,7 @@
 
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -10,33 +10,16 @@ from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.moment import moment
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, labels_of
+from cueline.client.reading import Page
+from cueline.client.sessions import STATUSES, SessionRow
+from cueline.console.table import print_table
 from cueline.console.text import arguments, duration, json_of, money, one_line, visible
 from cueline.events.log_url import LogUrl
 
-if TYPE_CHECKING:
-    from cueline.client.reading import Page
-    from cueline.client.sessions import SessionRow
-
-_HELP = """List the sessions of the log, the last changed first.
-
-`interrupted` is running, but its process has ended: `cueline resume` goes on
-with it. `paused` waits for a person.
-
-\b
-Examples:
-  cueline list
-  cueline list --status paused --agent clerk --json
-  cueline list --label team=search --since 2h --watch
-"""
 INTERRUPTED = "interrupted"
 """A session that is running, and that nobody drives."""
 _CLEAR = "\033[H\033[2J"
 _FILTERS = ("status", "agent", "labels", "since")
-_STATUSES = "created running idle waiting paused stopping completed failed stopped"
-
-
-def register(app: typer.Typer) -> None:
-    app.command("list", help=_HELP, short_help="List the sessions of the log.")(list_)
 
 
 def list_(
@@ -45,8 +28,8 @@ def list_(
         str | None,
         typer.Option(
             metavar="STATUS",
-            help=f"Only these: {', '.join(_STATUSES.split())}.",
-            autocompletion=lambda: _STATUSES.split(),  # noqa: PLW0108 - typer reads the parameters
+            help=f"Only these: {', '.join(STATUSES)}.",
+            autocompletion=lambda: list(STATUSES),
         ),
     ] = None,
     agent: Annotated[
@@ -67,10 +50,21 @@ def list_(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
+    """List the sessions of the log, the last changed first.
+
+    `interrupted` is running, but its process has ended: `cueline resume` goes on
+    with it. `paused` waits for a person.
+
+    \b
+    Examples:
+      cueline list
+      cueline list --status paused --agent clerk --json
+      cueline list --label team=search --since 2h --watch
+    """
     wanted = {
         "status": status,
         "agent": agent,
-        "labels": labels_of(label or ()),
+        "labels": labels_of(label),
         "since": moment("--since", since),
         "limit": limit,
     }
@@ -97,9 +91,7 @@ async def _list(log: LogUrl, wanted: dict[str, Any], *, watch: bool, as_json: bo
                 return
 
 
-def _print(sessions: "Page[SessionRow]") -> None:
-    from cueline.console.table import print_table
-
+def _print(sessions: Page[SessionRow]) -> None:
     now = datetime.now(UTC)
     rows = []
     for each in sessions:

@@ -1,8 +1,8 @@
 """Drives one session and shows it, until only a person can make it go on."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -71,14 +71,17 @@ async def drive(
         Exit: Ctrl-C came before anything was recorded.
     """
     log = client.log.with_settings(options.context.settings)
-    facts = _print_fact if options.json_stream else None
+
+    def print_fact(recorded: RecordedEvent, fact: SessionEvent) -> None:
+        typer.echo(json_of(event_document(recorded, fact)))
+
     terminal = TerminalView(
         client,
         stream,
         screen,
         attended=options.attended,
         hide_thinking=options.hide_thinking,
-        facts=facts,
+        facts=print_fact if options.json_stream else None,
     )
     beginning = StartRecorder(record)
     loop = asyncio.get_running_loop()
@@ -88,25 +91,31 @@ async def drive(
         if beginning.recorded:
             loop.call_soon_threadsafe(terminal.pause)
 
+    way = resume_command(options.log, shown(stream))
+
     def leave() -> str:
         terminal.let_go()
-        way = resume_command(options.log, shown(stream))
         left = f"left at once; what was recorded stays, and goes on with\n  {way}"
         return left if beginning.recorded else _NOTHING
 
-    # Of another process, that is; closing the window of who only watches ends nothing.
-    signals = Interrupts(pause, leave, goes_on=options.place == "up")
-    with _notice_start(beginning, options, stream), signals:
-        await terminal.catch_up(show=show_past)
-        warning = None if options.place == "inline" else other_version(options.log)
-        screen.show([] if warning is None else [Line("note", warning)])
-        async with _running(log, options, terminal) as runtime:
-            await beginning.record(runtime)
-            if beginning.left:
-                terminal.pause()
-            rested = await terminal.until_it_rests()
-        if rested and log.backend.writer_place != "process":
-            await _check_kept(log, stream, terminal.version)
+    try:
+        # Of another process, that is; closing the window of who only watches ends nothing.
+        with Interrupts(pause, leave, goes_on=options.place == "up"):
+            await terminal.catch_up(show=show_past)
+            warning = None if options.place == "inline" else other_version(options.log)
+            screen.show([] if warning is None else [Line("note", warning)])
+            async with _running(log, options, terminal) as runtime:
+                await beginning.record(runtime)
+                if beginning.left:
+                    terminal.pause()
+                rested = await terminal.until_it_rests()
+            if rested and log.backend.writer_place != "process":
+                await _check_kept(log, stream, terminal.watcher.reader.version)
+    except ClusterError:
+        recorded = f"it is recorded; once Ray can be used, `{way}` goes on"
+        nothing = "nothing was recorded; without --ray and --address it needs no Ray"
+        typer.echo(recorded if beginning.recorded else nothing, err=True)
+        raise
     return terminal, rested
 
 
@@ -128,10 +137,6 @@ async def _running(
             yield runtime
 
 
-def _print_fact(recorded: RecordedEvent, fact: SessionEvent) -> None:
-    typer.echo(json_of(event_document(recorded, fact)))
-
-
 async def _check_kept(log: OpenLog, stream: str, seen: int) -> None:
     """See that the log's file holds what was shown: the connections that wrote it keep pages.
 
@@ -148,15 +153,3 @@ async def _check_kept(log: OpenLog, stream: str, seen: int) -> None:
     if version < seen:
         reason = "it was recorded, and is not in the log's file"
         raise CorruptEventError(stream, version + 1, 0, reason)
-
-
-@contextmanager
-def _notice_start(beginning: StartRecorder, options: RunOptions, stream: str) -> Iterator[None]:
-    try:
-        yield
-    except ClusterError:
-        way = resume_command(options.log, shown(stream))
-        recorded = f"it is recorded; once Ray can be used, `{way}` goes on"
-        nothing = "nothing was recorded; without --ray and --address it needs no Ray"
-        typer.echo(recorded if beginning.recorded else nothing, err=True)
-        raise

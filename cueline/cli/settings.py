@@ -2,33 +2,22 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from cueline.cli.option import JsonOption
 from cueline.cli.settings_context import settings_context_of
+from cueline.config.effective import EffectiveSettings
+from cueline.config.setting import leaves
+from cueline.config.settings import APPROVAL_SECONDS
 from cueline.console.text import json_of, visible
-
-if TYPE_CHECKING:
-    from cueline.config.effective import EffectiveSettings
 
 _GROUP = """Show the settings around the commands.
 
 \b
 Example:
   cueline config show
-"""
-_HELP = """Show every setting that holds, and where it came from.
-
-A value comes from a flag of the command, else from the environment, else from
-the agent's file, else from the nearest cueline.toml; else it is the default.
-
-\b
-Examples:
-  cueline config show
-  cueline config show --agent agent.toml --set
-  CUELINE_MAX_TURNS=5 cueline config show --json
 """
 _WIDEST = 40
 
@@ -42,12 +31,10 @@ class SettingRow(NamedTuple):
     variable: str | None
 
 
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(help=_GROUP, no_args_is_help=True, rich_markup_mode=None)
-    group.command("show", help=_HELP, short_help="Show every setting and its source.")(show)
-    app.add_typer(group, name="config", short_help="Show the settings that hold.")
+group = typer.Typer(help=_GROUP, no_args_is_help=True)
 
 
+@group.command("show", short_help="Show every setting and its source.")
 def show(
     ctx: typer.Context,
     *,
@@ -60,13 +47,21 @@ def show(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    from cueline.agent_file import read_agent
+    """Show every setting that holds, and where it came from.
 
+    A value comes from a flag of the command, else from the environment, else from
+    the agent's file, else from the nearest cueline.toml; else it is the default.
+
+    \b
+    Examples:
+      cueline config show
+      cueline config show --agent agent.toml --set
+      CUELINE_MAX_TURNS=5 cueline config show --json
+    """
     outside = settings_context_of(ctx)
     effective = outside.effective()
     if agent is not None:
-        over, under = (outside.environment,), outside.under
-        effective = read_agent(agent, over=over, under=under).effective
+        effective = outside.read_agent(agent).effective
     shown = [each for each in settings_of(effective) if not only_set or each.key in effective.given]
     if as_json:
         settings = {each.key: each._asdict() for each in shown}
@@ -92,11 +87,8 @@ def _aligned(rows: list[tuple[str, str, str]]) -> Iterator[str]:
         yield f"{key:<{widths[0]}}  {value:<{min(widths[1], _WIDEST)}}  {source}"
 
 
-def settings_of(effective: "EffectiveSettings") -> Iterator[SettingRow]:
+def settings_of(effective: EffectiveSettings) -> Iterator[SettingRow]:
     """Tell every setting that is in effect."""
-    from cueline.config.setting import leaves
-    from cueline.config.settings import APPROVAL_SECONDS
-
     table = effective.settings.model_dump(mode="json")
     for key, leaf in leaves().items():
         value: Any = table

@@ -15,6 +15,7 @@ from cueline.errors import ConfigError
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
+    from cueline.agent_file import AgentRead
     from cueline.config.config_source import ConfigSource
     from cueline.config.effective import EffectiveSettings
     from cueline.config.settings import Settings
@@ -54,6 +55,18 @@ class SettingsContext:
         from cueline.secret import secret_names
 
         self.secrets.update(secret_names(agent))
+
+    def read_agent(self, file: Path, flags: "ConfigSource | None" = None) -> "AgentRead":
+        """Return the agent of *file*; *flags* go before what it says.
+
+        Raises:
+            ConfigError: mend the file, flag or variable that it names.
+        """
+        from cueline.agent_file import read_agent
+
+        read = read_agent(file, over=(flags or {}, self.environment), under=self.under)
+        self.note(read.agent)
+        return read
 
     def effective(self) -> "EffectiveSettings":
         """Return what holds where neither a flag nor an agent says anything.
@@ -104,9 +117,7 @@ def set_settings_context(ctx: typer.Context, words: list[str]) -> None:
         ConfigError: see `read`.
     """
     if _HELP.isdisjoint(words):
-        ctx.obj = outside = read(ctx.params.get("config"))
-        if outside.log is not None:
-            ctx.default_map = _everywhere(ctx.command, {"log": outside.log})
+        ctx.obj = read(ctx.params.get("config"))
 
 
 def settings_context_of(ctx: typer.Context) -> SettingsContext:
@@ -120,7 +131,10 @@ def is_thinking_hidden(ctx: typer.Context, *, hide: bool | None) -> bool:
     return settings_context_of(ctx).settings.hide_thinking if hide is None else hide
 
 
-def _everywhere(command: Any, values: dict[str, Any]) -> dict[str, Any]:
-    """Return *values* as the defaults of a command and all below it."""
-    children = getattr(command, "commands", {}).items()
-    return {**values, **{name: _everywhere(child, values) for name, child in children}}
+def defaults_of(command: Any, ctx: typer.Context | None) -> dict[str, Any]:
+    """Return what the file says of the options of *command*, which is called in *ctx*."""
+    outside = None if ctx is None else ctx.obj
+    if outside is None or outside.log is None:
+        return {}
+    children = getattr(command, "commands", ())
+    return {"log": outside.log, **{name: {"log": outside.log} for name in children}}

@@ -2,52 +2,50 @@
 
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cueline.cli import open_log
+from cueline.cli.exit_report import next_step
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, PlainOption, SessionArgument
+from cueline.cli.pending import document_of
+from cueline.cli.up_lookup import command, resume_command
+from cueline.cli.workflow import advice
+from cueline.client.document import document
+from cueline.client.history import History
+from cueline.client.show import LimitStatus, TreeSession, UnreadMessages, standing_of, sums_of
+from cueline.client.tally import Tally
+from cueline.client.workflow_state import workflow_state
+from cueline.console.event_renderer import EventRenderer
+from cueline.console.line import Line
+from cueline.console.plan_graph import step_lines
+from cueline.console.question import answer_text
+from cueline.console.screen import Screen
+from cueline.console.summary import summary, summary_without_sums
 from cueline.console.text import count, json_of, money, one_line
 from cueline.errors import CuelineError
+from cueline.event_text import stop_text
+from cueline.events.codec import Redacted
+from cueline.events.fact import Fact
+from cueline.events.inbox import (
+    DecisionGiven,
+    MessageSent,
+    ModelChangeAsked,
+    RaiseAsked,
+    SecretsWaived,
+    StopAsked,
+)
 from cueline.events.log_url import LogUrl
+from cueline.events.message import message_text
 
-if TYPE_CHECKING:
-    from cueline.client.history import History
-    from cueline.client.show import LimitStatus, TreeSession, UnreadMessages
-    from cueline.client.tally import Tally
-    from cueline.console.line import Line
-    from cueline.console.screen import Screen
-    from cueline.events.codec import Redacted
-    from cueline.events.fact import Fact
-
-    Sums = tuple[Tally | None, list[TreeSession]]
+Sums = tuple[Tally | None, list[TreeSession]]
 
 _WIDTH = 60
 _MOST_BELOW = 20
 """So many sessions below are listed."""
 _ASKED = {"PauseAsked": "pause asked", "ResumeAsked": "resume asked"}
-_HELP = """Show what was said and done in a session, and how it stands.
-
-Of a long session the last turns are shown, and --all shows the rest. What is
-shown is read from the log, each event checked. A row that cannot be read is
-named, everything before it is shown, and the exit code is 1.
-
-Of a long conversation the model is sent a summary and the newest messages:
---compacted shows these.
-
-\b
-Examples:
-  cueline show 7f3a
-  cueline show 7f3a --all | less
-  cueline show 7f3a --full --log work/log.db
-"""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("show", help=_HELP, short_help="Show one session.")(show)
 
 
 def show(
@@ -63,7 +61,21 @@ def show(
     as_json: JsonOption = False,
     plain: PlainOption = False,
 ) -> None:
-    """Show a session."""
+    """Show what was said and done in a session, and how it stands.
+
+    Of a long session the last turns are shown, and --all shows the rest. What is
+    shown is read from the log, each event checked. A row that cannot be read is
+    named, everything before it is shown, and the exit code is 1.
+
+    Of a long conversation the model is sent a summary and the newest messages:
+    --compacted shows these.
+
+    \b
+    Examples:
+      cueline show 7f3a
+      cueline show 7f3a --all | less
+      cueline show 7f3a --full --log work/log.db
+    """
     if as_json:
         raise typer.Exit(open_log.run(_print_session(log, session)))
     if whole and compact:
@@ -80,9 +92,6 @@ def show(
 
 async def _print_session(log: LogUrl, name: str) -> Exit:
     """Print how a session stands as JSON."""
-    from cueline.cli.pending import document_of
-    from cueline.client.document import document
-
     async with open_log.reader(log) as reader:
         told = document(await reader.show(name))
     told["questions"] = [document_of(each, log) for each in told["questions"]]
@@ -92,9 +101,7 @@ async def _print_session(log: LogUrl, name: str) -> Exit:
 
 async def _read(
     log: LogUrl, name: str, *, full: bool, whole: bool
-) -> tuple["History", "LimitStatus", "Sums"]:
-    from cueline.client.show import standing_of, sums_of
-
+) -> tuple[History, LimitStatus, Sums]:
     async with open_log.reader(log) as reader:
         read = reader.history if whole else reader.excerpt
         history = await read(name, outputs=full)
@@ -110,19 +117,14 @@ async def _read(
 
 def _print(
     log: LogUrl,
-    history: "History",
-    standing: "LimitStatus",
-    sums: "Sums",
+    history: History,
+    standing: LimitStatus,
+    sums: Sums,
     *,
     full: bool,
     plain: bool,
     compact: bool,
 ) -> None:
-    from cueline.cli.up_lookup import command
-    from cueline.console.event_renderer import EventRenderer
-    from cueline.console.line import Line
-    from cueline.console.screen import Screen
-
     screen, seen = Screen(plain=plain), 0
     telling = EventRenderer(whole_results=full, whole_past=history.whole)
     for recorded, fact in history.events:
@@ -142,13 +144,8 @@ def _print(
     screen.show(Line("note", line) for line in _stands(log, history, standing))
 
 
-def _steps(log: LogUrl, history: "History") -> Iterator["Line"]:
+def _steps(log: LogUrl, history: History) -> Iterator[Line]:
     """Yield a line for each step of a plan, and what to do about those that failed."""
-    from cueline.cli.workflow import advice
-    from cueline.client.workflow_state import workflow_state
-    from cueline.console.line import Line
-    from cueline.console.plan_graph import step_lines
-
     if history.state.progress is None or history.damage is not None:
         return
     state = workflow_state(history)
@@ -157,11 +154,8 @@ def _steps(log: LogUrl, history: "History") -> Iterator["Line"]:
     yield Line("dim", "")
 
 
-def _sum_up(screen: "Screen", history: "History", tally: "Tally | None", sums: "Sums") -> None:
+def _sum_up(screen: Screen, history: History, tally: Tally | None, sums: Sums) -> None:
     """Print what the session used, and its descendants."""
-    from cueline.console.line import Line
-    from cueline.console.summary import summary, summary_without_sums
-
     _, below = sums
     if tally is None:
         screen.show([summary_without_sums(history.id, history.status, history.turn)])
@@ -175,15 +169,13 @@ def _sum_up(screen: "Screen", history: "History", tally: "Tally | None", sums: "
             screen.show([Line("note", f"  … {left} more; --json has them")])
 
 
-def _below_line(each: "TreeSession") -> str:
+def _below_line(each: TreeSession) -> str:
     name = f"{'  ' * each.depth}{each.id} · {one_line(each.agent, _WIDTH)}"
     return f"{name} · {each.status} · {money(each.cost)}"
 
 
-def _stands(log: LogUrl, history: "History", standing: "LimitStatus") -> list[str]:
+def _stands(log: LogUrl, history: History, standing: LimitStatus) -> list[str]:
     """Say who drives it, or how it goes on, and what was said to it meanwhile."""
-    from cueline.cli.up_lookup import resume_command
-
     if history.damage is not None:
         return _damaged(log, history)
     if history.followed.emptied is not None:
@@ -195,10 +187,8 @@ def _stands(log: LogUrl, history: "History", standing: "LimitStatus") -> list[st
     return [*said, *_course(log, history, standing, way)]
 
 
-def _course(log: LogUrl, history: "History", standing: "LimitStatus", way: str) -> list[str]:
+def _course(log: LogUrl, history: History, standing: LimitStatus, way: str) -> list[str]:
     """Say who drives it, or how it goes on."""
-    from cueline.cli.exit_report import next_step
-
     state = history.state
     if state.status == "created":
         return ["it was asked for, and nobody has taken it up yet; go on with", f"  {way}"]
@@ -211,35 +201,21 @@ def _course(log: LogUrl, history: "History", standing: "LimitStatus", way: str) 
     return next_step(history.view, log, way, owned=owned, decided=standing.decided)
 
 
-def _damaged(log: LogUrl, history: "History") -> list[str]:
+def _damaged(log: LogUrl, history: History) -> list[str]:
     """Say what can be done with what is before the damage."""
-    from cueline.cli.up_lookup import command
-
     fork = command(log, "fork", history.id, "--at", str(history.version))
     whole = [f"all is well up to version {history.version}; go on from there with", f"  {fork}"]
     others = ["what else is damaged is told by", f"  {command(log, 'audit', 'verify')}"]
     return whole + others if history.version else others
 
 
-def unread_lines(unread: "UnreadMessages") -> list[str]:
+def unread_lines(unread: UnreadMessages) -> list[str]:
     """Say what people put into an inbox; of what other sessions do, nothing."""
     lines = [f"  {line}" for _, said in unread if (line := _line(said))]
     return ["not read yet, for nobody drives it:", *lines] if lines else []
 
 
-def _line(said: "Fact | Redacted") -> str:
-    from cueline.console.question import answer_text
-    from cueline.event_text import stop_text
-    from cueline.events.inbox import (
-        DecisionGiven,
-        MessageSent,
-        ModelChangeAsked,
-        RaiseAsked,
-        SecretsWaived,
-        StopAsked,
-    )
-    from cueline.events.message import message_text
-
+def _line(said: Fact | Redacted) -> str:
     match said:
         case DecisionGiven(approval=approval, by=by):
             return (

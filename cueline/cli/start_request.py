@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from cueline.agent_file import SHARED, read_agent
+from cueline.agent_file import SHARED
 from cueline.cli import open_log
 from cueline.cli.exit_report import report
 from cueline.cli.failure import Exit, is_of_output
@@ -15,15 +15,14 @@ from cueline.cli.session_run import Record, drive
 from cueline.cli.up_lookup import command, note_detached, resume_command
 from cueline.client.client import Client, open_client
 from cueline.client.parameters import typed
-from cueline.client.start import StartRequest, check_id_is_free, start_request
+from cueline.client.start import StartRequest, check_id_is_free, exists, start_request
 from cueline.config.config_source import Flags, from_flags
 from cueline.config.settings import APPROVAL_SECONDS, Settings
 from cueline.console.screen import Screen
 from cueline.default_agent import NAME as BUILT_IN
 from cueline.environment import HERE, user_name
 from cueline.errors import ConfigError
-from cueline.events.store import NO_STREAM
-from cueline.events.stream import shown, sibling
+from cueline.events.stream import shown
 from cueline.preflight import check_answerable, check_log_is_out_of_reach
 from cueline.providers.defaults import usual_model
 from cueline.wiring import OpenLog
@@ -53,12 +52,10 @@ def prepare_start(
         ToolImportError: make the tool importable.
     """
     outside = options.context
-    over = (from_flags(flags), outside.environment)
     if file is None:
         file = Path(BUILT_IN)
-    read = read_agent(file, over=over, under=outside.under)
+    read = outside.read_agent(file, from_flags(flags))
     agent, effective, _ = read
-    outside.note(agent)
     read.check_addresses(file)
     sources = {key: at for key, at in effective.sources.items() if key.partition(".")[0] in SHARED}
     policy = agent.policy
@@ -153,7 +150,7 @@ async def carry_on(
 
 async def _warn_of_open_work(log: OpenLog, stream: str, options: RunOptions) -> None:
     """Say what became of a session that cannot be shown any more."""
-    if (await log.store.head(sibling(stream, "inbox"))).version == NO_STREAM:
+    if not await exists(log, stream):
         typer.echo("nothing was recorded", err=True)
         return
     id = shown(stream)  # noqa: A001 - the word of the log

@@ -1,39 +1,33 @@
 """`cueline status`: what drives the sessions of a log, and where."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import typer
 
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.client.status import LogStatus, ProcessRow
+from cueline.console.table import print_table
 from cueline.console.text import count, visible
 
-if TYPE_CHECKING:
-    from cueline.client.status import LogStatus, ProcessRow
-
-_HELP = """Show what drives the sessions of the log, and where.
-
-\b
-Examples:
-  cueline status
-  cueline status --json
-"""
 _AWAY = "its dispatcher, or the writer of the log, is away; `cueline up` starts what has ended"
 
 
-def register(app: typer.Typer) -> None:
-    app.command("status", help=_HELP, short_help="Show what runs where.")(status)
-
-
 def status(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
+    """Show what drives the sessions of the log, and where.
+
+    \b
+    Examples:
+      cueline status
+      cueline status --json
+    """
     found = open_log.ask(log, lambda reader: reader.status())
     open_log.print_answer(found, _print, as_json=as_json)
     if found.damage is not None:
         raise found.damage
 
 
-def _print(found: "LogStatus") -> None:
+def _print(found: LogStatus) -> None:
     up, there = found.up, "no `cueline up` is running for this log"
     if up is not None:
         ray = "kept by Ray" if up.pid is None else f"process {up.pid}, Ray"
@@ -53,9 +47,7 @@ def _print(found: "LogStatus") -> None:
         typer.echo(f"{undriven}: {who} goes on with {them}")
 
 
-def _print_processes(processes: "Sequence[ProcessRow]") -> None:
-    from cueline.console.table import print_table
-
+def _print_processes(processes: Sequence[ProcessRow]) -> None:
     rows = []
     for each in processes:
         sessions = str(each.sessions) if each.role in {"host", "inline"} else ""

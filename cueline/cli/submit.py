@@ -10,6 +10,7 @@ from cueline.cli.option import (
     DEFAULT_LOG,
     JsonOption,
     LogOption,
+    ParameterOption,
     SessionArgument,
     labels_of,
     parameters_of,
@@ -20,31 +21,9 @@ if TYPE_CHECKING:
     from cueline.client.client import Client
     from cueline.client.session import Session
 
-_SUBMIT = """Start a run of a blueprint, which `cueline up --blueprints FOLDER` offers.
-
-It prints the id of the run. The run waits until a runner claims it; if none
-does in time, it fails. A name that no runner ever offered is refused at once.
-
-\b
-Examples:
-  cueline submit crawler "Read the news" --wait
-  cueline submit report -p year=2026 -p format=pdf
-"""
-_RETRY = """Start a run that has ended once more: a new run that names the old one.
-
-\b
-Examples:
-  cueline retry 7f3a --wait
-"""
 WaitOption = Annotated[
     bool, typer.Option("--wait", help="Wait for the result and print it; Ctrl-C leaves the run.")
 ]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("submit", help=_SUBMIT, short_help="Start a run of a blueprint.")(submit)
-    app.command("retry", help=_RETRY, short_help="Start a run that has ended once more.")(retry)
 
 
 def submit(
@@ -55,10 +34,7 @@ def submit(
         str | None, typer.Argument(metavar="GOAL", help="What the agent is told first.")
     ] = None,
     *,
-    parameter: Annotated[
-        list[str] | None,
-        typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="JSON, or text; repeatable."),
-    ] = None,
+    parameter: ParameterOption = None,
     queue_seconds: Annotated[
         float,
         typer.Option(
@@ -74,8 +50,17 @@ def submit(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Start a run."""
-    texts, labels = parameters_of(parameter or ()), labels_of(label or ())
+    """Start a run of a blueprint, which `cueline up --blueprints FOLDER` offers.
+
+    It prints the id of the run. The run waits until a runner claims it; if none
+    does in time, it fails. A name that no runner ever offered is refused at once.
+
+    \b
+    Examples:
+      cueline submit crawler "Read the news" --wait
+      cueline submit report -p year=2026 -p format=pdf
+    """
+    texts, labels = parameters_of(parameter), labels_of(label)
 
     def start(client: "Client") -> "Awaitable[Session]":
         return client.submit(
@@ -92,7 +77,12 @@ def retry(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Start a run once more."""
+    """Start a run that has ended once more: a new run that names the old one.
+
+    \b
+    Examples:
+      cueline retry 7f3a --wait
+    """
     _run(log, lambda client: client.retry(run), wait=wait, as_json=as_json)
 
 

@@ -4,11 +4,12 @@ import os
 from collections.abc import Callable
 from contextlib import aclosing, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cueline.cli import open_log
+from cueline.cli.exit_report import exit_of_status
 from cueline.cli.failure import Exit
 from cueline.cli.option import (
     DEFAULT_LOG,
@@ -19,34 +20,18 @@ from cueline.cli.option import (
     ThinkingOption,
 )
 from cueline.cli.settings_context import is_thinking_hidden
+from cueline.cli.tail_view import TailView
 from cueline.cli.terminal import is_attended
+from cueline.cli.up_lookup import resume_command
+from cueline.client.export import event_document
+from cueline.client.follow import follow as follow_session
 from cueline.console.text import date_time, json_of, one_line
+from cueline.events.fact import Fact
 from cueline.events.log_url import LogUrl
+from cueline.events.session import SessionEvent
+from cueline.events.store import RecordedEvent
 
-if TYPE_CHECKING:
-    from cueline.cli.tail_view import TailView
-    from cueline.events.session import SessionEvent
-    from cueline.events.store import RecordedEvent
-
-    Show = Callable[[RecordedEvent, SessionEvent | None], None]
-
-_HELP = """Print a session's last events, one a line, and with -f those that come.
-
-To look is not to own: it disturbs nobody. With -f it ends when the session
-has ended, with that session's exit code; Ctrl-C ends it before. Where nobody
-drives the session any more it says so on stderr, and goes on looking.
-At a terminal it shows each reply that begins from then on while it comes.
-
-\b
-Examples:
-  cueline tail 7f3a -n 20
-  cueline tail -f 7f3a
-  cueline tail -f 7f3a --json | jq .type
-"""
-
-
-def register(app: typer.Typer) -> None:
-    app.command("tail", help=_HELP, short_help="Print a session's events, also as they come.")(tail)
+Show = Callable[[RecordedEvent, SessionEvent | None], None]
 
 
 def tail(
@@ -64,6 +49,19 @@ def tail(
     plain: PlainOption = False,
     hide_thinking: ThinkingOption = None,
 ) -> None:
+    """Print a session's last events, one a line, and with -f those that come.
+
+    To look is not to own: it disturbs nobody. With -f it ends when the session
+    has ended, with that session's exit code; Ctrl-C ends it before. Where nobody
+    drives the session any more it says so on stderr, and goes on looking.
+    At a terminal it shows each reply that begins from then on while it comes.
+
+    \b
+    Examples:
+      cueline tail 7f3a -n 20
+      cueline tail -f 7f3a
+      cueline tail -f 7f3a --json | jq .type
+    """
     show = partial(_print, as_json=as_json, plain=plain)
     view = None
     if follow and is_attended() and not (as_json or plain):
@@ -77,10 +75,8 @@ def tail(
 
 
 async def _tail(
-    log: LogUrl, name: str, last: int, show: "Show", view: "TailView | None", *, follow: bool
+    log: LogUrl, name: str, last: int, show: Show, view: TailView | None, *, follow: bool
 ) -> Exit:
-    from cueline.cli.exit_report import exit_of_status
-
     async with open_log.reader(log) as reader:
         history = await reader.history(name, last=last)
         for recorded, fact in history.events:
@@ -96,7 +92,7 @@ async def _tail(
             with above():
                 _say_left(log, history.id, why)
 
-        coming = reader.follow(history, say_left)
+        coming = follow_session(reader.log, history, say_left)
         async with watching, aclosing(coming):
             async for recorded, fact in coming:
                 if view is not None:
@@ -110,17 +106,13 @@ async def _tail(
 
 def _say_left(log: LogUrl, id: str, why: str) -> None:  # noqa: A002 - the word of the log
     """Say on stderr that nobody drives a session which does not rest."""
-    from cueline.cli.up_lookup import resume_command
-
     way = resume_command(log, id)
     typer.echo(f"{id}: nobody drives it now ({why}); go on with\n  {way}", err=True)
 
 
 def _print(
-    recorded: "RecordedEvent", fact: "SessionEvent | None", *, as_json: bool, plain: bool
+    recorded: RecordedEvent, fact: SessionEvent | None, *, as_json: bool, plain: bool
 ) -> None:
-    from cueline.client.export import event_document
-
     if as_json:
         typer.echo(json_of(event_document(recorded, fact)))
         return
@@ -132,9 +124,7 @@ def _print(
     typer.echo(f"{recorded.version:>5}  {when}  {type_} {one_line(what, 200)}")
 
 
-def _fields(fact: "SessionEvent") -> str:
-    from cueline.events.fact import Fact
-
+def _fields(fact: SessionEvent) -> str:
     told = fact.model_dump(mode="json", exclude={"type", "agent"}, exclude_defaults=True)
     message = getattr(fact, "message", None)
     if isinstance(message, Fact):  # its type is a default of its own, and says the most of it

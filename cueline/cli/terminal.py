@@ -2,8 +2,8 @@
 
 import os
 import sys
-from contextlib import suppress
 from io import BufferedWriter, RawIOBase, TextIOWrapper
+from pathlib import Path
 from typing import TextIO
 
 from cueline.console.foreground import is_foreground
@@ -26,10 +26,12 @@ def settle_streams() -> None:
     Where one is closed, its number would be given to the next file that is
     opened: the log's, or the event loop's own, which ends the process for it.
     """
-    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            _open_nothing(number)
-            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115 - a number is no path, and it stays
+            # In this order, it gets the number that is free, also for what this process starts.
+            nothing = Path(os.devnull).open(mode)  # noqa: SIM115 - it stays
+            os.set_inheritable(nothing.fileno(), True)  # noqa: FBT003 - it has no other name
+            setattr(sys, name, nothing)
     for name in ("stdout", "stderr"):
         setattr(sys, name, _buffered(getattr(sys, name)))
     for stream in (sys.stdin, sys.stdout, sys.stderr):
@@ -48,19 +50,6 @@ def _buffered(stream: TextIO) -> TextIO:
     if not isinstance(raw, RawIOBase):
         return stream
     return TextIOWrapper(BufferedWriter(raw), encoding=stream.encoding, line_buffering=True)
-
-
-def _open_nothing(number: int) -> None:
-    """Put the empty file where a stream is missing, also for what this process starts."""
-    with suppress(OSError):
-        os.fstat(number)
-        return
-    nothing = os.open(os.devnull, os.O_RDWR)
-    if nothing == number:
-        os.set_inheritable(number, True)  # noqa: FBT003 - it has no other name
-        return
-    os.dup2(nothing, number)
-    os.close(nothing)
 
 
 def text_or_stdin(text: str) -> str:

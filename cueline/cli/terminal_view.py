@@ -2,32 +2,22 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 from pydantic import JsonValue
 
-from cueline.cli.approval_prompt import (
-    ChildQuestion,
-    decision_of,
-    question_of,
-    question_of_child,
-    question_with_edit,
-)
+from cueline.cli.open_questions import OpenQuestions
 from cueline.client.client import Client
-from cueline.client.decide import decide
 from cueline.client.document import document
 from cueline.client.export import ending_of
 from cueline.client.live_text import TextDelta, live_text
 from cueline.client.message import pause
-from cueline.client.question import personal_question
 from cueline.client.session_view import SessionView
 from cueline.console.entry import Entry
 from cueline.console.event_renderer import EventRenderer
 from cueline.console.line import WIDTH, Line
-from cueline.console.prompt import Answered, Prompts
-from cueline.console.question import Question
 from cueline.console.reply_preview import ReplyPreview
 from cueline.console.screen import Screen
 from cueline.console.status_line import StatusLine
@@ -36,13 +26,12 @@ from cueline.console.text import one_line, visible
 from cueline.errors import (
     ConfigError,
     CuelineError,
-    NotPendingError,
     RejectedError,
     SessionOwnedError,
     SessionUndrivenError,
 )
 from cueline.event_text import wait_text
-from cueline.events.inbox import ChildEnded, DecisionGiven, InboxMessage, Lane, MessageSent
+from cueline.events.inbox import ChildEnded, DecisionGiven, Lane, MessageSent
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -92,12 +81,10 @@ class TerminalView:
         """Whether another process has the session now."""
         self._client = client
         self._stream = stream
-        self._watcher = client.session(stream).watch()
+        self.watcher = client.session(stream).watch()
         self.screen = screen
         self._attended = attended
         self._facts = facts
-        self._asked: dict[str, ApprovalRequested] = {}
-        """What waits for a person's word, by approval."""
         commands = {
             "/cost": self._show_cost,
             "/model": self._show_model,
@@ -110,45 +97,36 @@ class TerminalView:
         self._preview = ReplyPreview(screen, hide_thinking=hide_thinking)
         self._said: list[str] = []
         self._entry = Entry(screen, self._say, commands, self._switch)
-        self._prompts = Prompts(
+        self._questions = OpenQuestions(
+            client,
             screen,
-            client.log.clock.now,
-            lambda answered: self._soon(self._give(answered)),
             self._entry,
-            lambda question, change: self._soon(self._change(question, change)),
+            self.telling,
+            session=lambda: self.session,
+            attended=attended,
+            soon=self._soon,
+            wish=self._wish,
         )
-        self._posting, self._asking = asyncio.Lock(), asyncio.Lock()
+        self._posting = asyncio.Lock()
         self._over: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         """Whether it rested, once it is not followed any more, or what went wrong."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self._warned = ""
         self._said_of_children: set[str] = set()
-        self._of_children: dict[str, ChildQuestion] = {}
-        """What children ask, by approval."""
 
     @property
     def session(self) -> SessionView:
         """How the session stands, as far as it was read."""
-        return self._watcher.view
-
-    @property
-    def resting(self) -> list[SessionView]:
-        """The sessions that wait for a person: the children for which this one waits, or itself."""
-        return self._watcher.children or [self.session]
-
-    @property
-    def version(self) -> int:
-        """How far it was read."""
-        return self._watcher.reader.version
+        return self.watcher.view
 
     def attach(self, client: Client) -> None:
         """Follow the session, and wish, through *client* from now on."""
-        self._client = client
-        self._watcher = client.session(self._stream).watch(self._watcher.reader)
+        self._client = self._questions.client = client
+        self.watcher = client.session(self._stream).watch(self.watcher.reader)
 
     async def catch_up(self, *, show: bool) -> None:
         """Read the past, and *show* it, or only keep it in mind."""
-        async for recorded, fact in self._watcher.read():
+        async for recorded, fact in self.watcher.read():
             self._take(recorded, fact, show=show)
 
     async def until_it_rests(self) -> bool:
@@ -159,8 +137,8 @@ class TerminalView:
         """
         async with self._at_the_bottom():
             self._offer()
-            for fact in self._asked.values():
-                self._ask(fact)
+            for fact in self._questions.asked.values():
+                self._questions.ask(fact)
             with live_text(self._client.log, self._stream, self._client.context) as pieces:
                 previewing = self._soon(self._preview_replies(pieces.take))
                 following = asyncio.create_task(self._follow())
@@ -200,7 +178,7 @@ class TerminalView:
             return nullcontext()
         from cueline.console.live import Live
 
-        prompts, status, reply = self._prompts, self._status.text, self._preview.rows
+        prompts, status, reply = self._questions.prompts, self._status.text, self._preview.rows
         self._live = Live(self.screen, prompts, status, self._said, reply=reply, ended=self._done)
         return self._live
 
@@ -217,7 +195,7 @@ class TerminalView:
     async def _follow(self) -> bool:
         """Show what comes; return whether the session rests then."""
         try:
-            async with aclosing(self._watcher.until_it_rests(self._stays)) as happening:
+            async with aclosing(self.watcher.until_it_rests(self._stays)) as happening:
                 async for recorded, fact in happening:
                     # What a fork inherited has been seen in its parent.
                     self._take(recorded, fact, show=recorded.stream == self._stream)
@@ -233,7 +211,7 @@ class TerminalView:
         """Whether a session that rests goes on, by a word of the person here."""
         session = self.session
         if session.finished:
-            return await self._watcher.reader.unread()  # what was accepted is answered
+            return await self.watcher.reader.unread()  # what was accepted is answered
         if session.waiting is None:
             return self._entry.open
         if self._attended:
@@ -242,30 +220,14 @@ class TerminalView:
 
     def _show_waiting_children(self) -> None:
         """Ask what the children ask, and say once what else they wait for."""
-        for child in self._watcher.children:
+        for child in self.watcher.children:
             assert child.waiting is not None, "a child at rest waits"
-            for each in child.questions:
-                if each.id not in self._of_children and not child.automatic:
-                    self._soon(self._ask_for_child(child, each.id))
+            self._questions.ask_for_child(child)
             why = wait_text(child.waiting.kind, child.waiting.cause, paused=child.waiting.is_pause)
             said = f"child {child.id}: {why}"
             if said not in self._said_of_children:
                 self._said_of_children.add(said)
                 self.screen.show([Line("note", one_line(said, WIDTH))])
-
-    async def _ask_for_child(self, child: SessionView, approval: str) -> None:
-        """Ask the person here what *child* asks, once."""
-        with suppress(NotPendingError):  # it was answered elsewhere
-            found = await question_of_child(self._client, child, approval)
-            if approval not in self._of_children:
-                self._of_children[approval] = found
-                self._asked[approval] = found.asked
-                await self._ask_as_it_stands(found.asked)
-
-    def _view_of(self, approval: str) -> SessionView:
-        """Return the session that asks: a child, or this one."""
-        found = self._of_children.get(approval)
-        return self.session if found is None else found.child
 
     def _take(self, recorded: RecordedEvent, fact: SessionEvent, *, show: bool) -> None:
         lines = self._preview.not_shown(self.telling.render(recorded, fact))
@@ -275,95 +237,42 @@ class TerminalView:
             self._facts(recorded, fact)
         if show and not self._is_asked(fact):
             self.screen.show(lines)
+        self._note(fact, show=show)
+
+    def _note(self, fact: SessionEvent, *, show: bool) -> None:
         match fact:
-            case ApprovalRequested() if not self._automatic:
-                self._asked[fact.approval] = fact
-                self._ask(fact if show else None)
+            case ApprovalRequested() if not self.session.automatic:
+                self._questions.add(fact, ask=show)
             case ApprovalResolved(approval=approval):
-                self._withdraw(approval)
+                self._questions.withdraw(approval)
             case MessageRefused(message=DecisionGiven(approval=approval)) if show:
                 # Open still, though somebody answered.
-                self._ask(self._asked.get(approval))
+                self._questions.ask(self._questions.asked.get(approval))
             case SessionStarted() | SessionForked():
-                self._begin(show=show)
+                self._questions.withdraw_all()  # of the past that a fork shares
+                self._offer(show=show)
             case SessionCompleted(result=result) | SessionIdle(result=result):
                 self.result = result
                 self.value = fact.value if isinstance(fact, SessionCompleted) else None
             case SessionFailed() | SessionStopped():
                 self.error = document(ending_of(fact))
-            case MessageReceived(message=message):
-                self._hear(message)
+            case MessageReceived(message=MessageSent(text=text)):
+                self._said.append(text)
+            case MessageReceived(message=ChildEnded(child=child)):
+                self._questions.withdraw_child(child)
             case _:
                 pass
 
-    def _hear(self, message: InboxMessage) -> None:
-        """Keep in mind what was said; withdraw what a child asked that has ended."""
-        if isinstance(message, MessageSent):
-            self._said.append(message.text)
-        if isinstance(message, ChildEnded):
-            for approval, question in self._of_children.items():
-                if question.child.state.stream == message.child:
-                    self._withdraw(approval)
-
-    def _begin(self, *, show: bool) -> None:
-        for approval in list(self._asked):  # of the past that a fork shares
-            self._withdraw(approval)
-        if show:
-            self._offer()
-
     def _is_asked(self, fact: SessionEvent) -> bool:
         """Whether the question to the person here says it already."""
-        if not self._attended or self._automatic:
+        if not self._attended or self.session.automatic:
             return False
         waits = isinstance(fact, SessionWaiting) and fact.kind == "approval"
         return waits or isinstance(fact, ApprovalRequested)
 
-    @property
-    def _automatic(self) -> bool:
-        return self.session.automatic
-
-    def _ask(self, fact: ApprovalRequested | None) -> None:
-        if self._attended and fact is not None:
-            self._soon(self._ask_as_it_stands(fact))
-
-    async def _ask_as_it_stands(self, fact: ApprovalRequested) -> None:
-        """Ask what is not decided already; one whose decision is refused is asked again."""
-        async with self._asking:  # what was asked first comes first
-            session, found = self._view_of(fact.approval), self._of_children.get(fact.approval)
-            here = await personal_question(self._client.log, session.state, fact)
-            if here is not None and fact.approval in self._asked:
-                called = self.telling.calls.get(fact.effect) if found is None else found.call
-                self._prompts.ask(question_of(session.id, fact, called, here))
-
-    def _withdraw(self, approval: str) -> None:
-        self._asked.pop(approval, None)
-        self._prompts.withdraw(approval)
-
-    async def _give(self, answered: Answered) -> None:
-        fact = self._asked.get(answered.question.approval)
-        if fact is None:
-            return  # it was decided meanwhile
-        stream = self._view_of(fact.approval).state.stream
-        deciding = decide(self._client, fact, decision_of(answered), stream)
-        receipt = await self._wish(deciding)
-        if receipt is None:
-            self._ask(self._asked.get(fact.approval))
-        elif receipt.votes > 1 and receipt.verdict == "grant":
-            said = f"allowed by {receipt.by}; it takes {receipt.votes} people"
-            self.screen.show([Line("note", said)])
-
-    async def _change(self, question: Question, change: str) -> None:
-        agent = self._view_of(question.approval).agent
-        assert agent is not None, "a session that asks has begun"
-        redactor = self._client.log.redactor(agent)
-        try:
-            self._prompts.change(await question_with_edit(question, change, agent, redactor))
-        except ConfigError as error:
-            self.screen.show([Line("bad", str(error))])
-
-    def _offer(self) -> None:
+    def _offer(self, *, show: bool = True) -> None:
         """Let the person here say more, where the session stays open for it."""
-        if self._attended and self.session.open:
+        if show and self._attended and self.session.open:
             self._entry.offer()
 
     def _say(self, lane: Lane, text: str) -> None:
@@ -371,7 +280,7 @@ class TerminalView:
 
     def _quit(self) -> None:
         """Leave as soon as it rests; a question that waits keeps it from that, and is left open."""
-        if self._asked:
+        if self._questions.asked:
             self.pause()
         self._entry.open = False
         self._soon(self._look_whether_it_rests())
@@ -383,9 +292,8 @@ class TerminalView:
         self._preview.toggle_thinking()
         hidden = self._preview.hide_thinking
         self.telling.thinking = self.screen.live and not hidden
-        self.screen.show(
-            [Line("dim", f"the model's thoughts are {'hidden' if hidden else 'shown'}")]
-        )
+        said = f"the model's thoughts are {'hidden' if hidden else 'shown'}"
+        self.screen.show([Line("dim", said)])
 
     def _show_model(self) -> None:
         if (agent := self.session.agent) is not None:
@@ -397,7 +305,7 @@ class TerminalView:
 
     async def _look_whether_it_rests(self) -> None:
         async with self._posting:  # what was said before still counts
-            if await self._watcher.rests() and not await self._stays():
+            if await self.watcher.rests() and not await self._stays():
                 self._leave(rested=True)
 
     async def _wish(self, wish: Coroutine[object, object, T]) -> T | None:

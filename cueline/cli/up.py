@@ -1,7 +1,5 @@
 """`cueline up`: what keeps running between commands."""
 
-import errno
-import json
 import os
 import subprocess
 import sys
@@ -10,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -19,39 +17,22 @@ from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.quiet_stderr import print_redacted
 from cueline.cli.settings_context import SettingsContext, settings_context_of
+from cueline.cli.up_process import keep, leave, place_of, print_up
+from cueline.client.blueprint_folder import read_blueprints
 from cueline.console.progress import progress
-from cueline.console.text import visible
 from cueline.errors import ClusterError, ConfigError
 from cueline.events.log_url import LogUrl
+from cueline.on_ray.attached_runtime import dispatcher_lives
+from cueline.on_ray.up import UpPlan
+from cueline.preflight import check_log
+from cueline.up_record import UpRecord, find_up, up_output
 
-if TYPE_CHECKING:
-    from cueline.events.agent import AgentSpec
-    from cueline.on_ray.up import UpPlan
-    from cueline.up_record import UpRecord
-
-_HELP = """Keep cueline running: it drives every session of the log, also after a crash.
-
-It starts Ray on this machine, or uses the cluster at --address. Ctrl-C takes
-it down again; sessions that were running rest, and go on with the next `up`.
-With --detach on a cluster, Ray keeps it until `cueline down`.
-
-\b
-Examples:
-  cueline up
-  cueline up --detach --runners 2
-  cueline up --blueprints agents
-  cueline up --address 10.0.0.5:6379 --recover none
-"""
 READY_SECONDS = 120.0
 _MOST = 1000
 """Of each kind; more is a typing mistake, which would take the machine down."""
 LOOK_SECONDS = 0.1
 _JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 """Ray sets it for what a job runs."""
-
-
-def register(app: typer.Typer) -> None:
-    app.command("up", help=_HELP, short_help="Keep cueline running for a log.")(up)
 
 
 def up(
@@ -96,15 +77,28 @@ def up(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    from cueline.on_ray.up import UpPlan
-    from cueline.preflight import check_log
+    """Keep cueline running: it drives every session of the log, also after a crash.
 
+    It starts Ray on this machine, or uses the cluster at --address. Ctrl-C takes
+    it down again; sessions that were running rest, and go on with the next `up`.
+    With --detach on a cluster, Ray keeps it until `cueline down`.
+
+    \b
+    Examples:
+      cueline up
+      cueline up --detach --runners 2
+      cueline up --blueprints agents
+      cueline up --address 10.0.0.5:6379 --recover none
+    """
     if recover not in {"all", "none"}:
         raise typer.BadParameter(f"{recover!r} is neither `all` nor `none`")
     outside = settings_context_of(ctx)
     settings = outside.settings
     named = settings.runner.blueprints
     folder = blueprints or (None if named is None else Path(named))
+    offered = () if folder is None else read_blueprints(folder, under=outside.under)
+    for each in offered:
+        outside.note(each)
     plan = UpPlan(
         log=log,
         # An empty variable counts as not set.
@@ -113,7 +107,7 @@ def up(
         runners=runners,
         recover=recover == "all",
         settings=settings,
-        blueprints=() if folder is None else _blueprints(folder, outside),
+        blueprints=offered,
         folder=folder,
     )
     exists, files = check_log(log, shared=True)  # before `_detach` makes a folder
@@ -132,27 +126,11 @@ def up(
         text = f"up: {place_of(record)}; what it says goes to {said}"
         print_up(record, text, as_json=as_json)
         return
-    from cueline.cli.up_process import keep, leave
-
     work = leave if detach else keep
     open_log.run(work(plan, outside, as_json=as_json))
 
 
-def _blueprints(folder: Path, outside: SettingsContext) -> "tuple[AgentSpec, ...]":
-    """Return the agents in *folder*, as the runners offer them.
-
-    Raises:
-        ConfigError: mend the file that it names.
-    """
-    from cueline.client.blueprint_folder import read_blueprints
-
-    agents = read_blueprints(folder, under=outside.under)
-    for each in agents:
-        outside.note(each)
-    return agents
-
-
-def _replaces(running: "UpRecord", address: str | None) -> bool:
+def _replaces(running: UpRecord, address: str | None) -> bool:
     """Whether this takes over from an `up` of another version, which Ray keeps."""
     if running.kept_by == "process" or running.version == version("cueline") or not address:
         return False
@@ -171,54 +149,29 @@ def _check_lasts(log: LogUrl, files: Sequence[Path]) -> None:
         raise ConfigError(str(log), f"{reason}, as `--log postgresql://HOST/DATABASE`")
 
 
-def _running(log: LogUrl) -> "UpRecord | None":
+def _running(log: LogUrl) -> UpRecord | None:
     """Return the `cueline up` of the log; one of which nobody here can tell has to answer."""
-    from cueline.on_ray.attached_runtime import dispatcher_lives
-    from cueline.up_record import find_up
-
     running = find_up(log)
     if running is None or (running.kept_by == "process" and running.lives):
         return running
     return running if open_log.ask(log, lambda reader: dispatcher_lives(reader.log)) else None
 
 
-def print_up(record: "UpRecord", text: str, *, as_json: bool) -> None:
-    """Say where `up` is, for people or for programs."""
-    typer.echo(json.dumps(document_of(record)) if as_json else visible(text))
-
-
-def document_of(record: "UpRecord") -> dict[str, Any]:
-    """Return where `up` is, for programs."""
-    return {
-        "pid": record.keeper.pid if record.kept_by == "process" else None,
-        "address": record.address,
-        "namespace": record.namespace,
-        "version": record.version,
-    }
-
-
-def _words(plan: "UpPlan") -> list[str]:
+def _words(plan: UpPlan) -> list[str]:
     """Return the options of the command line that does it."""
-    given = {"--hosts": plan.hosts, "--runners": plan.runners}
-    numbers = [word for name, n in given.items() if n is not None for word in (name, str(n))]
-    offered = [] if plan.folder is None else ["--blueprints", str(plan.folder)]
-    return [
-        "--log",
-        str(plan.log),
-        *numbers,
-        *offered,
-        "--recover",
-        "all" if plan.recover else "none",
-    ]
+    recover = "all" if plan.recover else "none"
+    given = {"--hosts": plan.hosts, "--runners": plan.runners, "--blueprints": plan.folder}
+    set_ = {"--log": plan.log, "--recover": recover} | {k: v for k, v in given.items() if v}
+    return [word for option, value in set_.items() for word in (option, str(value))]
 
 
-def _detach(plan: "UpPlan", outside: SettingsContext) -> "tuple[UpRecord, Path]":
+def _detach(plan: UpPlan, outside: SettingsContext) -> tuple[UpRecord, Path]:
     """Start `up` as a process of its own; return, when it is ready, where it is and writes."""
-    from cueline.up_record import up_output
-
     said = up_output(plan.log)
     settings = [] if outside.path is None else ["--config", str(outside.path)]
-    with _opened(said) as output:
+    # Not through a link, to a file of somebody who did not mean it.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    with os.fdopen(os.open(said, flags, 0o600), "wb") as output:
         keeper = subprocess.Popen(  # noqa: S603 - our own command
             [sys.executable, "-m", "cueline.cli", *settings, "up", *_words(plan)],
             stdin=subprocess.DEVNULL,
@@ -235,33 +188,15 @@ def _detach(plan: "UpPlan", outside: SettingsContext) -> "tuple[UpRecord, Path]"
         raise
 
 
-def _opened(said: Path) -> IO[bytes]:
-    """Open what `up` says to, empty.
-
-    Raises:
-        ClusterError: it is a link, to a file of somebody who did not mean it.
-    """
-    try:
-        file = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
-        reason = "it is a link, and nothing is written through one; remove it"
-        raise ClusterError(str(said), reason) from error
-    return os.fdopen(file, "wb")
-
-
 def _ready(
-    keeper: "subprocess.Popen[bytes]", log: LogUrl, said: Path, outside: SettingsContext
-) -> "UpRecord":
+    keeper: subprocess.Popen[bytes], log: LogUrl, said: Path, outside: SettingsContext
+) -> UpRecord:
     """Return where the `up` of *log* is, once it is ready.
 
     Raises:
         Exit: it has ended, and what it said is told.
         ClusterError: it takes too long.
     """
-    from cueline.up_record import find_up
-
     deadline = time.monotonic() + READY_SECONDS
     with progress("starting Ray, and what drives the sessions") as stop:
         while (running := find_up(log)) is None:
@@ -274,9 +209,3 @@ def _ready(
                 reason = f"it was not ready in time; {said} has what it said"
                 raise ClusterError("`cueline up`", reason)
     return running
-
-
-def place_of(record: "UpRecord") -> str:
-    """Return where `up` is, for people."""
-    ray = "kept by Ray" if record.kept_by == "ray" else f"process {record.keeper.pid}, Ray"
-    return f"{ray} at {record.address}, cueline {record.version}"

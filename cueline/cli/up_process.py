@@ -1,10 +1,10 @@
 """Keeps a log up until somebody ends it: what `cueline up` does once nothing speaks against it."""
 
 import asyncio
+import json
 import os
 import signal
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -12,27 +12,37 @@ from cueline.cli.failure import Exit
 from cueline.cli.quiet_stderr import print_redacted
 from cueline.cli.settings_context import SettingsContext
 from cueline.cli.signals import ending_signals, leave_terminal, show_cursor
-from cueline.cli.up import place_of, print_up
+from cueline.client.document import document
+from cueline.client.status import row_of
 from cueline.clock import SystemClock
 from cueline.console.progress import progress
+from cueline.console.text import visible
 from cueline.errors import LogUnavailableError
-
-if TYPE_CHECKING:
-    from cueline.on_ray.up import UpPlan, UpProcess
+from cueline.on_ray.up import UpPlan, UpProcess, run_up, start_up
+from cueline.up_record import UpRecord
 
 _LOG_SECONDS = 1.0
 _STARTING = "starting Ray, and what drives the sessions"
 
 
-async def keep(plan: "UpPlan", outside: SettingsContext, *, as_json: bool) -> None:
+def print_up(record: UpRecord, text: str, *, as_json: bool) -> None:
+    """Say where `up` is, for people or for programs."""
+    typer.echo(json.dumps(document(row_of(record))) if as_json else visible(text))
+
+
+def place_of(record: UpRecord) -> str:
+    """Return where `up` is, for people."""
+    ray = "kept by Ray" if record.kept_by == "ray" else f"process {record.keeper.pid}, Ray"
+    return f"{ray} at {record.address}, cueline {record.version}"
+
+
+async def keep(plan: UpPlan, outside: SettingsContext, *, as_json: bool) -> None:
     """Keep *plan* running, and say what comes of it, until somebody ends it.
 
     Raises:
         ClusterError: Ray is not usable, or has ended.
         LogLostError: the log is not there any more.
     """
-    from cueline.on_ray.up import run_up
-
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in ending_signals():
@@ -60,14 +70,12 @@ async def keep(plan: "UpPlan", outside: SettingsContext, *, as_json: bool) -> No
                 raise error
 
 
-async def leave(plan: "UpPlan", outside: SettingsContext, *, as_json: bool) -> None:
+async def leave(plan: UpPlan, outside: SettingsContext, *, as_json: bool) -> None:
     """Start *plan* on a cluster, leave it to Ray, and say where it is.
 
     Raises:
         ClusterError: Ray is not usable.
     """
-    from cueline.on_ray.up import start_up
-
     print_redacted(f"starting for {plan.log} …", outside)
     with progress(_STARTING):
         record, found = await start_up(plan)
@@ -94,13 +102,13 @@ def _end(over: asyncio.Event, number: int) -> None:
     over.set()
 
 
-async def _watch(kept: "UpProcess", outside: SettingsContext) -> None:
+async def _watch(kept: UpProcess, outside: SettingsContext) -> None:
     while True:
         for line in await kept.watch():
             print_redacted(line, outside)
 
 
-async def _look(kept: "UpProcess") -> None:
+async def _look(kept: UpProcess) -> None:
     """See that the log is there: a cluster that has lost it does nothing that lasts."""
     clock = SystemClock()
     while True:

@@ -2,20 +2,25 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, PlainOption, SessionArgument
+from cueline.cli.up_lookup import command
+from cueline.client.document import document
+from cueline.client.history import History
+from cueline.client.workflow import WorkflowCheck, check_workflow
+from cueline.client.workflow_state import WorkflowState, state_document, write_state
+from cueline.console.line import Line
+from cueline.console.plan_graph import plan_lines, plan_svg, step_lines
+from cueline.console.screen import Screen
 from cueline.console.text import count, json_of, visible
+from cueline.events.agent import AgentSpec
 from cueline.events.log_url import LogUrl
-
-if TYPE_CHECKING:
-    from cueline.client.history import History
-    from cueline.client.workflow import WorkflowCheck
-    from cueline.client.workflow_state import WorkflowState
+from cueline.events.plan import Plan
 
 _GROUP = """Check and show workflows.
 
@@ -26,60 +31,35 @@ Examples:
   cueline workflow show release.toml --svg release.svg
   cueline workflow state 7f3a -o state.json
 """
-_CHECK = """Say whether a workflow can run: each fault with its key and the fix.
 
-It reads the file, the tools and the agents of the steps, and records nothing. It
-exits with 2 when there is a fault.
-
-\b
-Example:
-  cueline workflow check release.toml
-"""
-_SHOW = """Show the steps of a workflow by level: those of one level can run together.
-
-\b
-Examples:
-  cueline workflow show release.toml
-  cueline workflow show release.toml --svg release.svg
-"""
-
-_STATE = """Show how far a workflow's session is: each step, its status and its time.
-
-With --json or -o it is one document with the results of all steps.
-
-\b
-Examples:
-  cueline workflow state 7f3a
-  cueline workflow state 7f3a -o state.json
-"""
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A workflow's TOML file.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the group."""
-    group = typer.Typer(help=_GROUP, no_args_is_help=True, rich_markup_mode=None)
-    group.command("check", help=_CHECK, short_help="Say what is wrong with a workflow.")(check)
-    group.command("show", help=_SHOW, short_help="Show the steps of a workflow.")(show)
-    group.command("state", help=_STATE, short_help="Show how far a workflow is.")(state)
-    app.add_typer(group, name="workflow", short_help="Check and show workflows.")
+group = typer.Typer(help=_GROUP, no_args_is_help=True)
 
 
+@group.command("check", short_help="Say what is wrong with a workflow.")
 def check(file: FileArgument, *, as_json: JsonOption = False) -> None:
-    """Look for faults."""
-    from cueline.client.workflow import check_workflow
+    """Say whether a workflow can run: each fault with its key and the fix.
 
+    It reads the file, the tools and the agents of the steps, and records nothing. It
+    exits with 2 when there is a fault.
+
+    \b
+    Example:
+      cueline workflow check release.toml
+    """
     found = check_workflow(file)
     if as_json:
         typer.echo(json_of([{"file": str(file), **e._asdict()} for e in found.problems], indent=2))
         raise typer.Exit(Exit.REFUSED if found.problems else Exit.DONE)
-    _refuse(found)
-    assert found.agent is not None, "nothing is wrong with it"
-    assert found.agent.plan is not None, "it is a workflow"
-    steps = count(len(found.agent.plan.steps), "step")
+    _, plan = _faultless(found)
+    steps = count(len(plan.steps), "step")
     typer.echo(visible(f"{file}: nothing is wrong with its {steps}"))
 
 
+@group.command("show", short_help="Show the steps of a workflow.")
 def show(
     file: FileArgument,
     *,
@@ -89,25 +69,25 @@ def show(
     as_json: JsonOption = False,
     plain: PlainOption = False,
 ) -> None:
-    """Show the steps."""
-    from cueline.client.document import document
-    from cueline.client.workflow import check_workflow
-    from cueline.console.plan_graph import plan_lines, plan_svg
-    from cueline.console.screen import Screen
+    """Show the steps of a workflow by level: those of one level can run together.
 
+    \b
+    Examples:
+      cueline workflow show release.toml
+      cueline workflow show release.toml --svg release.svg
+    """
     found = check_workflow(file)
-    _refuse(found)
-    assert found.agent is not None, "nothing is wrong with it"
+    agent, plan = _faultless(found)
     if svg is not None:
-        svg.write_text(plan_svg(found.agent), encoding="utf-8")
+        svg.write_text(plan_svg(agent), encoding="utf-8")
         typer.echo(visible(f"wrote {svg}"), err=True)
     elif as_json:
-        assert found.agent.plan is not None, "it is a workflow"
-        typer.echo(json_of(document(found.agent.plan), indent=2))
+        typer.echo(json_of(document(plan), indent=2))
     else:
-        Screen(plain=plain).show(plan_lines(found.agent))
+        Screen(plain=plain).show(plan_lines(agent))
 
 
+@group.command("state", short_help="Show how far a workflow is.")
 def state(
     session: SessionArgument,
     *,
@@ -119,13 +99,17 @@ def state(
     as_json: JsonOption = False,
     plain: PlainOption = False,
 ) -> None:
-    """Show how far it is."""
-    from cueline.client.workflow_state import state_document, write_state
-    from cueline.console.line import Line
-    from cueline.console.plan_graph import step_lines
-    from cueline.console.screen import Screen
+    """Show how far a workflow's session is: each step, its status and its time.
 
-    async def read() -> "WorkflowState":
+    With --json or -o it is one document with the results of all steps.
+
+    \b
+    Examples:
+      cueline workflow state 7f3a
+      cueline workflow state 7f3a -o state.json
+    """
+
+    async def read() -> WorkflowState:
         async with open_log.reader(log) as reader:
             return await reader.workflow_state(session)
 
@@ -140,10 +124,8 @@ def state(
         Screen(plain=plain).show([Line("said", head), *step_lines(found)])
 
 
-def advice(found: "WorkflowState", history: "History", log: LogUrl) -> Iterator[str]:
+def advice(found: WorkflowState, history: History, log: LogUrl) -> Iterator[str]:
     """Yield what to do about the steps that failed in a session that has ended."""
-    from cueline.cli.up_lookup import command
-
     failed = [each for each in found.steps if each.status == "failed"]
     if not failed or not history.state.finished:
         return
@@ -162,9 +144,12 @@ def advice(found: "WorkflowState", history: "History", log: LogUrl) -> Iterator[
     yield f"  {command(log, *words)}"
 
 
-def _refuse(found: "WorkflowCheck") -> None:
-    """Print what is wrong, and exit if anything is."""
+def _faultless(found: WorkflowCheck) -> tuple[AgentSpec, Plan]:
+    """Return the workflow and its plan; if anything is wrong, print it and exit."""
     for each in found.problems:
         typer.echo(visible(f"{found.file}: {each}"), err=True)
     if found.problems:
         raise typer.Exit(Exit.REFUSED)
+    assert found.agent is not None, "nothing is wrong with it"
+    assert found.agent.plan is not None, "it is a workflow"
+    return found.agent, found.agent.plan

@@ -4,6 +4,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Protocol
 
+from cueline.actors.fold import SessionCache
 from cueline.actors.live_text import LiveTextHub
 from cueline.environment import user_name
 from cueline.errors import CuelineError
@@ -94,3 +95,11 @@ class NoRuntimeContext:
 
     async def take_up(self, stream: str, parent: str | None = None) -> None:
         """Do nothing: what was recorded counts when the session is next driven."""
+
+
+class Connection(Protocol):
+    """An open log, and who drives its sessions: what a wish needs of a client."""
+
+    log: OpenLog
+    context: RuntimeContext
+    cache: SessionCache

@@ -39,12 +39,6 @@ class CurrentSession:
         return () if self.state.setup is None else self.state.setup.family.allowances
 
     @property
-    def attached(self) -> bool:
-        """Whether it was started at a terminal, where its questions are asked."""
-        begun = self.asked or self.state.setup
-        return begun is not None and begun.attached
-
-    @property
     def stopping(self) -> bool:
         """Whether it was asked to end."""
         return will_stop(self.state, self.unread)

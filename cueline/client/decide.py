@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import Literal, TypedDict
 
+from cueline.client.context import Connection
 from cueline.client.current import current_session
 from cueline.client.message import post
 from cueline.client.question import approval_of, read_on, refused_text
-from cueline.client.receipt import DecisionReceipt, reader_of, where
+from cueline.client.receipt import DecisionReceipt, receipt_fields
 from cueline.client.value import make_value
 from cueline.deciders.approval import ApprovalState, vote_of
 from cueline.deciders.policy import always_scope as as_now
@@ -19,9 +20,6 @@ from cueline.events.inbox import DecisionGiven, Resolution
 from cueline.events.journal import Journal
 from cueline.events.session import ApprovalRequested
 from cueline.events.stream import shown, sibling, tenant_of
-
-if TYPE_CHECKING:
-    from cueline.client.client import Client
 
 Verdict = Literal["grant", "deny"]
 
@@ -56,7 +54,7 @@ class GrantDetails(TypedDict, total=False):
     channel: str
 
 
-async def question_of(client: "Client", name: str) -> ApprovalOpened:
+async def question_of(client: Connection, name: str) -> ApprovalOpened:
     """Return what is asked.
 
     Raises:
@@ -67,7 +65,10 @@ async def question_of(client: "Client", name: str) -> ApprovalOpened:
 
 
 async def decide(
-    client: "Client", asked: ApprovalRequested | str, decision: Decision, session: str | None = None
+    client: Connection,
+    asked: ApprovalRequested | str,
+    decision: Decision,
+    session: str | None = None,
 ) -> DecisionReceipt:
     """Put *decision* into the inbox of the session that asks, by approval id or by its event.
 
@@ -106,16 +107,12 @@ async def decide(
         # Somebody else may have decided since; what the log recorded first counts.
         await was_given(journal, approval, given, stream, seen, until=at.versions[0] - 1)
     return DecisionReceipt(
-        session=shown(stream),
-        message=given.type,
-        recorded=at is not None,
-        read_by=await reader_of(client, stream),
+        **await receipt_fields(client, stream, given.type, at),
         approval=_short(name),
         verdict=given.verdict,
         by=given.by,
         resolution=given.resolution,
         votes=opened.votes if opened else 1,
-        **where(at),
     )
 
 
@@ -173,7 +170,7 @@ def _given(
 
 
 async def _checked(
-    client: "Client",
+    client: Connection,
     state: ApprovalState,
     opened: ApprovalOpened,
     given: DecisionGiven,

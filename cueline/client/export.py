@@ -132,6 +132,15 @@ class Export:
 
 _ASKED = ("effect", "tool", "arguments", "edit", "requested_at", "attempts", "rule")
 """What holds of a call whatever its status; the rest is of its last status."""
+_COUNTED = (
+    "cost",
+    "children_cost",
+    "unpriced",
+    "turns",
+    "tool_calls",
+    "takeovers",
+    "lost_attempts",
+)
 _OVER = frozenset({"returned", "failed", "skipped", "reconciled"})
 
 
@@ -190,15 +199,9 @@ def _note_setup(told: Export, history: History) -> None:
 def _metrics(tally: Tally) -> Metrics:
     past = tally.inherited
     return Metrics(
+        **{name: getattr(tally, name) for name in _COUNTED},
         tokens=tally.usage,
-        cost=tally.cost,
         estimated_cost=tally.estimated,
-        children_cost=tally.children_cost,
-        unpriced=tally.unpriced,
-        turns=tally.turns,
-        tool_calls=tally.tool_calls,
-        takeovers=tally.takeovers,
-        lost_attempts=tally.lost_attempts,
         inherited=None if past is None else _metrics(past),
     )
 

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Required, TypedDict
 
 from cueline.actors.inbox import check_asked_for, new_id
 from cueline.actors.presence import machine_name
 from cueline.actors.session_reader import SessionReader
+from cueline.client.context import Connection
 from cueline.client.session import Session
 from cueline.client.start import StartRequest, check_id_is_free
 from cueline.client.value import make_value
@@ -24,9 +24,6 @@ from cueline.events.stream import shown
 from cueline.preflight import check_resumed
 from cueline.secret import waiver
 from cueline.stores.backend import LogBackend
-
-if TYPE_CHECKING:
-    from cueline.client.client import Client
 
 _NOTE = (
     "This session was forked from another. Its workspace is a copy of that session's "
@@ -61,7 +58,7 @@ class ForkRequest:
         asked = asked.model_copy(update={"agent": agent.model_copy(update={"policy": policy})})
         return ForkRequest(replace(self.start, asked=asked))
 
-    async def submit(self, client: "Client") -> Session:
+    async def submit(self, client: Connection) -> Session:
         """Copy the workspace, record the fork, and have it driven where *client* drives sessions.
 
         Raises:
@@ -75,34 +72,22 @@ class ForkRequest:
             return await replace(self.start, asked=moved).submit(client)
 
 
-class ForkWanted(TypedDict, total=False):
-    """What is wanted of a fork; see `Client.fork`."""
-
-    at: Required[int]
-    goal: str | None
-    id: str | None
-    accept_changed_tools: bool
-    accept_with: str
-    without_secrets: Collection[str]
-    attached: bool
-    """Somebody is at a terminal, and is asked there."""
-
-
 async def fork_request(
-    client: "Client",
+    client: Connection,
     stream: str,
     *,
     at: int,
     goal: str | None = None,
     id: str | None = None,  # noqa: A002 - the word of the log
     accept_changed_tools: bool = False,
-    accept_with: str = "accept_changed_tools=True",
+    accept_with: str,
     without_secrets: Collection[str] = (),
     attached: bool = False,
 ) -> ForkRequest:
-    """Return what is wanted, checked. See `Client.fork`; *accept_with* accepts changed tools.
+    """Return what is wanted, checked. See `Client.fork`, which raises the same.
 
-    Raises what `Client.fork` raises.
+    *accept_with* is what a person writes to accept changed tools; *attached* says that
+    somebody is at a terminal, and is asked there.
     """
     name = new_id() if id is None else id
     await check_id_is_free(client.log, name)
@@ -132,7 +117,7 @@ async def fork_request(
     return ForkRequest(StartRequest(name, asked, waiver(agent, without_secrets, user)))
 
 
-async def _past(client: "Client", stream: str, at: int) -> tuple[ForkPoint, AgentSpec, bool]:
+async def _past(client: Connection, stream: str, at: int) -> tuple[ForkPoint, AgentSpec, bool]:
     """Return where the fork leaves its parent, the agent by then, and whether it stays open.
 
     Each event up to there is checked.

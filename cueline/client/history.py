@@ -1,6 +1,7 @@
 """What has happened in a session, as far as it can be read."""
 
 from collections import deque
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
 from cueline.actors.session_reader import Past, SessionReader
@@ -9,7 +10,6 @@ from cueline.client.session_view import SessionView
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import SessionState
 from cueline.errors import CorruptEventError, CuelineError, RejectedError, UnknownEventTypeError
-from cueline.events.journal import Journal
 from cueline.events.session import ContextCompacted, ModelRequested, SessionEvent, ToolReturned
 from cueline.events.store import RecordedEvent
 from cueline.events.stream import shown
@@ -96,9 +96,8 @@ async def read_history(
     session_reader = SessionReader(stream, log.journal())
     past: deque[tuple[RecordedEvent, SessionEvent | None]] = deque(maxlen=last)
     try:
-        async for recorded, fact in session_reader.read(until):
-            event = await _whole(session_reader.journal, recorded, fact) if outputs else fact
-            past.append((recorded, event))
+        async for pair in _events(session_reader, until, outputs=outputs):
+            past.append(pair)
     except (CorruptEventError, UnknownEventTypeError) as error:
         return History(session_reader, list(past), last is None, error)
     if until is not None and session_reader.version < until:
@@ -123,9 +122,7 @@ async def read_ends(log: OpenLog, stream: str, *, outputs: bool = False) -> Hist
         if begins > LAST:
             past += [pair async for pair in session_reader.read(until=1)]
             await session_reader.skip(begins - 1)
-            async for recorded, fact in session_reader.read():
-                event = await _whole(session_reader.journal, recorded, fact) if outputs else fact
-                past.append((recorded, event))
+            past += [pair async for pair in _events(session_reader, outputs=outputs)]
             return History(session_reader, past, whole=False)
     except (CorruptEventError, UnknownEventTypeError):
         pass
@@ -153,16 +150,19 @@ def compacted(history: History) -> History:
     return replace(history, events=events, whole=False)
 
 
-async def _whole(
-    journal: Journal, recorded: RecordedEvent, fact: SessionEvent | None
-) -> SessionEvent | None:
-    """Return *fact* with all of its output.
+async def _events(
+    session_reader: SessionReader, until: int | None = None, *, outputs: bool
+) -> AsyncIterator[tuple[RecordedEvent, SessionEvent | None]]:
+    """Yield the events up to a version, with all of their *outputs* if these are wanted.
 
     Raises:
-        CorruptEventError: the output is gone.
+        CorruptEventError: an event is damaged, or an output is gone.
     """
-    if not isinstance(fact, ToolReturned) or fact.whole is None:
-        return fact
-    whole = await journal.get_blob(recorded, fact.whole)
-    # Of a very long one the beginning is kept, which may end within a character.
-    return fact.model_copy(update={"output": whole.decode(errors="replace")})
+    async for recorded, fact in session_reader.read(until):
+        if outputs and isinstance(fact, ToolReturned) and fact.whole is not None:
+            whole = await session_reader.journal.get_blob(recorded, fact.whole)
+            # Of a very long one the beginning is kept, which may end within a character.
+            text = whole.decode(errors="replace")
+            yield recorded, fact.model_copy(update={"output": text})
+        else:
+            yield recorded, fact

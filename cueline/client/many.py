@@ -4,16 +4,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from cueline.client.client import Client
 from cueline.client.session import Result
 from cueline.client.start import StartRequest
 from cueline.deciders.session import Status
 from cueline.errors import CuelineError, SessionFinishedError, SessionOwnedError
 from cueline.events.stream import shown
-
-if TYPE_CHECKING:
-    from cueline.client.client import Client
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +33,7 @@ class ManyRun:
     One whose key was used before is not started again: it goes on, if it has not ended.
     """
 
-    client: "Client"
+    client: Client
     requests: Sequence[StartRequest]
     concurrency: int
     changed: Callable[[], None] = lambda: None

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import Literal, TypedDict
 
 from cueline.client.attachment import Attachable, attachments_of
+from cueline.client.context import Connection
 from cueline.client.current import CurrentSession, current_session
 from cueline.client.parameters import value_of
-from cueline.client.receipt import PauseReceipt, Receipt, reader_of, where
+from cueline.client.receipt import PauseReceipt, Receipt, receipt_fields
 from cueline.client.value import make_value
 from cueline.deciders.session import DRIVEN
 from cueline.errors import SessionFinishedError
@@ -26,9 +27,6 @@ from cueline.events.store import Appended
 from cueline.events.stream import shown
 from cueline.preflight import chosen_model
 
-if TYPE_CHECKING:
-    from cueline.client.client import Client
-
 
 class NewLimits(TypedDict, total=False):
     """Limits of a session, as they are to be."""
@@ -41,7 +39,7 @@ class NewLimits(TypedDict, total=False):
 
 
 async def send(
-    client: "Client",
+    client: Connection,
     stream: str,
     text: str,
     lane: Lane,
@@ -68,7 +66,7 @@ async def send(
 
 
 async def switch_model(
-    client: "Client", stream: str, model: str | ModelChoice, *, key: str | None = None
+    client: Connection, stream: str, model: str | ModelChoice, *, key: str | None = None
 ) -> Receipt:
     """Give the agent of a session another model; with a *key*, once.
 
@@ -81,13 +79,13 @@ async def switch_model(
     return await send_message(client, stream, message, key=None if key is None else f"model.{key}")
 
 
-async def raise_limits(client: "Client", stream: str, limits: NewLimits) -> Receipt:
+async def raise_limits(client: Connection, stream: str, limits: NewLimits) -> Receipt:
     """Let a session have more. Raises what `send_message` raises."""
     return await send_message(client, stream, make_value(RaiseAsked, **limits))
 
 
 async def send_message(
-    client: "Client", stream: str, message: InboxMessage, *, key: str | None = None
+    client: Connection, stream: str, message: InboxMessage, *, key: str | None = None
 ) -> Receipt:
     """Put *message* into the inbox of a session that will take it.
 
@@ -102,17 +100,11 @@ async def send_message(
     now.check_takes(message)
     at = await post(client, now, message, key=key)
     await _check_counts(client, now, at)
-    return Receipt(
-        session=shown(stream),
-        message=message.type,
-        recorded=True,
-        read_by=await reader_of(client, stream),
-        **where(at),
-    )
+    return Receipt(**await receipt_fields(client, stream, message.type, at))
 
 
 async def pause(
-    client: "Client", stream: str, why: Literal["asked", "signal"] = "asked"
+    client: Connection, stream: str, why: Literal["asked", "signal"] = "asked"
 ) -> PauseReceipt:
     """Ask a session to pause; once is enough. Raises what `send_message` raises."""
     now, message = await current_session(client.cache, stream), PauseAsked(why=why)
@@ -122,18 +114,14 @@ async def pause(
         await _check_counts(client, now, at)
     hold = now.state.hold
     return PauseReceipt(
-        session=shown(stream),
-        message=message.type,
-        recorded=at is not None,
-        read_by=await reader_of(client, stream),
+        **await receipt_fields(client, stream, message.type, at),
         why="" if at is not None or hold is None else cause_text(hold.cause),
         in_flight=now.state.status in DRIVEN,
-        **where(at),
     )
 
 
 async def post(
-    client: "Client",
+    client: Connection,
     now: CurrentSession,
     message: InboxMessage,
     *,
@@ -147,7 +135,7 @@ async def post(
     return await client.log.post(now.state.stream, message, now.agent, by=f"user:{by}", key=key)
 
 
-async def _check_counts(client: "Client", now: CurrentSession, at: Appended) -> None:
+async def _check_counts(client: Connection, now: CurrentSession, at: Appended) -> None:
     """Refuse a message that the session can not read any more.
 
     Whoever drives a session reads its inbox once more after the end. What came

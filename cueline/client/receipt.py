@@ -2,17 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 from cueline.actors.session_owner import owner_of
+from cueline.client.context import Connection
 from cueline.client.document import document
 from cueline.events.inbox import Resolution
 from cueline.events.store import Appended
 from cueline.events.stream import shown
 from cueline.up_record import find_up
-
-if TYPE_CHECKING:
-    from cueline.client.client import Client
 
 ReadBy = Literal["here", "up", "elsewhere", "nobody"]
 """Who reads what was recorded: this process, a running `cueline up`, another process, nobody."""
@@ -74,7 +72,7 @@ class DecisionReceipt(Receipt):
     """So many people have to allow it."""
 
 
-async def reader_of(client: "Client", stream: str) -> ReadBy:
+async def reader_of(client: Connection, stream: str) -> ReadBy:
     """Return who reads the inbox of a session."""
     log, context = client.log, client.context
     owner = await owner_of(log.store, log.board, stream, log.clock.now())
@@ -87,17 +85,21 @@ async def reader_of(client: "Client", stream: str) -> ReadBy:
     return "here" if context.takes_up(stream) else "nobody"
 
 
-async def receipt_of_start(client: "Client", stream: str) -> Receipt:
+async def receipt_of_start(client: Connection, stream: str) -> Receipt:
     """Return what became of the wish for the session *stream*."""
-    return Receipt(
-        session=shown(stream),
-        message="StartAsked",
-        recorded=True,
-        version=1,
-        read_by=await reader_of(client, stream),
-    )
+    told = await receipt_fields(client, stream, "StartAsked", None)
+    return Receipt(**told | {"recorded": True, "version": 1})
 
 
-def where(at: Appended | None) -> dict[str, int]:
-    """Return what a receipt says of the append of one message."""
-    return {} if at is None else {"version": at.versions[0], "position": at.position}
+async def receipt_fields(
+    client: Connection, stream: str, message: str, at: Appended | None
+) -> dict[str, Any]:
+    """Return what each receipt says of a *message*, which was appended *at*; None: it was not."""
+    return {
+        "session": shown(stream),
+        "message": message,
+        "recorded": at is not None,
+        "version": None if at is None else at.versions[0],
+        "position": None if at is None else at.position,
+        "read_by": await reader_of(client, stream),
+    }

@@ -4,13 +4,14 @@ import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, TypedDict
 
 from cueline.actors.inbox import new_id
 from cueline.agent import Agent
+from cueline.client.context import Connection
 from cueline.client.course import FAILED, Course, CourseCall, course_of
 from cueline.client.document import document
-from cueline.client.history import History
+from cueline.client.history import History, read_history
+from cueline.client.session_reads import SessionReads
 from cueline.client.start import StartRequest, agent_of, check_id_is_free
 from cueline.client.value import make_value
 from cueline.deciders.session import Status
@@ -26,21 +27,6 @@ from cueline.events.stream import shown
 from cueline.events.tool_recording import ToolRecording
 from cueline.preflight import check_limits
 from cueline.secret import check_secrets, waiver
-
-if TYPE_CHECKING:
-    from cueline.client.client import Client
-    from cueline.client.reader import Reader
-
-
-class RerunWanted(TypedDict, total=False):
-    """What is wanted of a rerun; see `Client.rerun`."""
-
-    agent: Agent | str | PathLike[str] | None
-    run_tools: bool
-    id: str | None
-    without_secrets: Collection[str]
-    attached: bool
-    """Somebody is at a terminal, and is asked there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +84,8 @@ class RerunResult:
 
 
 async def rerun_request(
-    client: "Client",
-    session: str,
+    client: Connection,
+    stream: str,
     *,
     agent: Agent | str | PathLike[str] | None = None,
     run_tools: bool = False,
@@ -107,13 +93,13 @@ async def rerun_request(
     without_secrets: Collection[str] = (),
     attached: bool = False,
 ) -> StartRequest:
-    """Return the start of a rerun, checked. See `Client.rerun`.
+    """Return the start of a rerun, checked. See `Client.rerun`, which raises the same.
 
-    Raises what `Client.rerun` raises.
+    *attached* says that somebody is at a terminal, and is asked there.
     """
     name = new_id() if id is None else id
     await check_id_is_free(client.log, name)
-    history = await client.history(session)
+    history = await read_history(client.log, stream)
     course = course_read(history)
     if not course.replies:
         raise RejectedError(history.id, "it has no reply of a model, so nothing can be run again")
@@ -203,7 +189,7 @@ def messages_of(course: Course) -> Iterator[MessageSent]:
             yield MessageSent(lane="note", text=text, turn=turn, attachments=attached)
 
 
-async def rerun_result(reader: "Reader", rerun: str) -> RerunResult:
+async def rerun_result(reader: SessionReads, rerun: str) -> RerunResult:
     """Compare a rerun with the session that it runs again.
 
     Raises:

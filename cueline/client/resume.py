@@ -2,24 +2,20 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from cueline.actors.session_owner import check_resume, is_aside, owner_of
+from cueline.client.context import Connection
 from cueline.client.current import CurrentSession, current_session
 from cueline.client.message import post
-from cueline.client.receipt import Receipt, reader_of, where
+from cueline.client.receipt import Receipt, receipt_fields
 from cueline.client.session import Session
 from cueline.deciders.session import rests
 from cueline.deciders.session.changed_agent import with_tools
 from cueline.deciders.session.unread import waived_secrets
 from cueline.events.agent import ToolSpec
 from cueline.events.inbox import ResumeAsked, SecretsWaived
-from cueline.events.stream import shown
 from cueline.preflight import check_resumed
 from cueline.secret import waiver
-
-if TYPE_CHECKING:
-    from cueline.client.client import Client
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +36,7 @@ class ResumeRequest:
         """The session's."""
         return self.now.state.stream
 
-    async def submit(self, client: "Client") -> Session:
+    async def submit(self, client: Connection) -> Session:
         """Record what is to be said, and have it driven where *client* drives sessions.
 
         Raises:
@@ -56,16 +52,10 @@ class ResumeRequest:
         if self._has_to_be_told(client):
             at = await post(client, self.now, said)
         await client.context.take_up(self.stream)
-        receipt = Receipt(
-            session=shown(self.stream),
-            message=said.type,
-            recorded=at is not None,
-            read_by=await reader_of(client, self.stream),
-            **where(at),
-        )
+        receipt = Receipt(**await receipt_fields(client, self.stream, said.type, at))
         return Session(client, self.stream, receipt, (self.now.agent.output,))
 
-    def _has_to_be_told(self, client: "Client") -> bool:
+    def _has_to_be_told(self, client: Connection) -> bool:
         """Whether it takes a word to go on: otherwise whoever drives it goes on anyway."""
         state = self.now.state
         # A question that is not over is answered, not gone on after.
@@ -77,7 +67,7 @@ class ResumeRequest:
 
 
 async def resume_request(
-    client: "Client",
+    client: Connection,
     stream: str,
     *,
     accept_changed_tools: bool,

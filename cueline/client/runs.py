@@ -3,30 +3,28 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import JsonValue
 
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.inbox import new_id
 from cueline.actors.session_tree import read_start_request
+from cueline.client.context import Connection
 from cueline.client.parameters import checked_parameters, typed
+from cueline.client.session import Session
 from cueline.client.start import StartRequest
 from cueline.client.value import make_value
+from cueline.deciders.fleet import FleetState
 from cueline.environment import user_name
 from cueline.errors import ConfigError, RejectedError
 from cueline.events.inbox import StartAsked
 from cueline.events.run import QUEUE_SECONDS, Run
 from cueline.events.store import from_us
 from cueline.events.stream import session_stream, shown
+from cueline.projections.session import SessionReadModel
 from cueline.suggestion import known_instead
 from cueline.wiring import OpenLog
-
-if TYPE_CHECKING:
-    from cueline.client.client import Client
-    from cueline.client.session import Session
-    from cueline.deciders.fleet import FleetState
-    from cueline.projections.session import SessionReadModel
 
 RunnerStatus = Literal["online", "stale", "offline"]
 """`offline`: no registered runner offers the blueprint."""
@@ -118,23 +116,19 @@ async def runners_of(log: OpenLog) -> list[RunnerRow]:
     ]
 
 
-def run_row(row: "SessionReadModel") -> RunRow:
+def run_row(row: SessionReadModel) -> RunRow:
     """Return the row of a run."""
+    same = ("id", "blueprint", "created_at", "updated_at", "error", "error_kind")
     return RunRow(
-        id=row.id,
+        **{name: getattr(row, name) for name in same},
         status=row.run_status,
-        blueprint=row.blueprint,
         runner=row.claimed_by,
         retry_of=shown(row.retry_of) if row.retry_of else None,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        error=row.error,
-        error_kind=row.error_kind,
     )
 
 
 async def submit(
-    client: "Client",
+    client: Connection,
     blueprint: str,
     goal: str | None,
     parameters: Mapping[str, JsonValue],
@@ -144,7 +138,7 @@ async def submit(
     retry_of: str = "",
     parent: str | None = None,
     labels: Mapping[str, str] | None = None,
-) -> "Session":
+) -> Session:
     """Start a run; see `Client.submit`."""
     state = await FleetLog(client.log.journal()).read()
     if (offered := state.blueprints.get(blueprint)) is None:
@@ -171,7 +165,7 @@ async def submit(
     return await StartRequest(new_id(), asked, parent=above).submit(client)
 
 
-async def retry(client: "Client", stream: str) -> "Session":
+async def retry(client: Connection, stream: str) -> Session:
     """Start a run that has ended once more; see `Client.retry`."""
     asked = await read_start_request(client.log.journal(), stream)
     if asked.run is None:
@@ -191,7 +185,7 @@ async def retry(client: "Client", stream: str) -> "Session":
     )
 
 
-def _status(state: "FleetState", incarnation: str) -> RunnerStatus:
+def _status(state: FleetState, incarnation: str) -> RunnerStatus:
     registered = state.runners.get(incarnation)
     if registered is None:
         return "offline"

@@ -4,12 +4,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
+from typing import Any, Literal, NamedTuple, Unpack
 
 from cueline.actors.live_text import TextDelta
 from cueline.actors.session_reader import SessionReader
 from cueline.actors.session_tree import read_start_request
 from cueline.client.attachment import Attachable
+from cueline.client.context import Connection
 from cueline.client.decide import Decision, decide
 from cueline.client.live_text import live_text, with_live_text
 from cueline.client.message import NewLimits, pause, raise_limits, send, send_message, switch_model
@@ -31,9 +32,6 @@ from cueline.events.session import (
 )
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown
-
-if TYPE_CHECKING:
-    from cueline.client.client import Client
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,7 @@ class Session:
 
     def __init__(
         self,
-        client: "Client",
+        client: Connection,
         stream: str,
         receipt: Receipt | None = None,
         output: tuple[Output | None] | None = None,
@@ -292,10 +290,7 @@ class Session:
     async def follow(self) -> AsyncIterator[tuple[int, SessionEvent, SessionState]]:
         """Follow version, fact and state for ever, from the start, whoever drives it.
 
-        Raises:
-            UnknownSessionError: nobody has asked for such a session.
-            SessionOwnedError: it was taken over from here in the middle of a call,
-                which the other waits for: leave the runtime, and the call ends with it.
+        Raises what `events` raises, but not that nobody drives it.
         """
         watcher = self.watch()
         async with aclosing(watcher.follow()) as happening:
@@ -305,12 +300,7 @@ class Session:
     async def result(self) -> Result:
         """Wait until nothing more happens by itself, and return how the session stands.
 
-        Raises:
-            UnknownSessionError: nobody has asked for such a session.
-            SessionUndrivenError: nobody drives it, so there is nothing to wait for; resume it.
-            SessionOwnedError: it was taken over from here in the middle of a call,
-                which the other waits for: leave the runtime, and the call ends with it.
-            CuelineError: it cannot be driven here; the message says why.
+        Raises what `events` raises.
         """
         watcher = self.watch()
         if (last := await watcher.wait_for_answer()) is not None:

@@ -1,24 +1,15 @@
 """How a session stands, for somebody who shows it and knows none of the rules."""
 
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Literal
 
 from cueline.deciders.session import SessionState
 from cueline.deciders.session.state import Wait
+from cueline.deciders.session.turn import CallApproval
 from cueline.events.agent import AgentSpec
 from cueline.events.stream import shown
 
-
-@dataclass(frozen=True, slots=True)
-class OpenQuestion:
-    """A question that waits for a person's word."""
-
-    id: str
-    question: Literal["may_it_run", "did_it_happen"]
-    deadline_at: datetime
-    closes_at: datetime
-    """When the time alone decides it."""
+OpenQuestion = CallApproval
+"""A question that waits for a person's word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +57,8 @@ class SessionView:
     @property
     def questions(self) -> tuple[OpenQuestion, ...]:
         """The questions that wait for a person's word."""
-        asked = [call.approval for call in self.state.open_calls if call.approval and call.asking]
-        return tuple(OpenQuestion(e.id, e.question, e.deadline_at, e.closes_at) for e in asked)
+        calls = self.state.open_calls
+        return tuple(call.approval for call in calls if call.approval and call.asking)
 
     @property
     def too_long(self) -> bool:

@@ -61,6 +61,11 @@ class SessionWatcher:
         """How the session stands, as far as it was read."""
         return SessionView(self.reader.state)
 
+    @property
+    def resting(self) -> list[SessionView]:
+        """The sessions that wait for a person: the children for which this one waits, or itself."""
+        return self.children or [self.view]
+
     async def read(self) -> AsyncIterator[Told]:
         """Yield the past events."""
         async for told in follow_facts(self.reader):

@@ -5,7 +5,6 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
@@ -14,6 +13,7 @@ from cueline.actors.session_owner import owner_of
 from cueline.actors.session_tree import child_of, read_start_request
 from cueline.agent import Agent
 from cueline.client.attachment import Attachable, attachments_of
+from cueline.client.context import Connection
 from cueline.client.output import Output, with_output
 from cueline.client.parameters import checked_parameters
 from cueline.client.receipt import receipt_of_start
@@ -27,9 +27,6 @@ from cueline.events.stream import session_stream, shown, sibling, stream_name
 from cueline.preflight import agent_to_record, check_limits
 from cueline.secret import waiver
 from cueline.wiring import OpenLog
-
-if TYPE_CHECKING:
-    from cueline.client.client import Client
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +51,7 @@ class StartRequest:
         """The session's."""
         return stream_name("session", self.id)
 
-    async def submit(self, client: "Client") -> Session:
+    async def submit(self, client: Connection) -> Session:
         """Record it, and have it driven where *client* drives sessions.
 
         Raises:
@@ -64,7 +61,7 @@ class StartRequest:
             UnknownSessionError: there is no such parent.
             SessionFinishedError: the parent has ended.
         """
-        if self.key is not None and await self.exists(client.log):
+        if self.key is not None and await exists(client.log, self.stream):
             return await self._session_of_key(client)
         asked, user = self.asked, client.context.user
         if self.parent is not None:
@@ -77,7 +74,7 @@ class StartRequest:
         try:
             stream = await client.log.ask_start(self.id, asked, by=f"user:{user}", with_it=with_it)
         except RejectedError:
-            if self.key is None or not await self.exists(client.log):
+            if self.key is None or not await exists(client.log, self.stream):
                 raise
             return await self._session_of_key(client)  # another asked at the same time
         await client.context.take_up(stream, asked.parent)
@@ -88,11 +85,7 @@ class StartRequest:
             (self.output or asked.agent.output,),
         )
 
-    async def exists(self, log: OpenLog) -> bool:
-        """Whether there is a session of its id."""
-        return (await log.store.head(sibling(self.stream, "inbox"))).version != NO_STREAM
-
-    async def _session_of_key(self, client: "Client") -> Session:
+    async def _session_of_key(self, client: Connection) -> Session:
         """Return the session that its key started before; drive it if no living process does.
 
         Raises:
@@ -144,23 +137,10 @@ def start_request(
     attachments: Sequence[Attachable] = (),
     parameters: Mapping[str, JsonValue] | None = None,
 ) -> StartRequest:
-    """Return what is wanted, checked as far as it can be without the log.
+    """Return what is wanted, checked as far as it can be without the log. See `Client.start`.
 
-    Args:
-        agent: who works, or the path of its file.
-        goal: what the agent is told first.
-        now: when it is wanted.
-        open: see `Client.start`.
-        id: see `Client.start`.
-        key: see `Client.start`.
-        labels: see `Client.start`.
-        parent: see `Client.start`.
-        without_secrets: see `Client.start`.
-        attached: somebody is at a terminal, and is asked there.
-        sources: who set each limit of the agent, where that is known.
-        output: see `Client.start`.
-        attachments: see `Client.start`.
-        parameters: see `Client.start`.
+    It is wanted *now*. *attached* says that somebody is at a terminal, and is asked there;
+    *sources* who set each limit of the agent, where that is known.
 
     Raises:
         ParameterValidationError: the parameters do not fit the agent's schema.
@@ -211,6 +191,11 @@ def agent_of(given: object) -> Agent:
             raise ConfigError("agent", why)
 
 
+async def exists(log: OpenLog, stream: str) -> bool:
+    """Whether a session was ever asked for."""
+    return (await log.store.head(sibling(stream, "inbox"))).version != NO_STREAM
+
+
 async def check_id_is_free(log: OpenLog, id: str) -> None:  # noqa: A002 - the word of the log
     """Refuse an id that a session has, before anything is set up for it.
 
@@ -219,5 +204,5 @@ async def check_id_is_free(log: OpenLog, id: str) -> None:  # noqa: A002 - the w
         InvalidNameError: no id has this form.
     """
     stream = stream_name("session", id)
-    if (await log.store.head(sibling(stream, "inbox"))).version != NO_STREAM:
+    if await exists(log, stream):
         raise RejectedError(shown(stream), "a session with this id exists")

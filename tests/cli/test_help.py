@@ -18,6 +18,7 @@ GROUP = get_command(app)
 def commands(group, above=""):
     """Tell the commands that do something; a group may be one, too."""
     for name, command in group.commands.items():
+        command = getattr(command, "loaded", command)  # noqa: PLW2901 - the same, imported
         children = getattr(command, "commands", None)
         if children is None or command.invoke_without_command:
             yield above + name

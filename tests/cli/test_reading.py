@@ -7,7 +7,8 @@ from datetime import datetime
 
 import pytest
 
-from cueline.client import export, reading, redecide
+from cueline.cli import export, replay
+from cueline.client import reading
 from cueline.console.text import date_time
 
 
@@ -202,7 +203,7 @@ def test_events_are_exported_as_lines(finished):
     [
         (["export"], export, "export_of"),
         (["export", "--events"], export, "event_document"),
-        (["replay", "--check"], redecide, "check_of"),
+        (["replay", "--check"], replay, "check_of"),
     ],
 )
 def test_who_will_not_wait_may_interrupt(finished, monkeypatch, words, module, work):

@@ -12,7 +12,8 @@ EVERYWHERE = {"--log", "--json", "--plain", "--help", "-h"}
 
 
 def commands():
-    for name, command in get_command(app).commands.items():
+    for name, lazy in get_command(app).commands.items():
+        command = lazy.loaded
         children = getattr(command, "commands", {})
         if not children or command.invoke_without_command:
             yield name, command

@@ -140,14 +140,14 @@ async def asks_at_the_prompt(log, *heard):
     """Return whether a person at a terminal is asked who resumes, and has *heard* these facts."""
     watch = TerminalView(client_of(log), ONE, Screen(quiet=True), attended=True)
     await watch.catch_up(show=False)
-    (asked,) = watch._asked.values()
-    await watch._ask_as_it_stands(asked)
+    (asked,) = watch._questions.asked.values()
+    await watch._questions._ask_as_it_stands(asked)
     recorded = [each async for each in log.store.read(ONE)][-1]
     for fact in heard:
-        watch._watcher.reader.state = SESSION.evolve(watch._watcher.reader.state, fact)
+        watch.watcher.reader.state = SESSION.evolve(watch.watcher.reader.state, fact)
         watch._take(recorded, fact, show=True)
         await asyncio.gather(*watch._tasks)
-    return bool(watch._prompts._waiting)
+    return bool(watch._questions.prompts._waiting)
 
 
 async def decide_elsewhere(log, **changes):
@@ -248,10 +248,10 @@ async def test_an_answer_that_cannot_be_given_is_not_kept_quiet(asking):
     async with open_log(asking.log) as log:
         watch = TerminalView(client_of(log), ONE, Screen(quiet=True), attended=True)
         await watch.catch_up(show=False)
-        (asked,) = watch._asked.values()
-        await watch._ask_as_it_stands(asked)
+        (asked,) = watch._questions.asked.values()
+        await watch._questions._ask_as_it_stands(asked)
         await log.store.close()
-        watch._prompts.enter("y")
+        watch._questions.prompts.enter("y")
         (giving,) = watch._tasks
         await asyncio.wait([giving])
 

@@ -3,6 +3,7 @@
 import pytest
 
 import cueline
+from cueline.client.rerun import rerun_request
 from cueline.deciders.prompt import Prompt
 from cueline.errors import ConfigError, RejectedError
 from cueline.events.agent import Policy, Rule
@@ -201,7 +202,7 @@ async def test_a_rerun_goes_on_where_its_tools_and_its_workspace_are_not(runtime
     (tmp_path / "desk").mkdir()
     async with runtime() as here:
         await recorded(here, AGENT.model_copy(update={"workspace": tmp_path / "desk"}))
-        request = await here.rerun_request("one", id="two")
+        request = await rerun_request(here, await here.find("one"), id="two")
     tools = tuple(
         t.model_copy(update={"target": "nowhere:look"}) for t in request.asked.agent.tools
     )
