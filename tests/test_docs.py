@@ -234,6 +234,20 @@ def test_a_page_keeps_to_the_words(page):
     assert [] == re.findall(r"(?i)exactly once|\bsimply\b|\bjust\b|\brobust|\bcomprehensive", text)
 
 
+# C50
+def test_a_word_has_one_meaning():
+    told = re.findall(r"(?m)^\| \*\*(.+)\*\* \|", (DOCS / "concepts.md").read_text())
+    words = [word for each in told for word in each.split(", ")]
+
+    assert {"chain", "workflow", "approval", "checkpoint", "state snapshot"} < set(words)
+    assert len(words) == len(set(words))
+
+
+@each_page
+def test_a_chain_has_no_other_name(page):
+    assert [] == re.findall(r"(?i)(?<!full-)\bpipelines?\b", page.read_text())
+
+
 @pytest.mark.parametrize("page", [*GUIDES, *REFERENCE], ids=lambda page: page.stem)
 def test_the_title_of_a_page_is_the_question_it_answers(page):
     assert re.match(r"# .+\?\n", page.read_text())

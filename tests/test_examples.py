@@ -1,8 +1,11 @@
 """Each example runs as its reader would run it."""
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+
+import cueline
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -19,3 +22,37 @@ def test_a_chain_plans_implements_reviews_and_corrects_a_real_repository():
     assert "completed: " in after
     assert "Count no words in an empty text\nSplit at white space\nCount words\n" in after
     assert after.rstrip().endswith("OK")
+
+
+# 001-058, 001-059, 001-060: this is the program's decision, not cueline's.
+def test_a_failed_agent_is_started_again_only_if_that_is_harmless():
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "retry/retry.py"], capture_output=True, text=True, check=False
+    )
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    crawled, told, paid, times = done.stdout.splitlines()
+    assert ("crawl: completed", "pay: failed") == (crawled, paid)
+    assert told.startswith("to you: Task failed: ")
+    assert "no answer" in told
+    assert "pay ran 1 time" == times
+
+
+# 001-058: a program that dies and is run again finds the tries that it has started.
+async def test_the_program_that_retries_can_be_run_again(tmp_path):
+    example = runpy.run_path(str(EXAMPLES / "retry/retry.py"))
+    agent = example["procedure"]("crawl", "echo x >> tries; exit 1", tmp_path)
+    told = []
+    for _ in range(2):
+        async with cueline.open_runtime(tmp_path / ".cueline/log.db", on="inline") as runtime:
+            await example["retry_if_idempotent"](
+                runtime,
+                agent,
+                {},
+                key="today",
+                is_idempotent={"crawl"}.__contains__,
+                notify_user=told.append,
+            )
+
+    assert "x\nx\n" == (tmp_path / "tries").read_text()
+    assert 2 == len(told)

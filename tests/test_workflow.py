@@ -68,7 +68,7 @@ def flow_in(folder, text=FLOW):
     return Agent.from_file(folder / "flow.toml")
 
 
-# 004-036, 003-048: the steps are data, recorded with the session.
+# 004-036, 003-048, 003-059: the steps are data, recorded with the session.
 def test_the_file_of_a_workflow_is_recorded_as_a_plan(folder):
     spec = flow_in(folder).spec()
 

@@ -25,6 +25,7 @@ async def beating(scene, incarnation):
     )
 
 
+# C34
 async def test_a_new_message_is_passed_on_at_once():
     # 003-065
     scene = SessionHarness([says("one"), says("two")])

@@ -91,7 +91,7 @@ async def test_a_number_that_is_wanted_already_is_not_recorded_again(journal):
     assert [] == await FleetLog(journal).record([scale(2)], "user:ada")
 
 
-# 001-054: two processes, and one name
+# 001-001, 001-054: two processes, and one name
 async def test_of_two_processes_that_offer_a_name_the_first_one_has_it(tmp_path, popen):
     names = ["lnch_abc123", "lnch_def456"]
     both = [

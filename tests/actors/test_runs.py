@@ -410,7 +410,7 @@ async def test_a_restarted_dispatcher_gives_up_what_a_former_one_has_left():
     assert 1 == (await whole_log(scene)).count("inbox RunnerGone")
 
 
-# 001-003
+# 001-003, 001-020: each look repeats it without harm.
 async def test_a_run_that_was_claimed_during_the_removal_is_told_by_the_next_look():
     scene, fleet = await scene_of(asks_for(("read", {})), act=Valve())
     await fleet.world(scene, "r1")

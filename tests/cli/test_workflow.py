@@ -142,7 +142,7 @@ def steps(shell):
     return shell
 
 
-# 004-036, 004-037, 004-054, 004-055: the state of a workflow is a view of its log.
+# 004-036, 004-037, 004-039, 004-054, 004-055: the state of a workflow is a view of its log.
 def test_the_state_of_a_workflow_is_exported(steps):
     done = steps("run", "steps.toml", "-p", "text=a", "--inline", "--id", "one")
     steps("workflow", "state", "one", "-o", "state.json")

@@ -49,7 +49,8 @@ def test_there_are_points_enough(figures):
     assert len(WHOLE.points) >= 50
 
 
-# 004-040, 004-041, 003-016, I2, I7, I13: what was done counts, and only the rest is done.
+# 004-040, 004-041, 003-016, 003-052, 003-054, I2, I7, I13: how far it is follows from its log.
+# What was done counts, and only the rest is done.
 @WHOLE.at_every_point
 async def test_a_plan_that_is_killed_ends_as_if_nothing_had_happened(point):
     await check_end(await WHOLE.killed(point))

@@ -72,6 +72,7 @@ def test_there_are_points_enough(figures):
 
 
 # 001-003, 001-009, D18, D19, D20: the end of the run is told once, wherever its host dies.
+# D21: a claim is an event of the run itself, so none is lost with its answer.
 @pytest.mark.parametrize("point", range(len(POINTS)))
 async def test_a_run_ends_once_wherever_its_host_dies(point):
     place, registry, removed = await begin()

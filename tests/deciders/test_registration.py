@@ -78,7 +78,7 @@ def refused(past, command):
     return caught.value
 
 
-# 001-028, 001-032, 001-048, 001-054
+# 001-028, 001-032, 001-033, 001-048, 001-054
 def test_the_first_runner_keeps_the_name():
     past = given_runners(FIRST)
 

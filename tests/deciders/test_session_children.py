@@ -356,6 +356,7 @@ def request(spec=LEAD):
     return child_request(past.state, delegated(), {"goal": "see"}, NOW)
 
 
+# 003-055: it names its parent, and the root of the tree.
 def test_a_child_begins_with_its_goal_and_place():
     limits = LEAD.limits.model_copy(update={"max_cost": Decimal(5)})
     asked = request(LEAD.model_copy(update={"limits": limits}))

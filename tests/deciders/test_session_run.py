@@ -138,7 +138,7 @@ def test_a_paused_run_is_claimed_and_stays_paused():
     past.when(received(3, ResumeAsked())).then(MessageReceived, ModelRequested)
 
 
-# 001-015, 001-016, 001-045
+# 001-015, 001-016, 001-017, 001-045
 def test_a_run_fails_when_its_runner_is_removed():
     failed = SessionFailed(kind="runner_disconnected", message=DISCONNECTED)
 
@@ -185,6 +185,7 @@ def test_a_run_is_queued_again_after_a_graceful_leave():
     assert ["1.0"] == [each.effect for each in due(past.state)]
 
 
+# 001-026: what may be repeated is declared; a tool without a declaration is not.
 def test_a_call_that_can_be_repeated_is_no_reason_to_fail_after_a_graceful_leave():
     past = claimed("put").when(running("1.0"), gone(graceful=True)).then(MessageReceived)
 
@@ -192,6 +193,7 @@ def test_a_call_that_can_be_repeated_is_no_reason_to_fail_after_a_graceful_leave
     assert (True, "requested") == (past.state.queued, past.state.open_calls[0].phase)
 
 
+# 001-025, 001-026
 def test_a_run_with_a_started_undeclared_call_fails_after_a_graceful_leave():
     past = claimed("shout").when(running("1.0"), gone(graceful=True)).then(MessageReceived)
 

@@ -17,6 +17,7 @@ from cueline.events.session import (
     MessageReceived,
     ModelFailed,
     ModelRequested,
+    RunClaimed,
     SessionCompleted,
     SessionContinued,
     SessionFailed,
@@ -31,6 +32,7 @@ from cueline.events.session import (
 )
 from cueline.projections.cost import spent, total
 from cueline.projections.session import (
+    claimed_runs,
     find_session,
     list_sessions,
     running,
@@ -333,3 +335,20 @@ async def test_a_result_that_lacks_something_says_so(end, log, facts):
     db = await log.tell("a", facts.STARTED, end(result="Most of it.", partial=True))
 
     assert find_session(db, "a").partial
+
+
+# 001-014: also those that wait, or are being stopped.
+async def test_the_claimed_runs_are_those_that_have_not_ended(log, facts):
+    claim = RunClaimed(runner="r1")
+    for name, *then in (
+        ("claimed",),
+        ("waits", waiting("approval")),
+        ("stops", stopping(log)),
+        ("over", SessionFailed(kind="auth", message="no key")),
+    ):
+        await log.tell(name, facts.STARTED, claim, *then)
+    db = await log.tell("other", facts.STARTED)
+
+    found = sorted((stream, runner) for stream, runner, _ in claimed_runs(db))
+
+    assert [(f"session-default/{name}", "r1") for name in ("claimed", "stops", "waits")] == found

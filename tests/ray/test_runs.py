@@ -59,7 +59,7 @@ def lead_of(world):
     return Agent(name="lead", provider="scripted", model=str(script), tools=tools)
 
 
-# 001-052, 001-045, 001-050, 001-051, 001-055, 001-056
+# 001-001, 001-011, 001-052, 001-045, 001-050, 001-051, 001-055, 001-056
 async def test_a_run_ends_with_its_killed_runner_and_its_retry_with_a_retired_one(world_of):
     async with world_of() as world:
         agent = agent_to_record(world.agent(SCRIPT, ["undeclared"], policy={"approval": ["off"]}))

@@ -35,6 +35,7 @@ def ask(path, *statements):
         db.close()
 
 
+# 004-038
 async def test_a_log_is_made_with_its_folders(tmp_path):
     log_id = await make(tmp_path / "a" / "b" / "log.db")
 

@@ -86,6 +86,7 @@ async def test_two_processes_append_to_one_log_and_neither_starves(start, tmp_pa
     await store.close()
 
 
+# 004-043
 async def test_what_a_killed_process_was_told_is_there(start, tmp_path):
     name = "session-default/a"
     process = start(name, appends=100_000, together=3)
