@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import cast
 
 from cueline.actors.fold import fold
+from cueline.actors.stream_end import BUSY, last_fact
 from cueline.deciders.session import SESSION, SessionState, evolve, rests, session_of
 from cueline.deciders.session.children import awaited
 from cueline.events.codec import Redacted
@@ -16,24 +17,31 @@ Interval = tuple[datetime, datetime]
 
 async def children_at_rest(
     journal: Journal, state: SessionState, now: datetime
-) -> list[SessionState]:
-    """Return the sessions below that wait for a person; none if one may go on by itself.
+) -> tuple[list[SessionState], bool]:
+    """Return the sessions below that wait for a person, and whether all others wait for them.
 
     Raises what `Journal.read` raises.
     """
     found: list[SessionState] = []
+    everyone = True
     for child in awaited(state):
+        last = await last_fact(journal, child.stream)
+        if last is None or last.type in BUSY:  # it is at work, and its past need not be read
+            everyone = False
+            continue
         below, _ = await fold(journal, child.stream, SESSION, session_of(child.stream))
         inbox = await journal.store.head(sibling(child.stream, "inbox"))
         if below.finished or inbox.version > below.inbox_seen:
-            return []
-        waits = below.waiting is not None and below.waiting.kind == "child"
-        own = [below] if rests(below, now) else []
-        resting = await children_at_rest(journal, below, now) if waits else own
-        if not resting:
-            return []
-        found += resting
-    return found
+            everyone = False
+        elif below.waiting is not None and below.waiting.kind == "child":
+            resting, all_of_it = await children_at_rest(journal, below, now)
+            found += resting
+            everyone = everyone and all_of_it
+        elif rests(below, now):
+            found.append(below)
+        else:
+            everyone = False
+    return found, everyone and bool(found)
 
 
 async def person_seconds(journal: Journal, stream: str, now: datetime) -> float:

@@ -50,7 +50,7 @@ class SessionWatcher:
         self._clock = clock
         self._home = home
         self.children: list[SessionView] = []
-        """The sessions below that wait for a person, while this one waits for nothing else."""
+        """The sessions below that wait for a person, while this one waits for sessions below."""
         taken_up = partial(home.takes_up, session_reader.stream)
         self._orphan_detector = OrphanDetector(
             session_reader.stream, self._store, board, clock, taken_up=taken_up
@@ -191,7 +191,10 @@ class SessionWatcher:
     async def _is_left(self, stays: Stays | None) -> bool:
         """Whether the session rests, and nobody stays with it; not while the log is away."""
         with suppress(LogUnavailableError):  # read again
-            return await self.rests() and (stays is None or not await stays())
+            if await self.rests():
+                return stays is None or not await stays()
+            if self.children and stays is not None:
+                await stays()  # one below asks a person, while others work
         return False
 
     async def _check(self) -> None:
@@ -220,9 +223,9 @@ class SessionWatcher:
         state, now = self.reader.state, self._clock.now()
         self.children = []
         if state.waiting is not None and state.waiting.kind == "child":
-            below = await children_at_rest(self._journal, state, now)
+            below, all_rest = await children_at_rest(self._journal, state, now)
             self.children = [SessionView(each) for each in below]
-            return bool(self.children) and not await self.reader.unread()
+            return all_rest and not await self.reader.unread()
         if not rests(state, now):
             return False
         return state.finished or not await self.reader.unread()

@@ -54,3 +54,26 @@ def test_a_question_that_is_answered_elsewhere_is_withdrawn_with_the_child(
     assert 0 == done.exit_code
     assert "Thanks." in terminal.sees("exit 0")
     assert not list_file.exists()
+
+
+def test_a_child_asks_while_another_works(shell, terminal, list_file):
+    (shell.folder / "slow.script.toml").write_text(shell.slow)
+    (shell.folder / "slow.toml").write_text(
+        'name = "slow"\nprovider = "scripted"\nmodel = "slow.script.toml"\n'
+        'workspace = "work"\ntools = ["list_files"]\n'
+    )
+    calls = '[{ name = "slow", arguments = { goal = "think" } }, '
+    (shell.folder / "lead.script.toml").write_text(LEAD.replace("[{", calls + "{", 1))
+    lead = (shell.folder / "lead.toml").read_text()
+    (shell.folder / "lead.toml").write_text(
+        lead.replace("tools = [", 'tools = ["agent:slow.toml", ')
+    )
+
+    terminal.command(*RUN)
+    terminal.sees("Approve? [y/N] (timeout: ")
+    terminal.type("y", "Enter")
+
+    terminal.sees("child lead.1.1 completed")
+    assert not list_file.exists()
+    terminal.type("C-c")
+    terminal.type("C-c")
