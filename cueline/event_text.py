@@ -36,6 +36,7 @@ RESOLUTIONS: Mapping[Resolution, str] = {
 
 _WAITS: Mapping[WaitKind, str] = {
     "operator": "a person",
+    "time": "its time",
     "budget": "room in the budget",
     "breaker": "a breaker",
     "retry": "the next try",
@@ -86,6 +87,9 @@ def cause_text(cause: Cause) -> str:  # noqa: C901, PLR0911, PLR0912 - one case 
             return f"runner {cause.runner} cannot be reached"
         case "no_runner":
             return f"no runner offers {cause.unmet}" if cause.unmet else "there is no runner"
+        case "scheduled":
+            often = interval_text(cause.every_seconds)
+            return f"it starts then{often and f', and another one {often}'}"
         case "queued":
             return f"no runner has claimed this run of {cause.blueprint} yet"
         case "breaker_open":
@@ -281,6 +285,14 @@ def _amount(cause: Cause, number: Decimal) -> str:
     if cause.limit == "max_tokens":
         return counted(int(number), "token")
     return f"{number.normalize():f} USD"
+
+
+def interval_text(seconds: float) -> str:
+    """Return how often a series of sessions starts; empty for 0."""
+    for unit, size in (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)):
+        if seconds and (seconds % size == 0 or size == 1):
+            return f"every {seconds / size:g} {unit}"
+    return ""
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

@@ -68,6 +68,10 @@ CAUSES = [
     (Cause(code="runner_unreachable", runner="r1"), "runner r1 cannot be reached"),
     (Cause(code="runner_unreachable"), "no runner can be reached"),
     (Cause(code="no_runner"), "there is no runner"),
+    (Cause(code="scheduled"), "it starts then"),
+    (Cause(code="scheduled", every_seconds=7200), "it starts then, and another one every 2 h"),
+    (Cause(code="scheduled", every_seconds=5400), "it starts then, and another one every 90 m"),
+    (Cause(code="scheduled", every_seconds=1.5), "it starts then, and another one every 1.5 s"),
     (
         Cause(code="queued", blueprint="crawler"),
         "no runner has claimed this run of crawler yet",

@@ -26,6 +26,7 @@ from cueline.errors import HostsFullError
 from cueline.events.child import parent_of
 from cueline.events.codec import Codec
 from cueline.events.journal import Journal
+from cueline.events.schedule import first_of
 from cueline.events.session import WaitKind
 from cueline.events.store import EventStore, PresenceBoard
 from cueline.events.stream import category_of, sibling
@@ -282,11 +283,11 @@ class Dispatcher:
         await _each(host.look_at_breakers() for host in self._hosts.values())
 
     def _cares(self, stream: str) -> bool:
-        """Whether *stream* is in the scope; a child of a session in it joins it."""
+        """Whether *stream* is in the scope; a child or a next one of a session in it joins it."""
         scope = self._scope
         if scope is None or stream in scope:
             return True
-        above = parent_of(stream)
+        above = parent_of(stream) or first_of(stream)
         if not isinstance(scope, set) or above is None or not self._cares(above):
             return False
         scope.add(stream)

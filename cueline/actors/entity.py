@@ -27,6 +27,7 @@ from cueline.actors.agent_cache import LoadedAgent
 from cueline.actors.background_task import Trouble, shielded
 from cueline.actors.event_actor import actor_of
 from cueline.actors.inbox import check_asked_for
+from cueline.actors.series import next_start
 from cueline.actors.session_owner import is_left
 from cueline.actors.session_tree import (
     OutputReader,
@@ -178,6 +179,9 @@ class Entity:
             ],
         )
         writes = [write, *self._writes_to_tree(steps)]
+        if self.state.schedule is not None:
+            ask = partial(next_start, self.journal, self.state, steps.state, self._clock.now())
+            writes += await self.patiently(ask)
         appended = await self.patiently(partial(self.journal.append, writes, None))
         self.version = appended.versions[0]
         self._after = None

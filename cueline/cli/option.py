@@ -117,6 +117,18 @@ ThinkingOption = Annotated[
         show_default=False,
     ),
 ]
+AtOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME", help="Record it now, and start it then: 07:30, 2026-05-04T07:30, +10m."
+    ),
+]
+EveryOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME", help="Start another one so long after it, as 1h, and so on, until `stop`."
+    ),
+]
 SessionArgument = Annotated[
     str,
     typer.Argument(

@@ -8,7 +8,9 @@ import typer
 
 from cueline.cli import open_log
 from cueline.cli.option import (
+    AtOption,
     AttachOption,
+    EveryOption,
     MaxWallOption,
     ParameterOption,
     TimeBudgetOption,
@@ -97,6 +99,8 @@ def run(
     concurrency: Annotated[
         int, typer.Option(metavar="N", min=1, help="With --many: so many run at a time.")
     ] = 50,
+    at: AtOption = None,
+    every: EveryOption = None,
     label: Annotated[
         list[str] | None,
         typer.Option(
@@ -121,6 +125,10 @@ def run(
     or `parameters` and, if you like, `key` and `labels`. The same command again goes
     on where it was left: nothing is started twice. --key NAME starts all anew.
 
+    With --at it is recorded now and starts then, when `cueline up` runs; --every starts
+    another one after each such time. A missed time starts late, once. `cueline list`
+    shows when; `cueline stop` of the session that waits ends it, and its series.
+
     \b
     Examples:
       cueline run "What is in this folder?"
@@ -129,6 +137,7 @@ def run(
       cueline run resize.toml -p path=cat.png -p width=200
       cueline run "Answer the mail" --agent clerk.toml --require-approval
       cueline run "Answer the mail" --agent clerk.toml --key mail-2026-05-04
+      cueline run "Tidy the notes" --agent agent.toml --at 07:30 --every 1d
       cueline run --many tasks.jsonl --agent clerk.toml --concurrency 50
       cueline run "Index everything" --agent indexer.toml --detach --label team=search
     """
@@ -148,7 +157,8 @@ def run(
     if many is not None:
         from cueline.cli.run_many import Many, run_many
 
-        _check_alone(options, {"GOAL": goal, "--id": name, "--parameter": parameter})
+        alone: dict[str, object] = {"GOAL": goal, "--id": name, "--parameter": parameter}
+        _check_alone(options, alone | {"--at": at, "--every": every})
         tasks = Many.read(many, concurrency, key)
         options, key = replace(options, attended=False), None
         said, texts = tasks.first.goal, tasks.first.texts
@@ -158,6 +168,8 @@ def run(
         said = text_or_stdin(goal)
     elif agent is None:
         raise typer.BadParameter(_NO_GOAL)
+    if at is not None or every is not None:
+        options = _detached(options, "--every" if at is None else "--at")
     request = prepare_start(
         options,
         agent,
@@ -171,6 +183,8 @@ def run(
         id=name,
         key=key,
         attachments=attach or (),
+        at=at,
+        every=every,
     )
     asked = request.asked.agent
     if many is None and said is None and asked.plan is None and asked.parameters_schema is None:
@@ -180,6 +194,21 @@ def run(
     if tasks is not None:
         raise typer.Exit(open_log.run(run_many(tasks, request, options)))
     raise typer.Exit(open_log.run(start(request, options)))
+
+
+def _detached(options: RunOptions, option: str) -> RunOptions:
+    """Return *options* for a session that waits for its time, without this command.
+
+    Raises:
+        BadParameter: it is to be driven by this command.
+        LogUnavailableError: no other process could drive it.
+    """
+    from cueline.preflight import check_log
+
+    if options.on != "auto":
+        raise typer.BadParameter(f"{option} and --{options.on} exclude each other")
+    check_log(options.log, shared=True)
+    return replace(options, detach=True, attended=False)
 
 
 def _check_alone(options: RunOptions, others: dict[str, object]) -> None:

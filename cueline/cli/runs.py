@@ -10,7 +10,7 @@ from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.client.runs import BlueprintRow, RunnerRow, RunRow
 from cueline.console.table import print_table
-from cueline.console.text import duration, one_line, visible
+from cueline.console.text import date_time, duration, one_line, visible
 
 
 def runs(
@@ -77,7 +77,7 @@ def _print_runs(found: Sequence[RunRow]) -> None:
     rows = [
         (
             each.id,
-            each.status,
+            each.status + (f", starts {date_time(each.starts_at)}" if each.starts_at else ""),
             visible(each.blueprint),
             each.runner or "",
             _age(each.created_at),

@@ -13,7 +13,7 @@ from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, labels_of
 from cueline.client.reading import Page
 from cueline.client.sessions import STATUSES, SessionRow
 from cueline.console.table import print_table
-from cueline.console.text import arguments, duration, json_of, money, one_line, visible
+from cueline.console.text import arguments, date_time, duration, json_of, money, one_line, visible
 from cueline.events.log_url import LogUrl
 
 INTERRUPTED = "interrupted"
@@ -91,6 +91,16 @@ async def _list(log: LogUrl, wanted: dict[str, Any], *, watch: bool, as_json: bo
                 return
 
 
+def _start(row: SessionRow) -> str:
+    """Return when a session starts that waits for its time, and how often."""
+    if row.wait_kind != "time" or row.deadline_at is None or row.wait_cause is None:
+        return ""
+    from cueline.event_text import interval_text
+
+    often = interval_text(float(str(row.wait_cause.get("every_seconds", 0))))
+    return f", starts {date_time(row.deadline_at)}{often and f', {often}'}"
+
+
 def _print(sessions: Page[SessionRow]) -> None:
     now = datetime.now(UTC)
     rows = []
@@ -98,6 +108,7 @@ def _print(sessions: Page[SessionRow]) -> None:
         status = f"{each.status}{', partial' * each.partial}"
         if each.driven is False:
             status = f"{each.status}, its {each.silence}" if each.silence else INTERRUPTED
+        status += _start(each)
         age = duration((now - each.updated_at).total_seconds())
         cost = money(each.cost, estimated=each.estimated_cost > 0)
         goal = one_line(each.goal, 60) if each.goal else arguments(each.parameters, 60)

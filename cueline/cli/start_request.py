@@ -42,6 +42,8 @@ def prepare_start(
     id: str | None,  # noqa: A002 - the word of the log
     key: str | None = None,
     attachments: Sequence[Path],
+    at: str | None = None,
+    every: str | None = None,
 ) -> StartRequest:
     """Return what is asked for, checked; *flags* go before what the agent's *file* says.
 
@@ -85,6 +87,8 @@ def prepare_start(
             attached=options.attended,
             sources=sources,
             attachments=attachments,
+            at=at,
+            every=every,
             parameters=typed(texts, asked.parameters_schema),
         )
     except ConfigError as error:

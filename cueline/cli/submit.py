@@ -8,6 +8,8 @@ import typer
 from cueline.cli import open_log
 from cueline.cli.option import (
     DEFAULT_LOG,
+    AtOption,
+    EveryOption,
     JsonOption,
     LogOption,
     ParameterOption,
@@ -46,6 +48,14 @@ def submit(
     label: Annotated[
         list[str] | None, typer.Option("--label", metavar="KEY=VALUE", help="A label; repeatable.")
     ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY", help="Start it once: with the same key again, it is the same run."
+        ),
+    ] = None,
+    at: AtOption = None,
+    every: EveryOption = None,
     wait: WaitOption = False,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
@@ -59,12 +69,20 @@ def submit(
     Examples:
       cueline submit crawler "Read the news" --wait
       cueline submit report -p year=2026 -p format=pdf
+      cueline submit crawler "Read the news" --at 07:30 --every 1d
     """
     texts, labels = parameters_of(parameter), labels_of(label)
 
     def start(client: "Client") -> "Awaitable[Session]":
         return client.submit(
-            blueprint, goal, texts=texts, queue_seconds=queue_seconds, labels=labels
+            blueprint,
+            goal,
+            texts=texts,
+            queue_seconds=queue_seconds,
+            labels=labels,
+            key=key,
+            at=at,
+            every=every,
         )
 
     _run(log, start, wait=wait, as_json=as_json)

@@ -59,12 +59,17 @@ def print_receipt(log: LogUrl, receipt: "Receipt", text: str, *, as_json: bool) 
 
 def note_detached(log: LogUrl, receipt: "Receipt", *, as_json: bool) -> Exit:
     """Print the id of a session of which something was recorded, and say who takes it up."""
+    from cueline.client.receipt import StartReceipt
+    from cueline.console.text import date_time
+
     if (warning := other_version(log)) is not None:
         typer.echo(warning, err=True)
     if as_json:
         typer.echo(json.dumps(receipt.to_json()))
         return Exit.DONE
     typer.echo(receipt.session)
+    if isinstance(receipt, StartReceipt) and receipt.starts_at is not None:
+        typer.echo(f"it starts {date_time(receipt.starts_at)}", err=True)
     if receipt.read_by == "nobody":
         up_command = command(log, "up")
         typer.echo(f"it is recorded; nothing runs that would take it up: `{up_command}`", err=True)

@@ -15,6 +15,7 @@ from cueline.client.output import Output
 from cueline.client.rerun import RerunResult, rerun_request
 from cueline.client.resume import resume_request
 from cueline.client.runs import retry, submit
+from cueline.client.schedule import At, Every
 from cueline.client.session import Result, Session
 from cueline.client.start import start_request
 from cueline.client.wishes import Wishes
@@ -42,6 +43,8 @@ class Client(Wishes):
         output: Output | None = None,
         attachments: Sequence[Attachable] = (),
         parameters: Mapping[str, JsonValue] | None = None,
+        at: At | None = None,
+        every: Every | None = None,
     ) -> Session:
         """Start a session of *agent*, and drive it as long as this runtime is open.
 
@@ -69,6 +72,10 @@ class Client(Wishes):
                 agent's own. Its schema is recorded, and the agent is told.
             attachments: images and files of the goal: see `Session.send`.
             parameters: by the agent's `parameters_schema`; its defaults are filled in.
+            at: it is recorded now, and starts then: a `datetime`, or text as `07:30`,
+                `2026-05-04T07:30` or `+10m`. A time that was missed starts late, once.
+            every: another session like it starts so many seconds after it, and so on; also a
+                `timedelta`, or text as `4h`. Stop the one that waits to end the series.
 
         Raises:
             ParameterValidationError: the parameters do not fit the schema, which it holds.
@@ -96,6 +103,8 @@ class Client(Wishes):
             output=output,
             attachments=attachments,
             parameters=parameters,
+            at=at,
+            every=every,
         )
         return await request.submit(self)
 
@@ -109,6 +118,9 @@ class Client(Wishes):
         queue_seconds: float = QUEUE_SECONDS,
         parent: str | None = None,
         labels: Mapping[str, str] | None = None,
+        key: str | None = None,
+        at: At | None = None,
+        every: Every | None = None,
     ) -> Session:
         """Start a run of a blueprint that a runner offers, or has offered.
 
@@ -123,6 +135,9 @@ class Client(Wishes):
                 if no runner is online.
             parent: as for `start`.
             labels: as for `start`.
+            key: as for `start`.
+            at: as for `start`; the wait for a runner begins then.
+            every: as for `start`.
 
         Raises:
             RejectedError: no runner ever offered that name, or the parameters do not fit; the
@@ -138,6 +153,9 @@ class Client(Wishes):
             queue_seconds=queue_seconds,
             parent=parent,
             labels=labels,
+            key=key,
+            at=at,
+            every=every,
         )
 
     async def retry(self, run: str) -> Session:

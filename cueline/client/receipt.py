@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 from cueline.actors.session_owner import owner_of
 from cueline.client.context import Connection
 from cueline.client.document import document
-from cueline.events.inbox import Resolution
+from cueline.events.inbox import Resolution, StartAsked
 from cueline.events.store import Appended
 from cueline.events.stream import shown
 from cueline.up_record import find_up
@@ -36,6 +37,14 @@ class Receipt:
         """Return it as JSON; `docs/reference/client.md` has the fields."""
         told: dict[str, object] = document(self)
         return told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartReceipt(Receipt):
+    """What became of the wish for a session."""
+
+    starts_at: datetime | None = None
+    """When its work starts; None: at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +94,11 @@ async def reader_of(client: Connection, stream: str) -> ReadBy:
     return "here" if context.takes_up(stream) else "nobody"
 
 
-async def receipt_of_start(client: Connection, stream: str) -> Receipt:
+async def receipt_of_start(client: Connection, stream: str, asked: StartAsked) -> StartReceipt:
     """Return what became of the wish for the session *stream*."""
     told = await receipt_fields(client, stream, "StartAsked", None)
-    return Receipt(**told | {"recorded": True, "version": 1})
+    at = None if asked.schedule is None else asked.schedule.at
+    return StartReceipt(**told | {"recorded": True, "version": 1, "starts_at": at})
 
 
 async def receipt_fields(

@@ -8,12 +8,12 @@ from typing import Literal
 from pydantic import JsonValue
 
 from cueline.actors.fleet_log import FleetLog
-from cueline.actors.inbox import new_id
 from cueline.actors.session_tree import read_start_request
 from cueline.client.context import Connection
 from cueline.client.parameters import checked_parameters, typed
+from cueline.client.schedule import At, Every, schedule_of
 from cueline.client.session import Session
-from cueline.client.start import StartRequest
+from cueline.client.start import StartRequest, name_of
 from cueline.client.value import make_value
 from cueline.deciders.fleet import FleetState
 from cueline.environment import user_name
@@ -21,7 +21,7 @@ from cueline.errors import ConfigError, RejectedError
 from cueline.events.inbox import StartAsked
 from cueline.events.run import QUEUE_SECONDS, Run
 from cueline.events.store import from_us
-from cueline.events.stream import session_stream, shown
+from cueline.events.stream import session_stream, shown, stream_name
 from cueline.projections.session import SessionReadModel
 from cueline.suggestion import known_instead
 from cueline.wiring import OpenLog
@@ -76,6 +76,8 @@ class RunRow:
     """The id of the run that it is another try of."""
     created_at: datetime
     updated_at: datetime
+    starts_at: datetime | None
+    """When it is queued, if it waits for its time."""
     error: str | None
     error_kind: str | None
 
@@ -124,6 +126,7 @@ def run_row(row: SessionReadModel) -> RunRow:
         status=row.run_status,
         runner=row.claimed_by,
         retry_of=shown(row.retry_of) if row.retry_of else None,
+        starts_at=row.deadline_at if row.wait_kind == "time" else None,
     )
 
 
@@ -138,6 +141,9 @@ async def submit(
     retry_of: str = "",
     parent: str | None = None,
     labels: Mapping[str, str] | None = None,
+    key: str | None = None,
+    at: At | None = None,
+    every: Every | None = None,
 ) -> Session:
     """Start a run; see `Client.submit`."""
     state = await FleetLog(client.log.journal()).read()
@@ -151,6 +157,7 @@ async def submit(
     given = checked_parameters(agent, {**parameters, **typed(texts, agent.parameters_schema)})
     if goal is None and not (agent.plan or agent.parameters_schema):
         raise ConfigError(blueprint, "it has a model and no parameters: name a goal")
+    name, now = name_of(None, key), client.log.clock.now()
     asked = make_value(
         StartAsked,
         agent=agent,
@@ -158,11 +165,12 @@ async def submit(
         parameters=given,
         labels=labels or {},
         run=make_value(Run, blueprint=blueprint, retry_of=retry_of, queue_seconds=queue_seconds),
+        schedule=schedule_of(at, every, now, stream_name("session", name)),
         asked_by=user_name(),
-        asked_at=client.log.clock.now(),
+        asked_at=now,
     )
     above = None if parent is None else session_stream(parent)
-    return await StartRequest(new_id(), asked, parent=above).submit(client)
+    return await StartRequest(name, asked, parent=above, key=key).submit(client)
 
 
 async def retry(client: Connection, stream: str) -> Session:

@@ -17,6 +17,7 @@ from cueline.client.context import Connection
 from cueline.client.output import Output, with_output
 from cueline.client.parameters import checked_parameters
 from cueline.client.receipt import receipt_of_start
+from cueline.client.schedule import At, Every, schedule_of
 from cueline.client.session import Session
 from cueline.client.value import make_value
 from cueline.environment import user_name
@@ -81,7 +82,7 @@ class StartRequest:
         return Session(
             client,
             stream,
-            await receipt_of_start(client, stream),
+            await receipt_of_start(client, stream, asked),
             (self.output or asked.agent.output,),
         )
 
@@ -98,12 +99,13 @@ class StartRequest:
             "goal": (before.goal, self.asked.goal),
             "parameters": (before.parameters, self.asked.parameters),
             "parent": (before.parent, self.parent),
+            "interval": (_interval(before), _interval(self.asked)),
         }
         for what, (then, now) in asked.items():
             if then != now:
                 reason = f"the key {self.key!r} started it with another {what}; choose another key"
                 raise RejectedError(shown(stream), reason)
-        receipt = await receipt_of_start(client, stream)
+        receipt = await receipt_of_start(client, stream, before)
         owner = await owner_of(log.store, log.board, stream, log.clock.now())
         if owner is None:
             await client.context.take_up(stream, before.parent)
@@ -113,6 +115,10 @@ class StartRequest:
             replace(receipt, recorded=False),
             (self.output or before.agent.output,),
         )
+
+
+def _interval(asked: StartAsked) -> float | None:
+    return None if asked.schedule is None else asked.schedule.every_seconds
 
 
 def id_of_key(key: str) -> str:
@@ -136,6 +142,8 @@ def start_request(
     output: Output | None = None,
     attachments: Sequence[Attachable] = (),
     parameters: Mapping[str, JsonValue] | None = None,
+    at: At | None = None,
+    every: Every | None = None,
 ) -> StartRequest:
     """Return what is wanted, checked as far as it can be without the log. See `Client.start`.
 
@@ -153,6 +161,9 @@ def start_request(
         why = f"{spec.name} follows a plan, so no model reads messages; leave it out"
         raise ConfigError("open", why)
     waived = waiver(spec, without_secrets, user_name())
+    name = name_of(id, key)
+    if parent is not None and every is not None:
+        raise ConfigError("every", "a series has no parent: leave one out")
     asked = make_value(
         StartAsked,
         agent=spec.model_copy(
@@ -164,15 +175,25 @@ def start_request(
         open=open,
         attached=attached,
         labels=labels or {},
+        schedule=schedule_of(at, every, now, stream_name("session", name)),
         asked_by=user_name(),
         asked_at=now,
     )
-    if key is not None and id is not None:
-        raise ConfigError("key", "it chooses the session's id: leave the id out")
-    name = id if id is not None else new_id() if key is None else id_of_key(key)
-    stream_name("session", name)
     above = None if parent is None else session_stream(parent)
     return StartRequest(name, asked, waived, above, output, key=key)
+
+
+def name_of(id: str | None, key: str | None) -> str:  # noqa: A002 - the word of the log
+    """Return the id of a session that is to be started; chosen where none is given.
+
+    Raises:
+        ConfigError: there are both.
+    """
+    if key is not None and id is not None:
+        raise ConfigError("key", "it chooses the session's id: leave the id out")
+    if key is not None:
+        return id_of_key(key)
+    return new_id() if id is None else id
 
 
 def agent_of(given: object) -> Agent:

@@ -36,6 +36,7 @@ from cueline.events.stream import is_compaction, is_model_call
 _WIDTH = 60
 _GOES_ON = ModelRequested | ToolStarted | SessionContinued | SessionTakenOver | ApprovalResolved
 _WAITS = {
+    "time": "its time",
     "child": "a child session",
     "runner": "a runner",
     "sandbox": "a sandbox",

@@ -27,6 +27,7 @@ CauseCode = Literal[
     "budget_exhausted",
     "runner_unreachable",
     "no_runner",
+    "scheduled",
     "queued",
     "breaker_open",
     "breaker_held",
@@ -45,6 +46,8 @@ class Cause(Part):
     """The error code of the failure."""
     message: str = Field(default="", exclude_if=not_)
     """The text of a vendor, tool or exception."""
+    every_seconds: float = Field(default=0, exclude_if=not_)
+    """Time between the starts of a series of sessions."""
     times: int = Field(default=0, exclude_if=not_)
     """The number of times."""
     approvals: tuple[str, ...] = Field(default=(), exclude_if=not_)

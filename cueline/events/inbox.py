@@ -19,6 +19,7 @@ from cueline.events.message import Attachment
 from cueline.events.number import LONGEST_SECONDS, PAYABLE
 from cueline.events.part import Part
 from cueline.events.run import Run
+from cueline.events.schedule import Schedule
 
 Lane = Literal["note", "steer", "followup"]
 Resolution = Literal["happened", "run_again", "do_not_run"]
@@ -65,6 +66,8 @@ class StartAsked(Fact):
     """The call of its parent that started it; None: a person or program did."""
     run: Run | None = Field(default=None, exclude_if=not_)
     """The blueprint that it is started from; None: it is no run."""
+    schedule: Schedule | None = Field(default=None, exclude_if=not_)
+    """None: it starts at once."""
     asked_by: str = ""
     """The person who starts it, if known."""
     asked_at: AwareDatetime

@@ -139,7 +139,8 @@ class SessionReadModel:
     @property
     def run_status(self) -> str:
         """The status of a run: `queued` and `claimed` before its first reply, else as shown."""
-        is_queued = self.status == "created" or (self.wait_cause or "").startswith(_QUEUED)
+        is_new = self.status == "created" and self.wait_kind != "time"
+        is_queued = is_new or (self.wait_cause or "").startswith(_QUEUED)
         if is_queued and not self.finished:
             return "queued"
         # A plan has no model, and no turns.

@@ -3,6 +3,7 @@
 import json
 
 from cueline.events.agent import AgentSpec, ModelChoice, each_model
+from cueline.events.cause import Cause
 from cueline.events.fact import Fact
 from cueline.events.inbox import StartAsked, StopAsked
 from cueline.events.run import Run
@@ -49,6 +50,11 @@ def fold_message(row: Row, recorded: RecordedEvent, fact: object) -> None:
             row["parent"], row["parent_version"] = fact.fork_of.stream, fact.fork_of.version
         _place(row, fact.parent, fact.root)
         _run(row, fact.run)
+        if fact.schedule is not None:
+            every = fact.schedule.every_seconds or 0
+            row["wait_kind"], row["deadline_us"] = "time", to_us(fact.schedule.at)
+            cause = Cause(code="scheduled", every_seconds=every)
+            row["wait_cause"] = cause.model_dump_json()
 
 
 def fold_session(row: Row, recorded: RecordedEvent, fact: object) -> None:

@@ -93,7 +93,7 @@ def _next_event(state: SessionState) -> SessionEvent | None:
         return state.limit_state.asked  # the ledger read it before the session did
     if state.chosen is not None and (changed := agent_change(state)) is not None:
         return changed
-    if not (state.hold or state.queued) and (onward := _turn_event(state)) is not None:
+    if not (state.hold or state.unstarted) and (onward := _turn_event(state)) is not None:
         return onward
     return _wait_event(state)
 

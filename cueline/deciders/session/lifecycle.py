@@ -17,6 +17,7 @@ from cueline.deciders.session.fallback import break_prefix
 from cueline.deciders.session.limit import advance_wall_clock
 from cueline.deciders.session.limit_state import LimitState
 from cueline.deciders.session.run import queue_passed, run_state
+from cueline.deciders.session.schedule import start_passed
 from cueline.deciders.session.state import (
     MAX_TAKEOVERS,
     ROOT,
@@ -55,6 +56,7 @@ def session_started(state: SessionState, event: SessionStarted) -> SessionState:
         limit_state=_limit_state(event),
         inbox_read=1,
         run=run_state(event.run),
+        schedule=event.schedule,
     )
 
 
@@ -99,7 +101,8 @@ def _forked_prefix(state: SessionState, agent: AgentSpec) -> SessionState:
 
 def _limit_state(event: SessionStarted | SessionForked) -> LimitState:
     limits = event.agent.limits
-    began_at = None if limits.max_wall_seconds is None else event.at
+    later = isinstance(event, SessionStarted) and event.schedule is not None
+    began_at = None if limits.max_wall_seconds is None or later else event.at
     return LimitState(limits=limits, began_at=began_at, seen_at=began_at)
 
 
@@ -202,7 +205,7 @@ def session_continued(state: SessionState, event: SessionContinued) -> SessionSt
         turn=replace(state.turn, model=model, calls=calls),
         waiting=None,
     )
-    goes_on = queue_passed(stop_overdue(goes_on, at, event.waited), event)
+    goes_on = queue_passed(stop_overdue(start_passed(goes_on, at), at, event.waited), event)
     return advance_wall_clock(goes_on, at)
 
 

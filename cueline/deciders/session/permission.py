@@ -7,14 +7,14 @@ from cueline.events.approval import SupersedeCode
 
 def may_ask(state: SessionState, model: ModelCall) -> bool:
     """Whether the model request may start now."""
-    free = not (state.hold or state.queued or state.stop) and model.blocked_by_breaker is None
+    free = not (state.hold or state.unstarted or state.stop) and model.blocked_by_breaker is None
     paid = model.room is None and not state.account.bills
     return free and paid and model.phase == "requested"
 
 
 def may_start(state: SessionState, call: Call) -> bool:
     """Whether the call may start on a runner now."""
-    held = state.hold or state.queued or state.stop or state.steered
+    held = state.hold or state.unstarted or state.stop or state.steered
     free = not held and call.blocked_by_breaker is None
     fit = call.phase == "requested" and call.allowed and call.problem is None
     return free and fit and startable(state, call)

@@ -19,6 +19,7 @@ from cueline.events.budget import Allowance
 from cueline.events.cause import Cause
 from cueline.events.child import ChildCall, Mode
 from cueline.events.inbox import ChildEnded, Lane
+from cueline.events.schedule import Schedule
 from cueline.events.session import Cut, PrefixReason, StopCode, WaitKind
 
 STATE_FOLD: Final = 1
@@ -255,11 +256,18 @@ class SessionState(Struct, frozen=True):
     """A tool that is not read-only was started in it or below it."""
     run: RunState | None = None
     """None: it was started from no blueprint."""
+    schedule: Schedule | None = None
+    """When its work starts; None: it has started."""
 
     @property
     def queued(self) -> bool:
-        """Whether it is a run that waits for a runner to claim it; nothing starts meanwhile."""
-        return self.run is not None and not self.run.runner
+        """Whether it is a run that waits for a runner to claim it."""
+        return self.run is not None and not self.run.runner and self.schedule is None
+
+    @property
+    def unstarted(self) -> bool:
+        """Whether it waits for its time, or to be claimed; nothing starts meanwhile."""
+        return self.schedule is not None or self.queued
 
     @property
     def finished(self) -> bool:

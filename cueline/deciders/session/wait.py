@@ -34,12 +34,15 @@ def wait_of(state: SessionState) -> Wait | None:
 
     The kind is the strongest open reason; the deadline is the earliest of all.
     """
-    held = state.hold or state.queued
+    held = state.hold or state.unstarted
     if _finishes_while_paused(state) if held else _has_work(state):
         return None
     until = next_deadline(state)
     if state.hold:
         return Wait("operator", state.hold.cause, until)
+    if state.schedule is not None:
+        every = state.schedule.every_seconds or 0
+        return Wait("time", Cause(code="scheduled", every_seconds=every), until)
     if state.run is not None and state.queued:
         if state.run.until is None:
             return None
@@ -80,6 +83,8 @@ def next_deadline(state: SessionState) -> datetime | None:
         times.append(rung)
     if state.run is not None and state.run.until is not None and state.stop is None:
         times.append(state.run.until)
+    if state.schedule is not None and not (state.hold or state.stop):
+        times.append(state.schedule.at)
     return min(times) if times and not state.poisoned else None
 
 

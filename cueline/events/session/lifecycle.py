@@ -15,9 +15,19 @@ from cueline.events.fact import Fact
 from cueline.events.message import Attachment, Cost
 from cueline.events.part import Part
 from cueline.events.run import Run
+from cueline.events.schedule import Schedule
 
 WaitKind = Literal[
-    "operator", "budget", "approval", "message", "child", "sandbox", "runner", "breaker", "retry"
+    "operator",
+    "time",
+    "budget",
+    "approval",
+    "message",
+    "child",
+    "sandbox",
+    "runner",
+    "breaker",
+    "retry",
 ]
 """Why a session waits, strongest first."""
 StopCode = Literal["asked", "call_denied"]
@@ -56,6 +66,8 @@ class SessionStarted(Fact):
     """The call of its parent that started it; None: a person or program did."""
     run: Run | None = Field(default=None, exclude_if=not_)
     """The blueprint that it was started from; None: it is no run."""
+    schedule: Schedule | None = Field(default=None, exclude_if=not_)
+    """None: it starts at once."""
 
 
 class RunClaimed(Fact):

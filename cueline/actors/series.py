@@ -1,0 +1,45 @@
+"""Asks for the next session of a series, in the append with which one starts its work."""
+
+from datetime import datetime
+
+from cueline.deciders.session import SessionState
+from cueline.deciders.session.schedule import next_in_series
+from cueline.events.inbox import InboxMessage, SecretsWaived, StartAsked
+from cueline.events.journal import FactWrite, Journal
+from cueline.events.schedule import stream_at
+from cueline.events.session import SessionStarted
+from cueline.events.store import ANY
+from cueline.events.stream import sibling
+
+
+async def next_start(
+    journal: Journal, before: SessionState, after: SessionState, now: datetime
+) -> list[FactWrite]:
+    """Return the start request of the next session, if *before* became *after* by a start.
+
+    It is as the first fact of this one tells, which holds no secrets. A person may have
+    chosen another model, or accepted changed tools, since.
+    """
+    schedule = next_in_series(before, after, now)
+    if schedule is None:
+        return []
+    (started,) = [fact async for _, fact in journal.read(before.stream, until=1)]
+    assert isinstance(started, SessionStarted), "a session with a schedule is no fork"
+    asked = StartAsked(
+        agent=after.agent,
+        goal=started.goal,
+        attachments=started.attachments,
+        open=started.open,
+        parameters=started.parameters,
+        labels=started.labels,
+        run=started.run,
+        schedule=schedule,
+        asked_by=started.asked_by,
+        asked_at=now,
+    )
+    steps: list[list[InboxMessage]] = [[asked]]
+    if after.setup is not None and after.setup.waived:
+        steps.append([SecretsWaived(names=after.setup.waived, by=started.asked_by)])
+    # A session that somebody gave this very name refuses the request, and loses nothing.
+    inbox = sibling(stream_at(schedule.first, schedule.at), "inbox")
+    return [FactWrite(stream=inbox, steps=steps, expected_version=ANY, actor="system")]
