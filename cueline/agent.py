@@ -31,7 +31,7 @@ from cueline.events.agent import (
 from cueline.events.child import BLUEPRINT_SCHEME, CHILD_RESULT, DELEGATE, starts_child
 from cueline.events.demands import NO_DEMANDS, Demands
 from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
-from cueline.events.number import Number, Parameters, Seconds
+from cueline.events.number import Number, Parameters, Seconds, Whole
 from cueline.events.part import shared_fields
 from cueline.providers.defaults import completed
 from cueline.providers.registry import DEFAULT
@@ -103,6 +103,7 @@ class Agent(BaseModel):
     or `agent:PATH` is a tool that starts a child session of it. Of `agents`, or their
     files, the model starts one with the tool `delegate`; `description` tells it what for.
     `parameters_schema` is the JSON schema of the parameters that its sessions start with.
+    Of a blueprint, `max_running` runs go on at a time, and others wait for these to end.
     `workspace` is the folder of its files. `secrets` names environment variables whose
     values are never recorded (I11), `environment` those that tools see although they look
     like credentials. Each field is a key of the agent file with the same meaning. An
@@ -138,6 +139,7 @@ class Agent(BaseModel):
     demands: Demands = NO_DEMANDS
     output: Annotated[dict[str, JsonValue] | None, BeforeValidator(output_schema)] = None
     parameters_schema: Annotated[dict[str, JsonValue] | None, BeforeValidator(output_schema)] = None
+    max_running: Whole | None = Field(default=None, ge=1)
 
     @staticmethod
     def from_file(path: str | os.PathLike[str], *, allow_base_urls: Sequence[str] = ()) -> "Agent":

@@ -91,6 +91,9 @@ def cause_text(cause: Cause) -> str:  # noqa: C901, PLR0911, PLR0912 - one case 
             often = interval_text(cause.every_seconds)
             return f"it starts then{often and f', and another one {often}'}"
         case "queued":
+            if cause.of:
+                most = counted(int(cause.of), "run")
+                return f"{most} of {cause.blueprint} may go on at a time, and it is not its turn"
             return f"no runner has claimed this run of {cause.blueprint} yet"
         case "breaker_open":
             return f"{cause.dependency} keeps failing ({cause.failure})"

@@ -26,6 +26,7 @@ from cueline.projections.session import (
     causes,
     claimed_runs,
     due_work,
+    oldest_runs,
     pending_work,
     running,
     waiting,
@@ -124,6 +125,10 @@ class ViewsIndex:
         await self._views.catch_up(self._store, batch=BATCH)
         found = claimed_runs(self._views.db)
         return [ClaimedRun(stream, runner, unread > 0) for stream, runner, unread in found]
+
+    async def oldest(self, blueprint: str, limit: int) -> Sequence[str]:
+        await self._views.catch_up(self._store, batch=BATCH)
+        return oldest_runs(self._views.db, blueprint, limit)
 
     def close(self) -> None:
         self._views.close()

@@ -10,13 +10,20 @@ from cueline.events.session import RunClaimed, SessionContinued, SessionEvent
 async def claims(fleet: FleetLog, state: SessionState, now: datetime) -> list[SessionEvent]:
     """Return the claim of a queued run by the runner that offers its blueprint now.
 
-    Without one, the run gets a deadline, if it has none.
+    Without one, the run gets a deadline, if it has none. A run that has to be admitted first
+    waits for that without a deadline.
     """
     run = state.run
     if run is None or state.stop is not None:
         return []
-    if runner := (await fleet.read()).online(run.blueprint):
-        return [RunClaimed(runner=runner)]
+    seen = await fleet.read()
+    if runner := seen.online(run.blueprint):
+        most = seen.blueprints[run.blueprint].agent.max_running
+        if most is None or run.admitted:
+            return [RunClaimed(runner=runner)]
+        return [SessionContinued(by="work", at=now, max_running=most)]
+    if run.max_running:
+        return []
     until = now + timedelta(seconds=run.queue_seconds)
     return [SessionContinued(by="work", at=now, queued_until=until)] if run.until is None else []
 

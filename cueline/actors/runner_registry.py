@@ -14,7 +14,7 @@ from cueline.deciders.registration import Change, HeartbeatTimes, changes
 from cueline.errors import BlueprintConflictError
 from cueline.events.agent import AgentSpec
 from cueline.events.fleet import FleetEvent, FleetReport, RunnerRegistered, RunnerRemoved
-from cueline.events.inbox import RunnerGone
+from cueline.events.inbox import RunAdmitted, RunnerGone
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.store import ANY, Presence, from_us
 from cueline.events.stream import sibling
@@ -39,6 +39,9 @@ class RunIndex(Protocol):
     async def claimed(self) -> Sequence[ClaimedRun]:
         """Return the runs that were claimed and have not ended."""
 
+    async def oldest(self, blueprint: str, limit: int) -> Sequence[str]:
+        """Return the streams of so many runs that have not ended, in the order of their start."""
+
 
 class RunnerRegistry:
     """The registered runners of one dispatcher."""
@@ -62,6 +65,8 @@ class RunnerRegistry:
         self._times = times
         self._offer = tuple(offer)
         """The blueprints of this dispatcher's runners; one of them has them at a time."""
+        self._admitted: dict[str, frozenset[str]] = {}
+        """By blueprint, the runs that are known to be admitted."""
 
     async def record(self, facts: Sequence[FleetReport]) -> None:
         """Record *facts*; the runs of a runner that is removed are told in the same append.
@@ -99,6 +104,21 @@ class RunnerRegistry:
         await self._offer_again(now)
         await self._tell_stragglers(await self._fleet.read())
         return [*gone, *found]
+
+    async def admit(self) -> None:
+        """Admit the oldest runs of each blueprint of which only so many may run at a time.
+
+        As only the end of a run makes a later one one of the oldest, no more run at a time,
+        however old the read model is and whoever else admits them.
+        """
+        for name, each in (await self._fleet.read()).blueprints.items():
+            if (most := each.agent.max_running) is None:
+                continue
+            oldest = frozenset(await self._index.oldest(name, most))
+            for run in oldest - self._admitted.get(name, frozenset()):
+                admitted = FactWrite(sibling(run, "inbox"), [[RunAdmitted()]], ANY, actor=ACTOR)
+                await self._journal.append([admitted], key="admitted")
+            self._admitted[name] = oldest
 
     async def leave(self, now: datetime) -> None:
         """Record that all runners have left, because this `up` ends."""

@@ -6,6 +6,7 @@ from cueline.deciders.session import SessionState
 from cueline.deciders.session.schedule import next_in_series
 from cueline.events.inbox import InboxMessage, SecretsWaived, StartAsked
 from cueline.events.journal import FactWrite, Journal
+from cueline.events.part import shared_fields
 from cueline.events.schedule import stream_at
 from cueline.events.session import SessionStarted
 from cueline.events.store import ANY
@@ -25,18 +26,8 @@ async def next_start(
         return []
     (started,) = [fact async for _, fact in journal.read(before.stream, until=1)]
     assert isinstance(started, SessionStarted), "a session with a schedule is no fork"
-    asked = StartAsked(
-        agent=after.agent,
-        goal=started.goal,
-        attachments=started.attachments,
-        open=started.open,
-        parameters=started.parameters,
-        labels=started.labels,
-        run=started.run,
-        schedule=schedule,
-        asked_by=started.asked_by,
-        asked_at=now,
-    )
+    here = {"agent": after.agent, "schedule": schedule, "attached": False, "asked_at": now}
+    asked = StartAsked(**shared_fields(started, StartAsked) | here)
     steps: list[list[InboxMessage]] = [[asked]]
     if after.setup is not None and after.setup.waived:
         steps.append([SecretsWaived(names=after.setup.waived, by=started.asked_by)])

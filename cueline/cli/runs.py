@@ -32,7 +32,8 @@ def runs(
     """List the runs of blueprints, the last changed first.
 
     `queued`: no runner has claimed it yet. `claimed`: it has not got its first
-    reply. `cueline show` and `tail` show a run like any session.
+    reply. `queued: 2 at a time`: it waits for other runs of its blueprint, whose
+    `max_running` is 2, to end. `cueline show` and `tail` show a run like any session.
 
     \b
     Examples:
@@ -77,7 +78,7 @@ def _print_runs(found: Sequence[RunRow]) -> None:
     rows = [
         (
             each.id,
-            each.status + (f", starts {date_time(each.starts_at)}" if each.starts_at else ""),
+            _status(each),
             visible(each.blueprint),
             each.runner or "",
             _age(each.created_at),
@@ -86,6 +87,12 @@ def _print_runs(found: Sequence[RunRow]) -> None:
         for each in found
     ]
     print_table(("run", "status", "blueprint", "runner", "age", "error"), rows)
+
+
+def _status(row: RunRow) -> str:
+    if row.starts_at is not None:
+        return f"{row.status}, starts {date_time(row.starts_at)}"
+    return row.status if row.max_running is None else f"{row.status}: {row.max_running} at a time"
 
 
 def _print_blueprints(found: Sequence[BlueprintRow]) -> None:

@@ -78,6 +78,8 @@ class RunRow:
     updated_at: datetime
     starts_at: datetime | None
     """When it is queued, if it waits for its time."""
+    max_running: int | None
+    """So many of its blueprint may run at a time, if it waits for its turn."""
     error: str | None
     error_kind: str | None
 
@@ -127,6 +129,7 @@ def run_row(row: SessionReadModel) -> RunRow:
         runner=row.claimed_by,
         retry_of=shown(row.retry_of) if row.retry_of else None,
         starts_at=row.deadline_at if row.wait_kind == "time" else None,
+        max_running=row.awaited_place,
     )
 
 

@@ -15,6 +15,7 @@ from functools import partial
 import ray
 
 from cueline.actors.background_task import Step, start_loops
+from cueline.actors.dispatcher import TICK_SECONDS
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.presence import BEAT_SECONDS, evidence_of_end, find, presence_of
 from cueline.actors.recovery_filter import RecoveryFilter, find_orphans
@@ -236,6 +237,7 @@ class DispatcherActor:
         steps: dict[str, Step] = {
             "recording the fleet": self._write,
             "listening to the registered runners": self._listen,
+            "admitting runs": self._admit,
             "keeping the log's writer": self._keep_writer,
             "following what is wanted of the fleet": self._follow,
         }
@@ -351,6 +353,11 @@ class DispatcherActor:
     async def _want(self) -> None:
         assert self._loops is not None, "it follows what it has started"
         self._loops.fleet.want((await self._fleet.read()).wanted)
+
+    async def _admit(self) -> None:
+        clock = SystemClock()
+        await self._registry.admit()
+        await clock.sleep(TICK_SECONDS)
 
     async def _listen(self) -> None:
         clock = SystemClock()

@@ -297,6 +297,8 @@ class AgentSpec(Part):
         default=None, exclude_if=partial(is_, None)
     )
     """The JSON schema of the parameters of its sessions; None: they take none."""
+    max_running: Whole | None = Field(default=None, ge=1, exclude_if=partial(is_, None))
+    """Of a blueprint: so many of its runs have been admitted and not ended; None: any number."""
     plan: Plan | None = Field(default=None, exclude_if=partial(is_, None))
     """The plan that its sessions follow instead of a model."""
     agents: "dict[str, AgentSpec]" = Field(default={}, exclude_if=not_)

@@ -212,6 +212,12 @@ class ChildEnded(Fact):
     """The arguments of the call."""
 
 
+class RunAdmitted(Fact):
+    """Fewer runs of its blueprint came before this one than may run at a time."""
+
+    type: Literal["RunAdmitted"] = "RunAdmitted"
+
+
 class RunnerGone(Fact):
     """The runner that claimed this run was removed, in the same append."""
 
@@ -235,6 +241,7 @@ InboxMessage = Annotated[
     | BudgetFreed
     | ChildAsked
     | ChildEnded
+    | RunAdmitted
     | RunnerGone
     | StartAsked,
     Field(discriminator="type"),

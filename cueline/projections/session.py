@@ -45,6 +45,7 @@ class SessionReadModel:
         ("due_us", "stream"),
         ("wait_kind", "deadline_us"),
         ("claimed_by",),
+        ("blueprint", "queue_position"),
     )
 
     stream: str
@@ -112,6 +113,8 @@ class SessionReadModel:
     """Of a run, the name that it was started by; empty: it is no run."""
     claimed_by: str | None = None
     """Of a run, the incarnation that claimed it last; None while it is queued."""
+    queue_position: int | None = None
+    """Of a run, where in the log it came to the queue; None before that, and after its end."""
     retry_of: str | None = None
     """The run that it is another try of."""
     child_of: str | None = None
@@ -146,6 +149,13 @@ class SessionReadModel:
         # A plan has no model, and no turns.
         is_claimed = self.status == "running" and self.model != "" and not self.turns
         return "claimed" if is_claimed else self.shown_status
+
+    @property
+    def awaited_place(self) -> int | None:
+        """Of a run that waits to be admitted, how many of its blueprint may run at a time."""
+        if not (self.wait_cause or "").startswith(_QUEUED):
+            return None
+        return int(json.loads(str(self.wait_cause)).get("of", 0)) or None
 
     @property
     def finished(self) -> bool:
@@ -231,6 +241,10 @@ _CLAIMED = """
 SELECT stream, claimed_by, inbox_length - inbox_read FROM sessions
 WHERE claimed_by IS NOT NULL AND status NOT IN (?, ?, ?)
 """
+_OLDEST = """
+SELECT stream FROM sessions
+WHERE blueprint = ? AND queue_position IS NOT NULL ORDER BY queue_position LIMIT ?
+"""
 _RUNNING = "SELECT stream FROM sessions WHERE status IN (?, ?) ORDER BY updated_us"
 
 
@@ -308,6 +322,12 @@ def causes(db: Database, kind: str) -> list[tuple[Cause, int]]:
 def claimed_runs(db: Database) -> list[tuple[str, str, int]]:
     """Return the runs that have not ended: stream, the runner that claimed it, unread messages."""
     return ask(db, SessionReadModel.TABLE, _CLAIMED, TERMINAL)
+
+
+def oldest_runs(db: Database, blueprint: str, limit: int) -> list[str]:
+    """Return the streams of so many runs that have not ended, in the order of their start."""
+    asked = [blueprint, limit]
+    return [stream for (stream,) in ask(db, SessionReadModel.TABLE, _OLDEST, asked)]
 
 
 def running(db: Database) -> list[str]:

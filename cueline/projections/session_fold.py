@@ -50,6 +50,8 @@ def fold_message(row: Row, recorded: RecordedEvent, fact: object) -> None:
             row["parent"], row["parent_version"] = fact.fork_of.stream, fact.fork_of.version
         _place(row, fact.parent, fact.root)
         _run(row, fact.run)
+        if fact.run is not None and fact.schedule is None:
+            row["queue_position"] = recorded.position
         if fact.schedule is not None:
             every = fact.schedule.every_seconds or 0
             row["wait_kind"], row["deadline_us"] = "time", to_us(fact.schedule.at)
@@ -66,7 +68,7 @@ def fold_session(row: Row, recorded: RecordedEvent, fact: object) -> None:
         case ModelStarted() | ToolStarted() | ToolReturned():
             pass  # the most frequent ones; effects hold their content
         case ModelRequested() | SessionContinued() | RunClaimed():
-            _go_on(row, fact)
+            _go_on(row, fact, recorded.position)
         case ModelReplied(calls=calls, usage=usage, cost=cost):
             row["tool_calls"] += len(calls)
             spend(row, usage, cost)
@@ -134,7 +136,9 @@ def _become(row: Row, status: str) -> None:
     row["exhausted"] = False
 
 
-def _go_on(row: Row, fact: ModelRequested | SessionContinued | RunClaimed) -> None:
+def _go_on(row: Row, fact: ModelRequested | SessionContinued | RunClaimed, position: int) -> None:
+    if row["wait_kind"] == "time" and row["blueprint"] and row["queue_position"] is None:
+        row["queue_position"] = position
     _become(row, "running")
     if isinstance(fact, RunClaimed):
         row["claimed_by"] = fact.runner
@@ -186,6 +190,7 @@ def _place(row: Row, parent: str | None, root: str | None) -> None:
 
 
 def _end(row: Row, fact: SessionCompleted | SessionFailed | SessionStopped) -> None:
+    row["queue_position"] = None
     match fact:
         case SessionCompleted():
             _become(row, "completed")

@@ -21,9 +21,10 @@ from cueline.errors import CorruptEventError, ProviderRefusedError, UnknownEvent
 from cueline.events.agent import AgentSpec, Declared, ToolSpec
 from cueline.events.codec import Redacted
 from cueline.events.demands import Demands
+from cueline.events.inbox import StartAsked
 from cueline.events.journal import Journal
 from cueline.events.message import TextBlock, ToolCall
-from cueline.events.session import SessionEvent, WaitKind
+from cueline.events.session import SessionContinued, SessionEvent, WaitKind
 from cueline.events.stream import is_compaction, sibling
 
 Reply = ModelReply | Exception | Callable[[], Awaitable[ModelReply]]
@@ -227,6 +228,18 @@ class FoldedIndex:
                 unread = inbox.version > state.inbox_read
                 found.append(ClaimedRun(stream, state.run.runner, unread))
         return found
+
+    async def oldest(self, blueprint: str, limit: int) -> Sequence[str]:
+        queue: dict[str, None] = {}
+        later: dict[str, None] = {}
+        async for recorded, fact in self._journal.read_all(0):
+            stream = sibling(recorded.stream, "session")
+            if isinstance(fact, StartAsked) and fact.run and fact.run.blueprint == blueprint:
+                (queue if fact.schedule is None else later)[stream] = None
+            elif stream in later and isinstance(fact, SessionContinued) and fact.by == "deadline":
+                queue[stream] = None
+        states = await self._states()
+        return [each for each in queue if not states[each].finished][:limit]
 
     def close(self) -> None:
         """See `WorkIndex.close`; there is nothing to let go of."""

@@ -43,6 +43,28 @@ def test_a_submitted_run_is_queued(offered):
     assert [run["id"], "queued", "crawler"] == row.split()[:3]
 
 
+def test_a_run_that_waits_for_others_says_so(shell):
+    file = shell.agent('[[reply]]\ntext = "Done."\n')
+    assert 0 == shell("run", "Go", "--agent", file, "--inline").exit_code
+    few = agent(max_running=2)
+
+    async def drive(client):
+        async with inline(client.log, scope=None, on_trouble=print) as place:
+            await record(client, registered(few, incarnation=place.presence.incarnation))
+            await client.submit("crawler", "go")
+            while [each.max_running for each in await client.runs()] != [2]:
+                await client.log.clock.sleep(0.02)
+
+    on_log(drive)
+
+    _, row = shell("runs").stdout.splitlines()
+    assert "queued: 2 at a time" in row
+    (run,) = shell.json("runs")
+    assert ("queued", 2) == (run["status"], run["max_running"])
+    said = "2 runs of crawler may go on at a time, and it is not its turn"
+    assert said in " ".join(shell("show", run["id"]).stdout.split())
+
+
 def test_parameters_are_given_by_name(offered):
     done = offered("submit", "report", "-p", "year=2026", "-p", "id=7", "--json")
 

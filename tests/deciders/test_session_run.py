@@ -1,10 +1,12 @@
 """Runs: queued until a runner claims them, and ended when it is removed."""
 
+from decimal import Decimal
+
 import pytest
 
 from cueline.deciders.session import Status, due, evolve, wake_at
 from cueline.events.cause import Cause
-from cueline.events.inbox import PauseAsked, ResumeAsked, RunnerGone, StopAsked
+from cueline.events.inbox import PauseAsked, ResumeAsked, RunAdmitted, RunnerGone, StopAsked
 from cueline.events.plan import Step
 from cueline.events.run import DISCONNECTED, NO_RUNNER, Run
 from cueline.events.session import (
@@ -247,3 +249,45 @@ def test_a_run_of_a_plan_begins_when_it_is_claimed():
     past = given().when(asked(agent=planned(Step(name="look")), goal=None))
 
     past.then(SessionStarted).when(CLAIMED).then(RunClaimed, CallsAdded)
+
+
+# Blueprints of which only so many runs go on at a time.
+
+BEHIND = SessionContinued(by="work", at=NOW, max_running=2)
+
+
+def behind():
+    return given().when(asked(), BEHIND)
+
+
+def test_a_run_waits_to_be_admitted_without_a_deadline():
+    wait = SessionWaiting(
+        kind="runner", cause=Cause(code="queued", blueprint="crawler", of=Decimal(2))
+    )
+
+    past = behind().then(BEHIND, wait)
+
+    assert (None, []) == (wake_at(past.state), due(past.state))
+
+
+def test_an_admitted_run_is_claimed_or_waits_for_a_runner():
+    behind().when(received(2, RunAdmitted())).then(MessageReceived, SessionContinued)
+    behind().when(received(2, RunAdmitted()), CLAIMED).then(RunClaimed, ModelRequested)
+
+    past = behind().when(received(2, RunAdmitted()), looked(300))
+
+    assert later(300) == wake_at(past.state)
+
+
+def test_a_run_that_waited_for_a_runner_may_have_to_be_admitted():
+    past = queued().when(BEHIND).then(BEHIND, SessionWaiting)
+
+    assert wake_at(past.state) is None
+
+
+def test_a_run_is_admitted_for_good():
+    past = behind().when(received(2, RunAdmitted()), CLAIMED, gone(3, graceful=True))
+
+    assert past.state.run.admitted
+    past.when(BEHIND).then_nothing()
+    assert 0 == past.state.run.max_running

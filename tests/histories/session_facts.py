@@ -30,6 +30,7 @@ from cueline.events.inbox import (
     PauseAsked,
     RaiseAsked,
     ResumeAsked,
+    RunAdmitted,
     RunnerGone,
     SecretsWaived,
     StartAsked,
@@ -192,6 +193,7 @@ FAMILY = [
         side_effects_possible=True,
         original_parameters={"goal": "mend it"},
     ),
+    RunAdmitted(),
     RunnerGone(runner="r2", reason="exit 137"),
 ]
 TURN = [

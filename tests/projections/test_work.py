@@ -8,6 +8,8 @@ from cueline.deciders.matching import Offer, Unmet
 from cueline.events.cause import Cause
 from cueline.events.demands import Demands
 from cueline.events.inbox import MessageSent, PauseAsked, StopAsked
+from cueline.events.run import Run
+from cueline.events.schedule import Schedule
 from cueline.events.session import (
     MessageReceived,
     MessageRefused,
@@ -18,6 +20,7 @@ from cueline.events.session import (
     SessionTakenOver,
     SessionWaiting,
 )
+from cueline.events.stream import shown
 from cueline.host_wiring import ViewsIndex
 from cueline.projections.session import _CAUSES, _WAITING
 from cueline.testing.fakes import FoldedIndex
@@ -205,3 +208,29 @@ async def test_who_waits_for_another_runner_is_not_woken_by_those_that_there_are
     for index in (ViewsIndex(log.views, log.store), FoldedIndex(log.journal)):
         streams = await index.waiting("runner", offers)
         assert ["session-default/b", "session-default/c"] == sorted(streams)
+
+
+async def test_the_oldest_runs_are_those_that_came_first_to_the_queue_and_have_not_ended(
+    log, facts
+):
+    run = {"run": Run(blueprint="crawler")}
+    later = {"schedule": Schedule(at=log.moment)}
+    for name, fields in (("c", run), ("later", run | later), ("b", run), ("a", {}), ("d", run)):
+        await log.ask(name, facts.ASKED.model_copy(update=fields))
+        await log.tell(name, facts.STARTED.model_copy(update=fields))
+    await log.tell("later", waiting("time", log.moment))
+    other = {"run": Run(blueprint="report")}
+    await log.ask("e", facts.ASKED.model_copy(update=other))
+    index = ViewsIndex(log.views, log.store)
+    assert ["c", "b", "d"] == await oldest(index, 9)
+
+    await log.tell("later", SessionContinued(by="deadline", at=log.moment))
+    await log.tell("c", SessionCompleted(result=""))
+
+    assert ["b", "d", "later"] == await oldest(index, 9)
+    assert ["b"] == await oldest(index, 1)
+    assert ["b", "d", "later"] == await oldest(FoldedIndex(log.journal), 9)
+
+
+async def oldest(index, limit):
+    return [shown(each) for each in await index.oldest("crawler", limit)]

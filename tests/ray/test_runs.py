@@ -137,3 +137,41 @@ async def test_a_frozen_runner_is_stale_then_removed_and_its_run_has_failed(worl
         assert (DISCONNECTED, "runner_disconnected") == (failed.error, failed.error_kind)
         changes = [type(each).__name__ for each in await world.facts(FLEET_STREAM)]
         assert changes.index("RunnerStale") < changes.index("RunnerRemoved")
+
+
+async def test_one_run_goes_on_at_a_time_and_a_series_of_them_has_each_time_once(world_of):
+    async with world_of() as world:
+        said = 'reply = [{ text = "Done.", delay_seconds = 0.5 }]'
+        agent = agent_to_record(world.agent(said, max_running=1))
+        parts = actor_factory_of(world.log)
+        kept = Up(world.cluster, namespace_of(parts.log_id), parts, presence_of("up"))
+        client = Client(world.log, NoRuntimeContext(world.log))
+
+        async def offered():
+            return [each for each in await client.blueprints() if each.status == "online"]
+
+        async def ended():
+            return [each for each in await client.runs() if each.status == "completed"]
+
+        async def all_ended():
+            return len(await ended()) >= 5
+
+        try:
+            await kept.start(DispatcherSettings(blueprints=(agent,)))
+            (blueprint,) = await until(offered)
+            begun = [await client.submit(blueprint.name, "go") for _ in range(3)]
+            series = await client.submit(blueprint.name, "go", every=2)
+            await until(all_ended)
+        finally:
+            await kept.stop()
+
+        ids = [each.id for each in await client.runs()]
+        facts = [
+            (recorded.stream, recorded.type)
+            async for recorded, _ in world.log.journal().read_all(categories={"session"})
+        ]
+        turns = [each for each in facts if each[1] in ("RunClaimed", "SessionCompleted")]
+        assert [s for s, _ in turns[::2]] == [s for s, _ in turns[1::2]][: len(turns[::2])]
+        assert {"RunClaimed"} == {type_ for _, type_ in turns[::2]}
+        assert [each.stream_name for each in begun] == [stream for stream, _ in turns[:6:2]]
+        assert len([each for each in ids if each.startswith(f"{series.id}.")]) >= 1

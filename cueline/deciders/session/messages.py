@@ -10,7 +10,7 @@ from cueline.deciders.session.changed_agent import accept_tools, choose_model
 from cueline.deciders.session.children import child_asked, child_ended, with_stop
 from cueline.deciders.session.limit import advance_wall_clock, held_at_limit, raise_asked
 from cueline.deciders.session.question import approval_answered
-from cueline.deciders.session.run import runner_gone
+from cueline.deciders.session.run import run_admitted, runner_gone
 from cueline.deciders.session.state import LimitHold, PendingMessage, SessionState, Stop
 from cueline.deciders.session.turn import Call, ModelCall
 from cueline.events.cause import Cause
@@ -24,6 +24,7 @@ from cueline.events.inbox import (
     PauseAsked,
     RaiseAsked,
     ResumeAsked,
+    RunAdmitted,
     RunnerGone,
     SecretsWaived,
     StartAsked,
@@ -64,6 +65,8 @@ def _apply_message(state: SessionState, event: MessageReceived) -> SessionState:
             return child_asked(state, event.message)
         case ChildEnded():
             return child_ended(state, event, event.message)
+        case RunAdmitted():
+            return run_admitted(state)
         case RunnerGone():
             return runner_gone(state, event.message)
         case _:

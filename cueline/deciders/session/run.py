@@ -1,7 +1,9 @@
 """The state changes of a run: queued, claimed, without its runner.
 
-Nothing of a run starts before a runner has claimed it. Its wait begins when its host finds
-no runner; the deadline counts from there, since nobody may drive it for hours before.
+Nothing of a run starts before a runner has claimed it. If only so many of its blueprint
+may run at a time, it is admitted before, and waits for that without a deadline.
+The wait for a runner begins when its host finds none; the deadline counts from there,
+since nobody may drive it for hours before.
 A run whose runner is removed fails; after a graceful leave it is queued again, unless a
 call that must not be repeated may be running.
 """
@@ -26,7 +28,7 @@ def run_claimed(state: SessionState, event: RunClaimed) -> SessionState:
     """End the wait for a runner."""
     if state.run is None:
         return state
-    claimed = replace(state.run, runner=event.runner, until=None)
+    claimed = replace(state.run, runner=event.runner, until=None, max_running=0)
     status = Status.RUNNING if state.status is Status.WAITING else state.status
     return replace(state, run=claimed, status=status, waiting=None)
 
@@ -51,11 +53,20 @@ def _may_be_cut(state: SessionState) -> bool:
     return any(c.phase in ("started", "in_doubt") and not c.repeatable for c in state.open_calls)
 
 
+def run_admitted(state: SessionState) -> SessionState:
+    """End the wait for other runs of its blueprint; that for a runner begins."""
+    if state.run is None:
+        return state
+    return replace(state, run=replace(state.run, admitted=True, max_running=0))
+
+
 def queue_passed(state: SessionState, event: SessionContinued) -> SessionState:
     """Wait longer for a stale runner, or end a run that nobody claimed in time."""
     run, at = state.run, event.at
     if run is None or run.runner or state.stop is not None:
         return state
+    if event.max_running and not run.admitted:
+        return replace(state, run=replace(run, max_running=event.max_running, until=None))
     if event.queued_until is not None:
         return replace(state, run=replace(run, until=event.queued_until))
     if run.until is None or at is None or run.until > at:

@@ -177,6 +177,10 @@ class RunState(Struct, frozen=True):
     """The end of the wait for a runner; None: it has one, or nobody has looked for one."""
     runner: str = ""
     """The incarnation that claimed it."""
+    admitted: bool = False
+    """As one of those that may run at a time."""
+    max_running: int = 0
+    """It waits to be admitted as one of so many; 0: it does not."""
 
 
 class LimitHold(Struct, frozen=True):

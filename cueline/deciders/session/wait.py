@@ -1,6 +1,7 @@
 """Whether a session waits, why, and until when."""
 
 from datetime import datetime
+from decimal import Decimal
 
 from cueline.deciders.session.budget import due_closings
 from cueline.deciders.session.children import awaited
@@ -44,9 +45,10 @@ def wait_of(state: SessionState) -> Wait | None:
         every = state.schedule.every_seconds or 0
         return Wait("time", Cause(code="scheduled", every_seconds=every), until)
     if state.run is not None and state.queued:
-        if state.run.until is None:
+        if state.run.until is None and not state.run.max_running:
             return None
-        return Wait("runner", Cause(code="queued", blueprint=state.run.blueprint), until)
+        most = Decimal(state.run.max_running)
+        return Wait("runner", Cause(code="queued", blueprint=state.run.blueprint, of=most), until)
     room = state.turn.model.room if state.turn.model is not None else None
     if room is not None:
         return Wait("budget", room.cause, until, room.until is None)

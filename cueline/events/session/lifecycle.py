@@ -122,6 +122,8 @@ class SessionContinued(Fact):
     """Children whose deadline passed, by stream: the seconds that they waited for people."""
     queued_until: AwareDatetime | None = Field(default=None, exclude_if=not_)
     """Of a run: the end of its wait for a runner."""
+    max_running: int = Field(default=0, exclude_if=not_)
+    """Of a run: it waits to be admitted, since so many of its blueprint may run at a time."""
 
 
 class SessionIdle(Fact):
