@@ -2,18 +2,19 @@
 
 from collections.abc import Collection
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 import typer
 
 from cueline.cli.failure import Exit
 from cueline.cli.resolution import ASKED, answer_lines, answers
+from cueline.cli.run_options import RunOptions
 from cueline.cli.terminal_view import TerminalView
 from cueline.cli.up_lookup import command, is_up, resume_command
 from cueline.client.document import document
 from cueline.client.session_view import OpenQuestion, SessionView
 from cueline.console.line import Line
-from cueline.console.screen import Screen
 from cueline.console.summary import summary
 from cueline.console.text import date_time, json_of, one_line
 from cueline.event_text import cause_text, wait_text
@@ -37,34 +38,27 @@ def exit_of_status(status: str) -> Exit:
     return _EXITS.get(status, Exit.WAITING)
 
 
-def report(
-    terminal: TerminalView,
-    screen: Screen,
-    log: LogUrl,
-    *,
-    rested: bool,
-    as_json: bool,
-    indent: int | None = 2,
-) -> Exit:
+def report(terminal: TerminalView, options: RunOptions, *, rested: bool) -> Exit:
     """Say how the session was left, and return the exit code."""
-    session = terminal.session
-    if as_json:
+    session, log = terminal.session, options.log
+    if options.as_json:
+        indent = None if options.json_stream else 2
         typer.echo(json_of(_document(terminal, log), indent=indent))
         return exit_of_status(session.status)
-    screen.show([Line("dim", ""), *summary(session.id, session.status, terminal.telling.tally)])
-    resume = resume_command(log, session.id)
-    left = ["left while something was in flight; go on with", f"  {resume}"]
+    tally = terminal.telling.tally
+    terminal.screen.show([Line("dim", ""), *summary(session.id, session.status, tally)])
+    lines = ["left while something was in flight; go on with"]
+    lines.append(f"  {resume_command(log, session.id)}")
     if terminal.gave_way:
         watching = command(log, "tail", "-f", session.id)
-        left = ["another process drives it now; watch it with", f"  {watching}"]
-    lines = left
+        lines = ["another process drives it now; watch it with", f"  {watching}"]
     if rested:
-        lines = [
-            each
+        steps = [
+            next_step(view, log, _resume_of(view, session, log))
             for view in terminal.watcher.resting
-            for each in next_step(view, log, _resume_of(view, session, log))
         ]
-    screen.show(Line("note", line) for line in lines)
+        lines = list(chain.from_iterable(steps))
+    terminal.screen.show(Line("note", line) for line in lines)
     return exit_of_status(session.status)
 
 

@@ -104,24 +104,8 @@ def print_error(
         print_redacted(f"hint: {hint}", outside)
 
 
-def is_of_output(error: OSError) -> bool:
-    """Whether it says that what a command prints cannot be written."""
-    return error.errno in _NO_OUTPUT and not error.filename
-
-
 class Commands(TyperGroup):
     """Commands whose errors end in a message and the right exit code."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Read what was typed; completion is installed here, in files that may not be ours.
-
-        Raises:
-            Exit: with the code for what happened.
-        """
-        try:
-            return super().parse_args(ctx, args)
-        except OSError as error:
-            raise _unforeseen(error, None) from None
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command.
@@ -154,7 +138,7 @@ class Commands(TyperGroup):
 
 def _unforeseen(error: Exception, outside: SettingsContext | None) -> typer.Exit:
     """Say what none of our errors says: of the system its own word, of a bug all there is."""
-    if isinstance(error, OSError) and is_of_output(error):
+    if isinstance(error, OSError) and error.errno in _NO_OUTPUT and not error.filename:
         sys.stdout = None  # else it is tried once more at the end
         typer.echo(f"error: the output cannot be written: {error.strerror}", err=True)
         return typer.Exit(Exit.FAILED)

@@ -1,5 +1,7 @@
 """`cueline fleet`: the hosts and runners of a log, and what waits for them."""
 
+from collections.abc import Sequence
+
 import typer
 
 from cueline.cli import open_log
@@ -33,41 +35,21 @@ def _print(found: FleetStatus) -> None:
     if not found.up:
         typer.echo("no `cueline up` is running for this log")
     groups = [
-        (
-            f"{each.kind}s",
-            number_text(each),
-            str(each.running),
-            str(each.pending or ""),
-            group_text(each),
-        )
-        for each in found.groups
+        (f"{e.kind}s", number_text(e), e.running, e.pending or "", group_text(e))
+        for e in found.groups
     ]
-    if groups:
-        print_table(("group", "wanted", "running", "pending", "takes"), groups)
+    _print_table(("group", "wanted", "running", "pending", "takes"), groups)
     nodes = [
-        (
-            each.node[:_NODE],
-            each.machine[:_MACHINE],
-            str(each.hosts),
-            str(each.runners),
-            "draining" if each.draining else "",
-        )
-        for each in found.nodes
+        (e.node[:_NODE], e.machine[:_MACHINE], e.hosts, e.runners, "draining" * e.draining)
+        for e in found.nodes
     ]
-    if nodes:
-        print_table(("node", "machine", "hosts", "runners", "state"), nodes)
+    _print_table(("node", "machine", "hosts", "runners", "state"), nodes)
+    loads = {"host": "session", "runner": "call"}
     workers = [
-        (
-            each.incarnation,
-            each.status,
-            each.node[:_NODE],
-            str(each.pid),
-            count(each.load, "session" if each.kind == "host" else "call"),
-        )
-        for each in found.workers
+        (e.incarnation, e.status, e.node[:_NODE], e.pid, count(e.load, loads[e.kind]))
+        for e in found.workers
     ]
-    if workers:
-        print_table(("worker", "status", "node", "pid", "load"), workers)
+    _print_table(("worker", "status", "node", "pid", "load"), workers)
     for wait in found.waits:
         what = f"with {wait.demands}" if wait.demands else "of any kind"
         waits = "waits" if wait.sessions == 1 else "wait"
@@ -75,3 +57,8 @@ def _print(found: FleetStatus) -> None:
     if found.undriven:
         waits = "waits" if found.undriven == 1 else "wait"
         typer.echo(f"{count(found.undriven, 'running session')} {waits} for a host")
+
+
+def _print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    if rows:
+        print_table(head, [tuple(map(str, row)) for row in rows])

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from cueline.cli import open_log
+from cueline.cli.settings_context import read
+from cueline.config.config_file import DEFAULT_LOG
 from cueline.errors import CuelineError
 from cueline.events.log_url import LogUrl
 
@@ -22,8 +25,6 @@ def completions(
     ctx: typer.Context, incomplete: str, find: Callable[["Reader"], Awaitable[list[str]]]
 ) -> list[str]:
     """Return those of the names that *find* returns which begin with what was typed."""
-    from cueline.cli import open_log
-
     try:
         return [each for each in open_log.ask(log_of(ctx), find) if each.startswith(incomplete)]
     except CuelineError:
@@ -36,9 +37,6 @@ def log_of(ctx: typer.Context) -> LogUrl:
     Raises:
         ConfigError: what is set outside of it is wrong.
     """
-    from cueline.cli.option import DEFAULT_LOG
-    from cueline.cli.settings_context import read
-
     set_ = read(ctx.find_root().params.get("config")).log
     named = ctx.params.get("log") or os.environ.get("CUELINE_LOG")
     return LogUrl.of(named or set_ or DEFAULT_LOG)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -174,13 +175,8 @@ def _shown(run: ManyRun, *, quiet: bool) -> Iterator[None]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[now]}"),
-    )
-    shown = Progress(*columns, console=Console(stderr=True), transient=True)
+    texts = (MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[now]}"))
+    shown = Progress(BarColumn(), *texts, console=Console(stderr=True), transient=True)
     bar = shown.add_task("", total=len(run.requests), now="")
 
     def changed() -> None:
@@ -201,9 +197,7 @@ def _print_last(run: ManyRun) -> None:
 
 def _sums(outcomes: list[Outcome]) -> str:
     """Return how many ended how, and what they cost."""
-    counted: dict[str, int] = {}
-    for each in outcomes:
-        counted[each.result.status] = counted.get(each.result.status, 0) + 1
+    counted = Counter(each.result.status for each in outcomes)
     parts = [f"{count} {status}" for status, count in sorted(counted.items())]
     return " · ".join([*parts, money(sum((each.result.cost for each in outcomes), Decimal(0)))])
 

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -19,9 +19,8 @@ from cueline.cli.option import (
 from cueline.cli.settings_context import SettingsContext, is_thinking_hidden, settings_context_of
 from cueline.cli.terminal import is_attended
 from cueline.events.log_url import LogUrl
-
-if TYPE_CHECKING:
-    from cueline.runtime import On, Place
+from cueline.preflight import check_log
+from cueline.runtime import On, Place, place_for
 
 ACCEPT = "--accept-changed-tools"
 AcceptOption = Annotated[
@@ -37,7 +36,7 @@ class RunOptions:
     """Where a session is to be recorded and driven, and who watches."""
 
     log: LogUrl
-    on: "On"
+    on: On
     detach: bool
     address: str | None
     attended: bool
@@ -52,10 +51,8 @@ class RunOptions:
     context: SettingsContext
 
     @property
-    def place(self) -> "Place":
+    def place(self) -> Place:
         """Where it is driven now."""
-        from cueline.runtime import place_for
-
         return place_for(self.log, self.on, self.address)
 
     @property
@@ -119,8 +116,6 @@ def run_options_of(
     if len(modes) > 1:
         raise typer.BadParameter(f"--{modes[0]} and --{modes[1]} exclude each other")
     if ray or detach:
-        from cueline.preflight import check_log
-
         check_log(log, shared=True)
     # RAY_ADDRESS may be there for other commands.
     if modes and modes != ["ray"] and is_typed(ctx, "address"):

@@ -4,28 +4,24 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-import typer
-
 from cueline.agent_file import SHARED
 from cueline.cli import open_log
 from cueline.cli.exit_report import report
-from cueline.cli.failure import Exit, is_of_output
+from cueline.cli.failure import Exit
 from cueline.cli.run_options import RunOptions
 from cueline.cli.session_run import Record, drive
-from cueline.cli.up_lookup import command, note_detached, resume_command
+from cueline.cli.up_lookup import note_detached
 from cueline.client.client import Client, open_client
 from cueline.client.parameters import typed
-from cueline.client.start import StartRequest, check_id_is_free, exists, start_request
+from cueline.client.start import StartRequest, check_id_is_free, start_request
 from cueline.config.config_source import Flags, from_flags
 from cueline.config.settings import APPROVAL_SECONDS, Settings
 from cueline.console.screen import Screen
 from cueline.default_agent import NAME as BUILT_IN
 from cueline.environment import HERE, user_name
 from cueline.errors import ConfigError
-from cueline.events.stream import shown
 from cueline.preflight import check_answerable, check_log_is_out_of_reach
 from cueline.providers.defaults import usual_model
-from cueline.wiring import OpenLog
 
 
 def prepare_start(
@@ -134,29 +130,7 @@ async def carry_on(
         assert session.receipt is not None, "what was recorded just now has a receipt"
         return note_detached(options.log, session.receipt, as_json=options.as_json)
     screen = Screen(quiet=options.as_json, plain=options.plain)
-    try:
-        terminal, rested = await drive(
-            client, stream, options, record, screen=screen, show_past=show_past
-        )
-        return report(
-            terminal,
-            screen,
-            options.log,
-            rested=rested,
-            as_json=options.as_json,
-            indent=None if options.json_stream else 2,
-        )
-    except OSError as error:
-        if is_of_output(error):
-            await _warn_of_open_work(client.log, stream, options)
-        raise
-
-
-async def _warn_of_open_work(log: OpenLog, stream: str, options: RunOptions) -> None:
-    """Say what became of a session that cannot be shown any more."""
-    if not await exists(log, stream):
-        typer.echo("nothing was recorded", err=True)
-        return
-    id = shown(stream)  # noqa: A001 - the word of the log
-    look, way = command(options.log, "show", id), resume_command(options.log, id)
-    typer.echo(f"what was recorded stays: `{look}` shows it, `{way}` goes on", err=True)
+    terminal, rested = await drive(
+        client, stream, options, record, screen=screen, show_past=show_past
+    )
+    return report(terminal, options, rested=rested)

@@ -1,7 +1,6 @@
 """What every command has in common."""
 
 import re
-import shlex
 import subprocess
 import sys
 from importlib.metadata import version
@@ -166,17 +165,6 @@ def test_approvals_are_completed_from_the_log_that_is_set(asking, monkeypatch):
     monkeypatch.setenv("CUELINE_LOG", str(moved / "log.db"))
 
     assert "one.1.0.1" in completed(asking, monkeypatch, "cueline approve o")
-
-
-def test_completion_that_cannot_be_installed_is_refused_in_a_sentence(tmp_path, monkeypatch):
-    occupied = tmp_path / ".bashrc"
-    occupied.mkdir()
-    monkeypatch.setenv("HOME", str(tmp_path))
-    typed = f"{shlex.quote(sys.executable)} -m cueline.cli --install-completion; exit $?"
-
-    done = subprocess.run(["bash", "-c", typed], capture_output=True, text=True, check=False)
-
-    assert (2, f"error: {occupied}: Is a directory\n") == (done.returncode, done.stderr)
 
 
 def test_this_machine_is_examined(shell, monkeypatch):

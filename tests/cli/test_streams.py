@@ -73,17 +73,3 @@ def test_output_that_cannot_be_written_is_no_bug(finished):
     code, _, told = output_of(finished, "$CUELINE list > /dev/full")
 
     assert (1, "error: the output cannot be written: No space left on device\n") == (code, told)
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
-@pytest.mark.parametrize("more", ["", "--json"])
-def test_who_cannot_be_shown_a_session_is_told_how_it_goes_on(shell, more):
-    agent = shell.agent(shell.two_turns, tools=("list_files",))
-    run = f"$CUELINE run Go --agent {agent} --inline --id one {more} > /dev/full"
-
-    code, _, told = output_of(shell, run)
-
-    stays, error = told.splitlines()
-    assert "`cueline show one` shows it, `cueline resume one` goes on" in stays
-    assert (1, "error: the output cannot be written: No space left on device") == (code, error)
-    assert shell("show", "one").exit_code == 0
