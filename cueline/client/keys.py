@@ -1,6 +1,5 @@
 """The stored keys of providers: set, listed and removed, and never shown."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -39,14 +38,7 @@ class KeyReceipt:
     """Where the master key is: a variable, or a file."""
 
 
-def set_key(
-    provider: str,
-    key: SecretStr,
-    *,
-    user: str = "",
-    now: datetime,
-    environ: Mapping[str, str] = HERE,
-) -> KeyReceipt:
+def set_key(provider: str, key: SecretStr, *, user: str = "", now: datetime) -> KeyReceipt:
     """Store the *key* of a provider, in place of a former one.
 
     Raises:
@@ -55,33 +47,31 @@ def set_key(
     if provider_named(provider).endpoint is None:
         raise ConfigError(provider, "is not called over a network, and takes no key")
     if len(key.get_secret_value()) < SHORTEST_SECRET:
-        why = (
-            f"it is shorter than {SHORTEST_SECRET} characters, and could not be kept out of the log"
-        )
-        raise ConfigError("the key", why)
+        short = f"it is shorter than {SHORTEST_SECRET} characters"
+        raise ConfigError("the key", f"{short}, and could not be kept out of the log")
     if not is_sendable(key):
         raise ConfigError("the key", "it holds blanks or characters that no key has")
-    store = KeyStore(environ)
+    store = KeyStore(HERE)
     row = store.set(provider, user, key, now.isoformat(timespec="seconds"))
     return KeyReceipt(provider, user, row.version, str(store.path), store.master_source)
 
 
-def stored_keys(environ: Mapping[str, str] = HERE) -> tuple[KeyRow, ...]:
+def stored_keys() -> tuple[KeyRow, ...]:
     """Return the stored keys, by provider and user.
 
     Raises:
         ConfigError: the file of the stored keys cannot be used.
     """
-    return tuple(map(_row, KeyStore(environ).rows()))
+    return tuple(map(_row, KeyStore(HERE).rows()))
 
 
-def remove_key(provider: str, *, user: str = "", environ: Mapping[str, str] = HERE) -> None:
+def remove_key(provider: str, *, user: str = "") -> None:
     """Remove a stored key.
 
     Raises:
         ConfigError: there is none, or the file cannot be used.
     """
-    if not KeyStore(environ).remove(provider, user):
+    if not KeyStore(HERE).remove(provider, user):
         whose = f" for {user}" if user else ""
         raise ConfigError(
             provider, f"no key is stored{whose}; `cueline keys list` shows those that are"

@@ -73,12 +73,12 @@ class AuditVerification:
         """Check every event, then what is kept beside them: no stream ends early."""
         while (hole := await self._read()) is not None:
             # Go on behind it: one bad row must not hide the others.
-            self.bad.append(BadRow(hole.stream, hole.version, hole.position, hole.reason))
+            self._add(hole, hole.reason)
             self._after = hole.position
         for fault in await self._store.faults():
             if fault.stream not in self._broken:
                 self._broken.add(fault.stream)
-                self.bad.append(BadRow(fault.stream, fault.version, fault.position, fault.reason))
+                self._add(fault, fault.reason)
 
     async def _read(self) -> CorruptEventError | None:
         """Check the events that follow, up to one that the store cannot give."""
@@ -105,7 +105,8 @@ class AuditVerification:
             for blob in blobs_named(event):
                 await self._journal.get_blob(event, blob)
         except CorruptEventError as error:
-            self._note(event, error.reason)
+            self._broken.add(event.stream)
+            self._add(event, error.reason)
 
     async def _beginning(self, first: RecordedEvent) -> Chain:
         """Return the chain that *first* goes on from: a fork's is its parent's."""
@@ -147,9 +148,7 @@ class AuditVerification:
         """Tell the first event of a stream that was emptied; its chain goes on all the same."""
         if event.stream not in self._emptied:
             self._emptied.add(event.stream)
-            reason = "it was emptied, and not by cueline"
-            self.bad.append(BadRow(event.stream, event.version, event.position, reason))
+            self._add(event, "it was emptied, and not by cueline")
 
-    def _note(self, event: RecordedEvent, reason: str) -> None:
-        self._broken.add(event.stream)
-        self.bad.append(BadRow(event.stream, event.version, event.position, reason))
+    def _add(self, at: RecordedEvent | CorruptEventError, reason: str) -> None:
+        self.bad.append(BadRow(at.stream, at.version, at.position, reason))

@@ -27,8 +27,6 @@ from cueline.events.stream import shown
 _STATUS: Final = {"completed": "completed", "failed": "failed", "stopped": "failed"}
 _HELD: Final = frozenset({"paused", "idle"})
 _OF_PEOPLE: Final = frozenset({"operator", "approval", "message", "budget"})
-_BEGIN = ToolStarted | CallDelegated | MessageAwaited
-_END = ToolReturned | ToolFailed | ToolSkipped | ToolReconciled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

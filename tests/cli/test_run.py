@@ -39,6 +39,7 @@ def test_a_run_ends_with_one_document_for_programs(shell):
         "id": "one",
         "status": "completed",
         "result": "There is nothing.",
+        "value": None,
         "partial": False,
         "error": None,
         "waiting": None,
