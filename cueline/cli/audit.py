@@ -9,7 +9,7 @@ from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.moment import moment
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionFilter, is_typed
-from cueline.client.audit import AuditRow
+from cueline.client.audit import AuditRow, check_type
 from cueline.client.reading import Page
 from cueline.client.verify import Verified
 from cueline.console.table import print_table
@@ -73,8 +73,6 @@ def audit(
         "limit": limit,
     }
     if kind is not None:
-        from cueline.client.audit import check_type
-
         check_type(kind)
     open_log.run(_list(log, wanted, as_json=as_json))
 

@@ -46,8 +46,6 @@ def doctor(
     """
     findings = list(_look(log, agent, settings_context_of(ctx)))
     if address is not None:
-        from cueline.cli import doctor_checks
-
         findings.append(doctor_checks.nodes(address))
     if as_json:
         typer.echo(json_of([each._asdict() for each in findings], indent=2))

@@ -18,8 +18,12 @@ from cueline.cli.option import (
     parameters_of,
 )
 from cueline.cli.quiet_stderr import print_redacted
+from cueline.cli.run_many import Many, run_many
 from cueline.cli.run_options import RunOptions, takes_run_options
+from cueline.cli.start_request import prepare_start, start
 from cueline.cli.terminal import text_or_stdin
+from cueline.preflight import check_log
+from cueline.providers.factory import retirements
 
 _NO_GOAL = "say something: GOAL is missing"
 
@@ -141,9 +145,6 @@ def run(
       cueline run --many tasks.jsonl --agent clerk.toml --concurrency 50
       cueline run "Index everything" --agent indexer.toml --detach --label team=search
     """
-    from cueline.cli.start_request import prepare_start, start
-    from cueline.providers.factory import retirements
-
     flags = {
         "limits.max_turns": ("--max-turns", max_turns),
         "limits.max_tokens": ("--max-tokens", max_tokens),
@@ -155,8 +156,6 @@ def run(
     }
     texts, said, tasks = parameters_of(parameter), goal, None
     if many is not None:
-        from cueline.cli.run_many import Many, run_many
-
         alone: dict[str, object] = {"GOAL": goal, "--id": name, "--parameter": parameter}
         _check_alone(options, alone | {"--at": at, "--every": every})
         tasks = Many.read(many, concurrency, key)
@@ -203,8 +202,6 @@ def _detached(options: RunOptions, option: str) -> RunOptions:
         BadParameter: it is to be driven by this command.
         LogUnavailableError: no other process could drive it.
     """
-    from cueline.preflight import check_log
-
     if options.on != "auto":
         raise typer.BadParameter(f"{option} and --{options.on} exclude each other")
     check_log(options.log, shared=True)

@@ -14,7 +14,7 @@ from cueline.cli.pending import document_of
 from cueline.cli.up_lookup import command, resume_command
 from cueline.cli.workflow import advice
 from cueline.client.document import document
-from cueline.client.history import History
+from cueline.client.history import History, compacted
 from cueline.client.show import LimitStatus, TreeSession, UnreadMessages, standing_of, sums_of
 from cueline.client.tally import Tally
 from cueline.client.workflow_state import workflow_state
@@ -82,8 +82,6 @@ def show(
         raise typer.BadParameter("--all and --compacted exclude each other")
     history, standing, sums = open_log.run(_read(log, session, full=full, whole=whole or compact))
     if compact:
-        from cueline.client.history import compacted
-
         history = compacted(history)
     # Printed when the loop is over: Ctrl-C ends it at once.
     _print(log, history, standing, sums, full=full, plain=plain, compact=compact)

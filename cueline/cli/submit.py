@@ -1,11 +1,12 @@
 """`cueline submit` and `retry`: runs of the blueprints that runners offer."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cueline.cli import open_log
+from cueline.cli.exit_report import exit_of_status
 from cueline.cli.option import (
     DEFAULT_LOG,
     AtOption,
@@ -17,11 +18,12 @@ from cueline.cli.option import (
     labels_of,
     parameters_of,
 )
+from cueline.cli.up_lookup import note_detached
+from cueline.client.client import Client
+from cueline.client.document import document
+from cueline.client.session import Session
+from cueline.console.text import json_of, visible
 from cueline.events.log_url import LogUrl
-
-if TYPE_CHECKING:
-    from cueline.client.client import Client
-    from cueline.client.session import Session
 
 WaitOption = Annotated[
     bool, typer.Option("--wait", help="Wait for the result and print it; Ctrl-C leaves the run.")
@@ -73,7 +75,7 @@ def submit(
     """
     texts, labels = parameters_of(parameter), labels_of(label)
 
-    def start(client: "Client") -> "Awaitable[Session]":
+    def start(client: Client) -> Awaitable[Session]:
         return client.submit(
             blueprint,
             goal,
@@ -106,17 +108,12 @@ def retry(
 
 def _run(
     log: LogUrl,
-    start: "Callable[[Client], Awaitable[Session]]",
+    start: Callable[[Client], Awaitable[Session]],
     *,
     wait: bool,
     as_json: bool,
 ) -> None:
-    from cueline.cli.exit_report import exit_of_status
-    from cueline.cli.up_lookup import note_detached
-    from cueline.client.document import document
-    from cueline.console.text import json_of, visible
-
-    async def submitted(client: "Client") -> int:
+    async def submitted(client: Client) -> int:
         session = await start(client)
         assert session.receipt is not None, "it was started now"
         if not wait:

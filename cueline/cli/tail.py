@@ -25,6 +25,8 @@ from cueline.cli.terminal import is_attended
 from cueline.cli.up_lookup import resume_command
 from cueline.client.export import event_document
 from cueline.client.follow import follow as follow_session
+from cueline.clock import SystemClock
+from cueline.console.screen import Screen
 from cueline.console.text import date_time, json_of, one_line
 from cueline.events.fact import Fact
 from cueline.events.log_url import LogUrl
@@ -65,10 +67,6 @@ def tail(
     show = partial(_print, as_json=as_json, plain=plain)
     view = None
     if follow and is_attended() and not (as_json or plain):
-        from cueline.cli.tail_view import TailView
-        from cueline.clock import SystemClock
-        from cueline.console.screen import Screen
-
         hide = is_thinking_hidden(ctx, hide=hide_thinking)
         view = TailView(Screen(), SystemClock().now, hide_thinking=hide)
     raise typer.Exit(open_log.run(_tail(log, session, last, show, view, follow=follow)))

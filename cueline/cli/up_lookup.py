@@ -1,32 +1,26 @@
 """Who takes up a session, and the commands by which a person has it go on."""
 
 import json
+from importlib.metadata import version
 from shlex import quote
-from typing import TYPE_CHECKING
 
 import typer
 
 from cueline.cli.failure import Exit
 from cueline.cli.option import naming
+from cueline.client.receipt import Receipt, StartReceipt
+from cueline.console.text import date_time
 from cueline.events.log_url import LogUrl
-
-if TYPE_CHECKING:
-    from cueline.client.receipt import Receipt
+from cueline.up_record import find_up
 
 
 def is_up(path: LogUrl) -> bool:
     """Whether a `cueline up` takes the sessions of the log at *path*."""
-    from cueline.up_record import find_up
-
     return find_up(path) is not None
 
 
 def other_version(path: LogUrl) -> str | None:
     """Say that the `cueline up` of the log at *path* is another cueline than this, if it is."""
-    from importlib.metadata import version
-
-    from cueline.up_record import find_up
-
     running, ours = find_up(path), version("cueline")
     if running is None or running.version == ours:
         return None
@@ -46,7 +40,7 @@ def resume_command(log: LogUrl, id: str) -> str:  # noqa: A002 - the word of the
     return command(log, "resume", id)
 
 
-def print_receipt(log: LogUrl, receipt: "Receipt", text: str, *, as_json: bool) -> None:
+def print_receipt(log: LogUrl, receipt: Receipt, text: str, *, as_json: bool) -> None:
     """Print what became of a wish, and for people how it comes to count."""
     if as_json:
         typer.echo(json.dumps(receipt.to_json()))
@@ -57,11 +51,8 @@ def print_receipt(log: LogUrl, receipt: "Receipt", text: str, *, as_json: bool) 
     typer.echo(text)
 
 
-def note_detached(log: LogUrl, receipt: "Receipt", *, as_json: bool) -> Exit:
+def note_detached(log: LogUrl, receipt: Receipt, *, as_json: bool) -> Exit:
     """Print the id of a session of which something was recorded, and say who takes it up."""
-    from cueline.client.receipt import StartReceipt
-    from cueline.console.text import date_time
-
     if (warning := other_version(log)) is not None:
         typer.echo(warning, err=True)
     if as_json:
