@@ -24,7 +24,7 @@ from cueline.console.plan_graph import step_lines
 from cueline.console.question import answer_text
 from cueline.console.screen import Screen
 from cueline.console.summary import summary, summary_without_sums
-from cueline.console.text import count, json_of, money, one_line
+from cueline.console.text import count, date_time, json_of, money, one_line
 from cueline.errors import CuelineError
 from cueline.event_text import stop_text
 from cueline.events.codec import Redacted
@@ -189,7 +189,9 @@ def _course(log: LogUrl, history: History, standing: LimitStatus, way: str) -> l
     """Say who drives it, or how it goes on."""
     state = history.state
     if state.status == "created":
-        return ["it was asked for, and nobody has taken it up yet; go on with", f"  {way}"]
+        then = f"it starts {date_time(standing.starts_at)}; " if standing.starts_at else ""
+        told = f"it was asked for, and nobody has taken it up yet; {then}go on with"
+        return [told, f"  {way}"]
     driver = standing.driver
     if state.status in {"running", "stopping"}:
         if driver is not None:

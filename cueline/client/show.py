@@ -1,10 +1,12 @@
 """How one session stands: who drives it, what it was told and has not read, how it goes on."""
 
 from dataclasses import asdict, dataclass, fields
+from datetime import datetime
 from decimal import Decimal
 
 from cueline.actors.inbox import Unread, asked_agent, unread_of
 from cueline.actors.session_owner import owner_of, silent_owner
+from cueline.actors.session_tree import read_start_request
 from cueline.client.history import History
 from cueline.client.pending import PendingRow, rows_of_session
 from cueline.client.question import approval_of, is_decided
@@ -77,6 +79,8 @@ class LimitStatus:
     """Questions that these messages answer."""
     enough: bool = False
     """Whether it goes on without another word: it was idle, is to end, or got more."""
+    starts_at: datetime | None = None
+    """When its work starts, if not at once; of one that no host has seen."""
 
 
 async def session_details(
@@ -122,6 +126,8 @@ async def standing_of(log: OpenLog, history: History) -> LimitStatus:
             (recorded, sanitize(said, redactor)[0])
             for recorded, said in await unread_of(log.journal(), state)
         ]
+    known = state.setup is not None or history.damage is not None
+    begun = None if known else await read_start_request(log.journal(), stream)
     goes_on = any(isinstance(said, StopAsked | RaiseAsked) for _, said in unread)
     return LimitStatus(
         driver=_driver(owner),
@@ -130,6 +136,7 @@ async def standing_of(log: OpenLog, history: History) -> LimitStatus:
         unread=unread,
         decided=frozenset(await _decided(log, history, unread)),
         enough=state.status == "idle" or goes_on,
+        starts_at=begun.schedule.at if begun is not None and begun.schedule else None,
     )
 
 

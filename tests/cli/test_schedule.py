@@ -23,6 +23,7 @@ def test_a_session_that_starts_later_is_recorded_and_left(shell):
     _, row = shell("list").stdout.splitlines()
     assert "created, starts 202" in row
     assert ", every 1 d" in row
+    assert "nobody has taken it up yet; it starts 202" in shell("show", "one").stdout
     (row,) = shell.json("list")
     assert ("time", {"code": "scheduled", "every_seconds": 86_400.0}) == (
         row["wait_kind"],
