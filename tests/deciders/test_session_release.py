@@ -152,11 +152,15 @@ def test_what_is_closed_twice_is_closed_once():
 
 
 def test_a_session_that_takes_its_hosts_down_still_pays():
-    lost = [SessionTakenOver(epoch=n, at=NOW) for n in (2, 3, 4)]
-    past = asked().when(granted(), *lost)
+    lost = SessionTakenOver(epoch=2, at=NOW)
+    past = asked()
+    for attempt in (1, 2):
+        past.when(granted(attempt=attempt), lost, closed(outcome="estimated", attempt=attempt))
 
-    assert [CloseReservation(Bill("1.m", 1))] == owed(past)
-    past.when(closed(outcome="estimated")).then(ReservationClosed, SessionWaiting)
+    past.when(granted(attempt=3), lost)
+
+    assert [CloseReservation(Bill("1.m", 3))] == owed(past)
+    past.when(closed(outcome="estimated", attempt=3)).then(ReservationClosed, SessionWaiting)
     assert "operator" == past.state.waiting.kind
 
 

@@ -241,7 +241,7 @@ def session_taken_over(state: SessionState, event: SessionTakenOver) -> SessionS
     model = state.turn.model
     if model is not None and model.phase == "started":
         model = _lost(model)
-    takeovers = state.takeovers + (not event.handed_over)
+    takeovers = state.takeovers + (_ran(state) and not event.handed_over)
     hold = state.hold
     if takeovers >= MAX_TAKEOVERS and not state.stop:
         hold = hold or LimitHold(Cause(code="hosts_died", times=takeovers))
@@ -257,6 +257,18 @@ def session_taken_over(state: SessionState, event: SessionTakenOver) -> SessionS
         account=account_of_lost_call(state),
     )
     return advance_wall_clock(taken, event.at)
+
+
+def _ran(state: SessionState) -> bool:
+    """Whether its host ran a call for it. One that waits, say for a slot, takes no host down."""
+    model = state.turn.model
+    if model is not None and model.phase == "started":
+        return True
+    return any([c.phase == "started" or _reconciling(c) for c in state.turn.calls])
+
+
+def _reconciling(call: Call) -> bool:
+    return call.phase == "in_doubt" and call.reconciles
 
 
 def _lost(model: ModelCall) -> ModelCall:

@@ -27,7 +27,7 @@ STATE_FOLD: Final = 1
 FailCode = Literal["approval_expired", "no_matching_runner", "runner_disconnected"]
 """Why a session fails that has to end what it has in flight first."""
 MAX_TAKEOVERS = 3
-"""After so many takeovers without a finished effect, a person is asked."""
+"""After so many deaths of hosts that ran something for it, a person is asked."""
 
 
 class Status(StrEnum):
@@ -239,7 +239,7 @@ class SessionState(Struct, frozen=True):
     waiting: Wait | None = None
     stop: Stop | None = None
     takeovers: int = 0
-    """Takeovers since the last finished effect."""
+    """Hosts that died since the last finished effect, while they ran one for it."""
     account: BudgetAccount = BudgetAccount()
     used: Used = Used()
     partial: bool = False
