@@ -4,13 +4,14 @@
 """
 
 import os
+from functools import partial
 
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.testing.wait import wait_until
 
 CHILDREN, KILLS = int(os.environ.get("CHILDREN", "60")), 10
 SAID = '[[reply]]\ntext = "Done."\n'
-LOOKS = f'[[reply]]\ncalls = [{{ name = "list_files", arguments = {{}} }}]\n{SAID}'
+LOOKS = f'[[reply]]\ncalls = [{{ name = "look", arguments = {{}} }}]\n{SAID}'
 LEAD = f"""
 agents = ["helper.toml"]
 [limits]
@@ -22,7 +23,15 @@ HELPER = """
 name = "helper"
 provider = "scripted"
 model = "helps.toml"
-tools = ["list_files"]
+tools = ["looks.py:look"]
+"""
+TOOL = """
+from cueline import tool
+
+
+@tool(read_only=True)
+async def look() -> str:
+    return "Nothing."
 """
 
 
@@ -35,44 +44,43 @@ def begun():
     return f'[[reply]]\ntext = "Begin."\ncalls = [{", ".join(calls)}]\n{SAID * CHILDREN}'
 
 
-def told(shell, query, type_):
-    """Return the streams of the events that *query* finds, each as often as it has one."""
+OF_CHILDREN = "streams.name LIKE 'session-default/one.%'"
+OF_INBOX = "streams.name = 'inbox-default/one'"
+
+
+def told(shell, where, type_):
+    """Return the streams of the events of that type, each as often as it has one."""
     if not shell.log.exists():
         return []
     db = sqlite_library().connect(shell.log)
     try:
-        return [name for (name,) in db.execute(query, [type_])]
+        joined = "SELECT streams.name FROM events JOIN streams ON streams.id = events.stream"
+        rows = db.execute(f"{joined} WHERE {where} AND events.type = ?", [type_])
+        return [name for (name,) in rows]
     except sqlite_library().Error:
         return []  # it is being made
     finally:
         db.close()
 
 
-def ended(shell):
-    """Return how many children have ended."""
-    return len(told(shell, ENDS, "SessionCompleted"))
-
-
-ENDS = """
-SELECT streams.name FROM events JOIN streams ON streams.id = events.stream
-WHERE streams.name LIKE 'session-default/one.%' AND events.type = ?
-"""
-TOLD = """
-SELECT streams.name FROM events JOIN streams ON streams.id = events.stream
-WHERE streams.name = 'inbox-default/one' AND events.type = ?
-"""
+def has_come(shell, process, share):
+    """Say whether that *share* of the children has ended, or nobody is left to work on them."""
+    ends = told(shell, OF_CHILDREN, "SessionCompleted")
+    return len(ends) >= share * CHILDREN or process.poll() is not None
 
 
 # 003-057, I7: with one slot nearly all children wait while their host dies.
 def test_each_end_is_told_once_though_the_process_is_killed_ten_times(shell, monkeypatch):
-    monkeypatch.setenv("CUELINE_RUNNER_WORKERS", "1")
+    monkeypatch.setenv("CUELINE_RUNNER_SLOTS", "1")
+    (shell.folder / "looks.py").write_text(TOOL)
     (shell.folder / "helper.toml").write_text(HELPER)
     (shell.folder / "helps.toml").write_text(LOOKS)
     words = ("run", "--agent", shell.agent(begun(), more=LEAD), "--id", "one", "Begin.")
 
     for kill in range(1, KILLS + 1):
         process = shell.start(*words)
-        wait_until(lambda kill=kill: ended(shell) >= kill * CHILDREN // (KILLS + 1), within=300)
+        share = kill / (KILLS + 1)
+        wait_until(partial(has_come, shell, process, share), within=300)
         process.kill()
         process.wait()
         words = ("resume", "one", "--inline")
@@ -80,6 +88,7 @@ def test_each_end_is_told_once_though_the_process_is_killed_ten_times(shell, mon
 
     assert 0 == done.exit_code, done.output
     children = [f"session-default/one.1.{n}" for n in range(CHILDREN)]
-    assert sorted(children) == sorted(told(shell, ENDS, "SessionCompleted"))
-    assert CHILDREN == len(told(shell, TOLD, "ChildEnded"))
+    assert sorted(children) == sorted(told(shell, OF_CHILDREN, "SessionCompleted"))
+    assert CHILDREN == len(told(shell, OF_INBOX, "ChildEnded"))
     assert CHILDREN == shell.types("one").count("ToolReturned")
+    assert CHILDREN < len(told(shell, OF_CHILDREN, "SessionTakenOver"))

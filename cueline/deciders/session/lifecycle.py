@@ -264,7 +264,7 @@ def _ran(state: SessionState) -> bool:
     model = state.turn.model
     if model is not None and model.phase == "started":
         return True
-    return any([c.phase == "started" or _reconciling(c) for c in state.turn.calls])
+    return any(c.phase == "started" or _reconciling(c) for c in state.turn.calls)
 
 
 def _reconciling(call: Call) -> bool:
