@@ -121,13 +121,13 @@ class BreakerGuard:
         model = state.turn.model
         if model is not None:
             yield model.effect, self._model(model.fallback)
-        for call in state.open_calls:
+        for call in state.turn.awake:
             if (target := self._tool(call.effect, state)) is not None:
                 yield call.effect, target
 
     def _blocked(self, state: SessionState) -> Iterator[tuple[str, BreakerTarget]]:
         model = state.turn.model
-        kept = {call.effect for call in state.open_calls if call.blocked_by_breaker}
+        kept = {call.effect for call in state.turn.awake if call.blocked_by_breaker}
         if model is not None and model.blocked_by_breaker:
             kept.add(model.effect)
         return ((effect, target) for effect, target in self._asking(state) if effect in kept)

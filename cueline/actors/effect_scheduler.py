@@ -76,12 +76,14 @@ class EffectScheduler:
         """Add the starts of due effects to *steps*, and return the effects to execute."""
         started: list[Effect | AcquireProbe] = []
         lacking: list[Demands] = []
-        for effect in self._unblocked_effects(steps):
+        effects = self._unblocked_effects(steps)
+        calls = calls_after(self._entity.prompt, steps.facts) if steps.room is not None else {}
+        for effect in effects:
             if isinstance(effect, _ASKED_FIRST):
                 started.append(effect)  # its result starts the call
                 continue
             if isinstance(effect, StartChild):
-                self._start_child(effect, steps)
+                self._start_child(effect, calls[effect.effect].arguments, steps)
                 continue
             if isinstance(effect, AwaitMessage):
                 self._await_message(effect, steps)
@@ -169,7 +171,7 @@ class EffectScheduler:
             notify=call.judged.answer == "notify",
         )
 
-    def _start_child(self, effect: StartChild, steps: PendingAppend) -> None:
+    def _start_child(self, effect: StartChild, parameters: Arguments, steps: PendingAppend) -> None:
         """Add the start of a child, or why the call does not run, to *steps*."""
         state, room = steps.state, steps.room
         call = state.call(effect.effect)
@@ -182,15 +184,13 @@ class EffectScheduler:
             return
         child = child_stream(state.stream, effect.effect)
         tool = self._loaded_agent.tools[call.tool]
-        parameters = calls_after(self._entity.prompt, steps.facts)[effect.effect].arguments
         agent = agent_named(tool, parameters)
-        begun = sum(fact.type == "CallDelegated" for fact in steps.facts)
         reason = ""
         if agent not in state.agent.agents and agent not in room.blueprints:
             reason = f"no runner has ever offered the blueprint {agent}"
         elif child in room.taken:
             reason = f"a session with the id {shown(child)} exists"
-        elif (left := room._replace(used=room.used + begun)).used >= room.most:
+        elif (left := room._replace(used=room.used + steps.children)).used >= room.most:
             reason = left.refusal
         elif agent not in state.agent.agents:
             reason = self._fault(tool, room.blueprints[agent], parameters)

@@ -61,6 +61,8 @@ class PendingAppend:
         self.steps: list[Sequence[SessionEvent]] = []
         self.room: TreeRoom | None = None
         """Of the session's tree, if a call may start a child."""
+        self.children = 0
+        """How many the facts start."""
 
     @property
     def facts(self) -> list[SessionEvent]:
@@ -72,6 +74,7 @@ class PendingAppend:
         facts, self.state = step(command, self.state)
         if facts:
             self.steps.append(facts)
+            self.children += command.type == "CallDelegated"
         return bool(facts)
 
 

@@ -265,7 +265,7 @@ class SessionLoop:
             if seconds := await entity.patiently(look):
                 waited[child.stream] = seconds
         continued = SessionContinued(by="deadline", at=now, waited=waited)
-        awaits = any(call.phase == "awaiting" for call in entity.state.turn.calls)
+        awaits = any(call.phase == "awaiting" for call in entity.state.turn.awake)
         if awaits or entity.state.schedule is not None:
             # A message that was recorded before the deadline counts, also if it is unread.
             return [*await self._new_messages(), continued]

@@ -171,7 +171,7 @@ async def room_to_delegate(journal: Journal, state: SessionState) -> TreeRoom | 
 
     A call may become free to start in the same append, when an open breaker closes the one before.
     """
-    asking = [c.effect for c in state.turn.calls if c.delegates and c.phase == "requested"]
+    asking = [c.effect for c in state.turn.awake if c.delegates and c.phase == "requested"]
     if not asking:
         return None
     assert state.setup is not None, "a session with calls was started"

@@ -39,6 +39,7 @@ def check_step(before: SessionState, state: SessionState, opening: SessionEvent)
         assert state.status == before.status, "I6: the end is final"
         assert state.turn == before.turn, "I6: the result is final"
     assert derived_events(state) == [], "something more follows"
+    assert state.turn == state.turn.with_calls(state.turn.calls), "rules overlook a call"
     started = [call for call in state.open_calls if call.phase == "started"]
     alone = all(call.repeatable for call in started) or len(started) == 1
     assert alone, "an undeclared call runs beside another"

@@ -29,8 +29,7 @@ _ATTEMPTED = frozenset({"ToolReturned", "ToolFailed"})
 
 def with_call(state: SessionState, changed: Call) -> SessionState:
     """Return *state* with the call of that effect replaced by *changed*."""
-    calls = tuple([changed if c.effect == changed.effect else c for c in state.turn.calls])
-    return replace(state, turn=replace(state.turn, calls=calls))
+    return replace(state, turn=state.turn.with_call(changed))
 
 
 def requested_call(state: SessionState, effect: str, call: ToolCall, judged: Judgement) -> Call:
@@ -108,13 +107,13 @@ def call_closed(
     if result is None or call is None or call.phase == "closed":
         return state
     closed = replace(call, phase="closed", approval=None, retry_at=None, reach=None)
-    calls = tuple([closed if c is call else c for c in state.turn.calls])
+    turn = state.turn.with_call(closed)
     active = state.turn.active_seconds + getattr(event, "seconds", 0.0)
     if call.phase == "delegated":
         state = _without_child(state, call)
     state = replace(
         state,
-        turn=replace(state.turn, calls=calls, active_seconds=active),
+        turn=replace(turn, active_seconds=active),
         partial=state.partial or (event.type != "ToolReturned" and event.degraded),
         takeovers=0 if event.type in _ATTEMPTED else state.takeovers,
     )

@@ -47,7 +47,7 @@ def accept_tools(state: SessionState, tools: Collection[ToolSpec]) -> SessionSta
         for call in state.turn.calls
     )
     return replace(
-        break_prefix(state, "tools_changed"), setup=setup, turn=replace(state.turn, calls=calls)
+        break_prefix(state, "tools_changed"), setup=setup, turn=state.turn.with_calls(calls)
     )
 
 

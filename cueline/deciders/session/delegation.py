@@ -28,6 +28,8 @@ def delegated_outcome(state: SessionState) -> ToolReturned | ToolFailed | None:
     """Return the outcome of a delegated call: its child has ended, or the call does not wait."""
     if state.ended:
         return _outcome(state, state.ended[0])
+    if not state.turn.delegated:
+        return None
     free = {each.effect: each for each in state.children if each.given_up or each.mode != "sync"}
     for call in state.turn.calls if free else ():
         if call.phase == "delegated" and call.effect in free:
@@ -37,7 +39,7 @@ def delegated_outcome(state: SessionState) -> ToolReturned | ToolFailed | None:
 
 def poll_outcome(state: SessionState) -> ToolReturned | ToolFailed | None:
     """Return the outcome of a call that asks for the end of a child; None if none may run."""
-    for call in state.turn.calls:
+    for call in state.turn.awake:
         if call.polls is not None and may_start(state, call):
             return _poll(state, replace(call, attempt=call.attempt + 1), call.polls)
     return None

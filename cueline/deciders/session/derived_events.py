@@ -75,7 +75,7 @@ def _next_event(state: SessionState) -> SessionEvent | None:
         return context_compacted(state, state.context.summary)
     if state.turn.lacking and (degraded := _degraded_event(state)) is not None:
         return degraded
-    for call in state.turn.calls:  # a closed call has no approval
+    for call in state.turn.awake:
         if call.approval is not None and (resolved := _resolve_event(state, call.approval)):
             return resolved
     if (state.children or state.ended) and (ended := delegated_outcome(state)) is not None:
@@ -126,14 +126,14 @@ def _resolve_event(state: SessionState, approval: CallApproval) -> ApprovalResol
 def _stop_event(state: SessionState) -> SessionEvent | None:
     """End the session once nothing runs; unreachable runners are not waited for."""
     assert state.stop is not None, "a session stops because somebody wants it to"
-    for call in state.open_calls:
+    for call in state.turn.awake:
         if call.phase == "started" and (call.unreached or state.takeovers >= MAX_TAKEOVERS):
             cause = Cause(code="runner_unreachable", runner=call.runner or "")
             return fail_lost_call(state, call, cause=cause, at=None)
     model = state.turn.model
     if (model is not None and model.phase == "started") or due_closings(state):
         return None
-    if any(in_flight(call) or call.asking for call in state.open_calls) or awaited(state):
+    if any(in_flight(call) or call.asking for call in state.turn.awake) or awaited(state):
         return None
     match state.stop:
         case Stop(by=by, code="asked" | "call_denied" as code, reason=reason):
@@ -144,7 +144,7 @@ def _stop_event(state: SessionState) -> SessionEvent | None:
 
 def _call_end_event(state: SessionState) -> SessionEvent | None:
     """Close a call that will not run, or whose outcome stays unknown."""
-    for call in state.turn.calls:
+    for call in state.turn.awake:
         if call.phase not in _MAY_NOT_RUN or (call.approval is not None and call.asking):
             continue
         if (closed := _skip_event(state, call)) is not None:
@@ -199,17 +199,16 @@ def _turn_event(state: SessionState) -> SessionEvent | None:
         return plan_event(state, state.progress)
     if state.turn.model is not None:
         return _retry_event(state, state.turn.model)
-    for call in state.turn.calls:
-        if call.phase != "closed":
-            return None
+    if state.turn.awake or state.turn.delegated:
+        return None
     return _after_turn(state)
 
 
 def _breaker_pause_event(state: SessionState) -> SessionWaiting | None:
     """Pause for a person if a breaker is open and the agent asks for that."""
     model = state.turn.model
-    for call in state.turn.calls:
-        if call.blocked_by_breaker and call.phase != "closed" and on_open(state, call) == "pause":
+    for call in state.turn.awake:
+        if call.blocked_by_breaker and on_open(state, call) == "pause":
             return _pause(state, call.blocked_by_breaker)
     if model is not None and model.blocked_by_breaker and state.agent.breaker.on_open == "pause":
         return _pause(state, model.blocked_by_breaker)
@@ -310,7 +309,7 @@ def _wait_event(state: SessionState) -> SessionEvent | None:
         return None
     if wait is None:
         return SessionContinued(by="work")
-    unreached = tuple(call.effect for call in state.open_calls if call.unreached)
+    unreached = tuple(call.effect for call in state.turn.awake if call.unreached)
     return SessionWaiting(
         kind=wait.kind,
         cause=wait.cause,

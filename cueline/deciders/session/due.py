@@ -156,7 +156,8 @@ def due(state: SessionState) -> list[Effect]:
         owed.append(ask(model.effect, model.attempt, model.fallback))
     if model is not None and model.phase == "started" and state.stop:
         owed.append(Cancel(model.effect, model.attempt))
-    for call in state.turn.calls:
+    # People may be notified of calls that are over.
+    for call in state.turn.calls if state.agent.policy.hooks else state.turn.awake:
         if call.phase != "closed":
             owed += _effects_of_call(state, call)
         if call.approval is not None or call.judged.answer == "notify":

@@ -79,7 +79,7 @@ def session_forked(state: SessionState, event: SessionForked) -> SessionState:
         status=Status.RUNNING,
         setup=_setup(event, first_turn=state.turn.number),
         turn=replace(
-            state.turn, model=None, calls=calls, since_user=0, active_seconds=0.0, fallback=0
+            state.turn.with_calls(calls), model=None, since_user=0, active_seconds=0.0, fallback=0
         ),
         mail=_first_messages(event, state.mail),
         prompt_digests=prompt_digests,
@@ -155,7 +155,7 @@ def session_waiting(state: SessionState, event: SessionWaiting) -> SessionState:
         return replace(rested, hold=state.hold or LimitHold(event.cause))
     if event.kind == "runner" and event.deadline_at is not None:
         calls = tuple(_wait_for_runner(c, event, event.deadline_at) for c in state.turn.calls)
-        return replace(rested, turn=replace(state.turn, calls=calls))
+        return replace(rested, turn=state.turn.with_calls(calls))
     if event.kind == "breaker" and event.effects and event.deadline_at is not None:
         if event.reserved:
             rested = replace(rested, account=account_of_unstarted(state))
@@ -175,7 +175,7 @@ def _block_by_breaker(
         else c
         for c in turn.calls
     )
-    return replace(state, turn=replace(turn, model=model, calls=calls))
+    return replace(state, turn=replace(turn.with_calls(calls), model=model))
 
 
 def _wait_for_runner(call: Call, event: SessionWaiting, deadline_at: datetime) -> Call:
@@ -202,7 +202,7 @@ def session_continued(state: SessionState, event: SessionContinued) -> SessionSt
     goes_on = replace(
         state,
         status=status,
-        turn=replace(state.turn, model=model, calls=calls),
+        turn=replace(state.turn.with_calls(calls), model=model),
         waiting=None,
     )
     goes_on = queue_passed(stop_overdue(start_passed(goes_on, at), at, event.waited), event)
@@ -264,7 +264,7 @@ def _ran(state: SessionState) -> bool:
     model = state.turn.model
     if model is not None and model.phase == "started":
         return True
-    return any(c.phase == "started" or _reconciling(c) for c in state.turn.calls)
+    return any(c.phase == "started" or _reconciling(c) for c in state.turn.awake)
 
 
 def _reconciling(call: Call) -> bool:

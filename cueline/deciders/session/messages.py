@@ -123,7 +123,8 @@ def _resume(state: SessionState) -> SessionState:
     if model is not None and model.blocked_by_breaker:
         model = replace(model, blocked_by_breaker=None, early=True)
     calls = tuple(_without_waits(call) for call in turn.calls)
-    return replace(state, hold=None, turn=replace(turn, model=model, calls=calls), takeovers=0)
+    turn = replace(turn.with_calls(calls), model=model)
+    return replace(state, hold=None, turn=turn, takeovers=0)
 
 
 def _without_waits(call: Call) -> Call:

@@ -99,9 +99,8 @@ def model_replied(state: SessionState, event: ModelReplied) -> SessionState:
     return replace(
         state,
         turn=replace(
-            state.turn,
+            state.turn.with_calls(calls),
             model=None,
-            calls=calls,
             active_seconds=state.turn.active_seconds + event.seconds,
             unanswered=False,
             answer=answer,

@@ -27,8 +27,8 @@ def startable(state: SessionState, call: Call) -> bool:
     """
     if state.progress is not None:
         return True
-    parallel = call.parallel
-    for earlier in state.turn.calls:
+    parallel = call.parallel  # so are the calls that wait for a child
+    for earlier in state.turn.awake if parallel else state.turn.calls:
         if earlier.effect == call.effect:
             return True
         if earlier.phase != "closed" and not (parallel and earlier.parallel):

@@ -55,7 +55,7 @@ def message_outcome(state: SessionState) -> SessionEvent | None:
     progress = state.progress
     if progress is None:
         return None
-    for call in state.turn.calls:
+    for call in state.turn.awake:
         if call.phase == "awaiting" and (ended := _outcome(call, progress)) is not None:
             return ended
     return None

@@ -33,7 +33,7 @@ def calls_added(state: SessionState, event: CallsAdded) -> SessionState:
             message=progress.steps[name].wait,
         )
         calls.append(as_judged(added, event.judged.get(effect, UNJUDGED)))
-    state = replace(state, progress=progress, turn=replace(state.turn, calls=tuple(calls)))
+    state = replace(state, progress=progress, turn=state.turn.with_calls(tuple(calls)))
     for ended in event.ended:
         value: JsonValue = [] if ended.status == "completed" else None
         result = StepResult(ended.status, value, "", ended.error, ended.error_code)

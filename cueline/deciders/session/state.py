@@ -292,11 +292,7 @@ class SessionState(Struct, frozen=True):
     def blocked_by_breaker(self) -> tuple[BreakerWait, ...]:
         """The effects that breakers block."""
         model = self.turn.model
-        kept = [
-            call.blocked_by_breaker
-            for call in self.turn.calls
-            if call.blocked_by_breaker and call.phase != "closed"
-        ]
+        kept = [call.blocked_by_breaker for call in self.turn.awake if call.blocked_by_breaker]
         return (
             (model.blocked_by_breaker, *kept)
             if model is not None and model.blocked_by_breaker
@@ -323,18 +319,12 @@ class SessionState(Struct, frozen=True):
     @property
     def questions(self) -> list[str]:
         """The open approvals."""
-        return [call.approval.id for call in self.open_calls if call.approval and call.asking]
+        return [call.approval.id for call in self.turn.awake if call.approval and call.asking]
 
     def call(self, effect: str) -> Call | None:
         """Return the call of that effect in this turn."""
-        calls, place = self.turn.calls, effect.rpartition(".")[2]
-        # Calls of a reply stand at their number: a search in 1,000 costs more than the rule.
-        if place.isdecimal() and int(place) < len(calls) and calls[int(place)].effect == effect:
-            return calls[int(place)]
-        for call in calls:
-            if call.effect == effect:
-                return call
-        return None
+        place = self.turn.place(effect)
+        return None if place is None else self.turn.calls[place]
 
     def call_of_approval(self, approval: str) -> Call | None:
         """Return the call of an open or granted approval."""

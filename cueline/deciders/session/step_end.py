@@ -18,7 +18,7 @@ def planned_call_over(
     """Give the outcome of a call to its step; the call leaves the list that rules walk."""
     if call.judged.answer != "notify" or not state.agent.policy.hooks:
         left = tuple([each for each in state.turn.calls if each.effect != call.effect])
-        state = replace(state, turn=replace(state.turn, calls=left))
+        state = replace(state, turn=state.turn.with_calls(left))
     index = call.id[len(call.tool) + 1 : -1]
     return with_end(state, call.tool, int(index) if index else 0, _result_of(call, event))
 
@@ -48,7 +48,7 @@ def _given_up(state: SessionState) -> SessionState:
         else call
         for call in state.turn.calls
     ]
-    return replace(state, turn=replace(state.turn, calls=tuple(calls)))
+    return replace(state, turn=state.turn.with_calls(tuple(calls)))
 
 
 def _result_of(

@@ -2,9 +2,10 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cueline.events.agent import Declared
 from cueline.events.cause import Cause
@@ -131,6 +132,8 @@ class CallProblem(Struct, frozen=True):
 
 
 Phase = Literal["requested", "started", "delegated", "awaiting", "retry", "in_doubt", "closed"]
+AT_REST: Final[frozenset[Phase]] = frozenset({"delegated", "closed"})
+"""The phases of a call for which nothing is due, and of which no rule has to think."""
 
 
 class Call(Struct, frozen=True):
@@ -224,6 +227,11 @@ class Turn(Struct, frozen=True):
     """Turns since the last user message was received or shown to the model."""
     model: ModelCall | None = None
     calls: tuple[Call, ...] = ()
+    """Changed by `with_calls` and `with_call` alone."""
+    awake: tuple[Call, ...] = ()
+    """Those of the calls that are not at rest: what rules walk after each fact."""
+    delegated: int = 0
+    """The number of calls that wait for their child."""
     active_seconds: float = 0.0
     """Known duration of the calls of this turn and all before, in seconds."""
     unanswered: bool = False
@@ -234,3 +242,38 @@ class Turn(Struct, frozen=True):
     """The model that was called last."""
     lacking: tuple[str, ...] = ()
     """The capabilities that the reply's model lacks and the request needed."""
+
+    def with_calls(self, calls: tuple[Call, ...]) -> "Turn":
+        """Return the turn with these calls."""
+        return replace(
+            self,
+            calls=calls,
+            awake=tuple([call for call in calls if call.phase not in AT_REST]),
+            delegated=[call.phase for call in calls].count("delegated"),
+        )
+
+    def with_call(self, changed: Call) -> "Turn":
+        """Return the turn with the call of that effect replaced; one at rest stays there."""
+        place, effect = self.place(changed.effect), changed.effect
+        if place is None:
+            return self
+        if changed.phase in AT_REST:
+            awake = [call for call in self.awake if call.effect != effect]
+        else:
+            awake = [changed if call.effect == effect else call for call in self.awake]
+        left = self.delegated - (self.calls[place].phase == "delegated")
+        return replace(
+            self,
+            calls=(*self.calls[:place], changed, *self.calls[place + 1 :]),
+            awake=tuple(awake),
+            delegated=left + (changed.phase == "delegated"),
+        )
+
+    def place(self, effect: str) -> int | None:
+        """Return where the call of that effect stands."""
+        number = effect.rpartition(".")[2]
+        # Calls of a reply stand at their number: a search in 1,000 costs more than the rule.
+        place = int(number) if number.isdecimal() else len(self.calls)
+        if place < len(self.calls) and self.calls[place].effect == effect:
+            return place
+        return next((n for n, call in enumerate(self.calls) if call.effect == effect), None)

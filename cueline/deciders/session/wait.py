@@ -14,8 +14,6 @@ from cueline.events.cause import Cause
 
 _UNREACHABLE = Cause(code="runner_unreachable")
 _RETRY = Cause(code="retry_pending")
-_RESTS = frozenset({"closed", "delegated", "awaiting"})
-"""The phases in which nothing goes on but by a message."""
 
 
 def rests(state: SessionState, now: datetime) -> bool:
@@ -55,12 +53,12 @@ def wait_of(state: SessionState) -> Wait | None:
     if questions := state.questions:
         pending = Cause(code="approval_pending", approvals=tuple(questions))
         return Wait("approval", pending, until)
-    if told := [call.message for call in state.turn.calls if call.phase == "awaiting"]:
+    if told := [call.message for call in state.turn.awake if call.phase == "awaiting"]:
         return Wait("message", Cause(code="message_awaited", name=told[0]), until)
     if children := awaited(state):
         running = Cause(code="child_running", times=len(children), whose=children[0].stream)
         return Wait("child", running, until)
-    if any(call.unreached for call in state.open_calls):
+    if any(call.unreached for call in state.turn.awake):
         recorded = state.waiting is not None and state.waiting.kind == "runner"
         cause = state.waiting.cause if state.waiting and recorded else _UNREACHABLE
         return Wait("runner", cause, until)
@@ -98,9 +96,7 @@ def _times_of_effects(state: SessionState) -> list[datetime]:
         times.append(model.blocked_by_breaker.until)
     if model is not None and model.room is not None and model.room.until is not None:
         times.append(model.room.until)
-    for call in state.turn.calls:
-        if call.phase == "closed":
-            continue
+    for call in state.turn.awake:
         if call.retry_at is not None:
             times.append(call.retry_at)
         if call.blocked_by_breaker is not None:
@@ -127,7 +123,7 @@ def _finishes_while_paused(state: SessionState) -> bool:
     model = state.turn.model
     if model is not None and model.phase == "started":
         return True
-    return any(in_flight(call) or (call.asking and state.steered) for call in state.turn.calls)
+    return any(in_flight(call) or (call.asking and state.steered) for call in state.turn.awake)
 
 
 def _has_work(state: SessionState) -> bool:
@@ -135,8 +131,8 @@ def _has_work(state: SessionState) -> bool:
     model = state.turn.model
     if state.account.bills or (model is not None and _is_busy(model)):
         return True
-    for call in state.turn.calls:
-        if call.phase not in _RESTS and _busy(state, call):
+    for call in state.turn.awake:
+        if call.phase != "awaiting" and _busy(state, call):
             return True
     return False
 
