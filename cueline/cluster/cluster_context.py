@@ -59,8 +59,8 @@ class ActorFactory(Protocol):
     def writes_anywhere(self) -> bool:
         """Whether each process writes to the log by itself, without a writer actor."""
 
-    def log(self) -> tuple[EventStore, PresenceBoard, str]:
-        """Open the log for writing; return it, its board and its id.
+    def log(self) -> tuple[EventStore, PresenceBoard]:
+        """Open the log for writing; return it and its board.
 
         Raises:
             LogUnavailableError: the file is not on this machine, or cannot be used.

@@ -1,62 +1,30 @@
 """The log's writer on a cluster: the only actor that appends, on the file's machine."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import assert_never
+from typing import Any, Literal, NamedTuple
 
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from cueline.cluster.call import DEAD, PAGE_BYTES, UNCLEAR, Handle, ask_head, call, end_frozen_actor
 from cueline.cluster.cluster_context import ActorFactory, ClusterContext
-from cueline.errors import ClusterError, CorruptEventError, CuelineError
-from cueline.events.store import EventStore, Head, Presence, PresenceBoard, RecordedEvent, Write
+from cueline.errors import ClusterError, CuelineError
+from cueline.events.store import EventStore, Presence, PresenceBoard, RecordedEvent
 
 START_SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
-    """See `EventStore.append`."""
-
-    writes: Sequence[Write]
-    key: str | None
+WriteMethod = Literal["append", "acquire", "put_blob", "beat", "leave"]
 
 
-@dataclass(frozen=True, slots=True)
-class Acquire:
-    """See `EventStore.acquire`."""
+class WriteRequest(NamedTuple):
+    """A call that writes to the store or the board; it may be made twice."""
 
-    stream: str
-    owner: str
-    seen_epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class PutBlob:
-    """See `EventStore.put_blob`."""
-
-    content: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Beat:
-    """See `PresenceBoard.beat`."""
-
-    presence: Presence
-
-
-@dataclass(frozen=True, slots=True)
-class Leave:
-    """See `PresenceBoard.leave`."""
-
-    incarnation: str
-
-
-Wish = Append | Acquire | PutBlob | Beat | Leave
-"""A write; each may be requested twice."""
+    method: WriteMethod
+    asked: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +52,7 @@ class LogWriterActor:
 
     def __init__(self, parts: ActorFactory) -> None:
         self._parts = parts
-        self._opened: tuple[EventStore, PresenceBoard, str] | None = None
+        self._opened: tuple[EventStore, PresenceBoard] | None = None
 
     async def start(self) -> str:
         """Open the log and return its id.
@@ -92,84 +60,42 @@ class LogWriterActor:
         Raises:
             LogUnavailableError: it cannot be opened here; the message says why.
         """
-        return self._log()[2]
+        return self._log()[0].log_id
 
-    async def write(self, wishes: Sequence[Wish]) -> list[WriterReply]:
-        """Do all writes of *wishes*; each succeeds or fails by itself."""
-        return await asyncio.gather(*(self._answer(options) for options in wishes))
+    async def write(self, requests: Sequence[WriteRequest]) -> list[WriterReply]:
+        """Do all writes of *requests*; each succeeds or fails by itself."""
+        return await asyncio.gather(*map(self._answer, requests))
 
-    async def head(self, stream: str) -> Head:
-        return await self._store().head(stream)
+    async def ask(self, method: str, *asked: object) -> Any:
+        """Return what a reading *method* of the store answers."""
+        return await getattr(self._log()[0], method)(*asked)
 
-    async def heads(self, streams: Collection[str]) -> dict[str, Head]:
-        return await self._store().heads(streams)
-
-    async def last_position(self) -> int:
-        return await self._store().last_position()
-
-    async def read(
-        self, stream: str, after: int, until: int | None, limit: int | None
-    ) -> EventPage:
-        """Return the first events of `EventStore.read`."""
-        return await page_of(self._store().read(stream, after, until, limit))
-
-    async def read_back(self, stream: str, until: int | None, limit: int | None) -> EventPage:
-        """Return the first events of `EventStore.read_back`."""
-        return await page_of(self._store().read_back(stream, until, limit))
-
-    async def read_all(
-        self, after: int, categories: Collection[str] | None, limit: int | None
-    ) -> EventPage:
-        """Return the first events of `EventStore.read_all`."""
-        return await page_of(self._store().read_all(after, categories, limit))
+    async def page(self, method: str, *asked: object) -> EventPage:
+        """Return the first events of a reading *method* of the store."""
+        return await page_of(getattr(self._log()[0], method)(*asked))
 
     async def grown(self, after: int, seconds: float) -> int:
         """Return the last position, once it is above *after* or *seconds* are over."""
         try:
             async with asyncio.timeout(seconds):
-                async for recorded in self._store().follow(after):
+                async for recorded in self._log()[0].follow(after):
                     return recorded.position
         except TimeoutError:
             pass
         return after
 
-    async def get_blob(self, blob: str) -> bytes:
-        return await self._store().get_blob(blob)
-
-    async def faults(self) -> Sequence[CorruptEventError]:
-        return await self._store().faults()
-
     async def present(self) -> Sequence[Presence]:
         return await self._log()[1].all()
 
-    async def _answer(self, options: Wish) -> WriterReply:
+    async def _answer(self, request: WriteRequest) -> WriterReply:
+        store, board = self._log()
+        target = board if request.method in ("beat", "leave") else store
         try:
-            return WriterReply(await self._grant(options))
+            return WriterReply(await getattr(target, request.method)(*request.asked))
         except CuelineError as error:
             return WriterReply(error=error)
 
-    async def _grant(self, options: Wish) -> object:
-        store, board, _ = self._log()
-        match options:
-            case Append(writes, key):
-                return await store.append(writes, key)
-            case Acquire(stream, owner, seen_epoch):
-                return await store.acquire(stream, owner, seen_epoch)
-            case PutBlob(content):
-                return await store.put_blob(content)
-            case Beat(presence):
-                await board.beat(presence)
-                return None
-            case Leave(incarnation):
-                await board.leave(incarnation)
-                return None
-            case _:
-                assert_never(options)
-
-    def _store(self) -> EventStore:
-        return self._log()[0]
-
-    def _log(self) -> tuple[EventStore, PresenceBoard, str]:
+    def _log(self) -> tuple[EventStore, PresenceBoard]:
         if self._opened is None:
             self._opened = self._parts.log()
         return self._opened

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Literal, cast
+from typing import cast
 
 from cueline.actors.host_dependencies import REACH_SECONDS
 from cueline.actors.runner import CallName, ToolReport
@@ -10,7 +10,7 @@ from cueline.actors.tool_port import ReconcileFinding, ToolOrder
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
 from cueline.cluster.cluster_context import ClusterContext
-from cueline.cluster.runner import RunnerReply, RunnerRequest
+from cueline.cluster.runner import RunnerReply, RunnerRequest, Verb
 from cueline.errors import ClusterError, RunnerGoneError
 
 START_SECONDS = 30.0
@@ -19,8 +19,6 @@ TIDY_SECONDS = 1.0
 _AGAIN_SECONDS = 0.2
 _PATIENCE = 10
 """Failed polls in a row after which the runner counts as unreachable."""
-
-Verb = Literal["execute", "outcome", "cancel", "forget", "reconcile"]
 
 
 class RemoteRunner:

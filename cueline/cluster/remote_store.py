@@ -6,22 +6,13 @@ meanwhile: under load the calls themselves are the delay.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import Any, cast
 
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, end_frozen_actor, poll_seconds
 from cueline.cluster.cluster_context import ClusterContext
-from cueline.cluster.log_writer import (
-    Acquire,
-    Append,
-    Beat,
-    EventPage,
-    Leave,
-    PutBlob,
-    Wish,
-    WriterReply,
-)
+from cueline.cluster.log_writer import EventPage, WriteMethod, WriteRequest, WriterReply
 from cueline.errors import (
     ClusterError,
     CorruptEventError,
@@ -57,7 +48,7 @@ class RemoteStore:
         self._writer: Handle = None
         self._reader: EventStore | None = None
         self._looked = False
-        self._wishes: list[tuple[Wish, asyncio.Future[object]]] = []
+        self._requests: list[tuple[WriteRequest, asyncio.Future[object]]] = []
         self._sending: asyncio.Task[None] | None = None
 
     @property
@@ -65,18 +56,14 @@ class RemoteStore:
         return self._site.parts.log_id
 
     async def head(self, stream: str) -> Head:
-        if reader := self._file():
-            return await reader.head(stream)
-        return cast("Head", await self._ask("head", stream))
+        return cast("Head", await self._look("head", stream))
 
     async def heads(self, streams: Collection[str]) -> dict[str, Head]:
-        if reader := self._file():
-            return await reader.heads(streams)
-        return cast("dict[str, Head]", await self._ask("heads", list(streams)))
+        return cast("dict[str, Head]", await self._look("heads", list(streams)))
 
     async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
         try:
-            return cast("int", await self._request_write(Acquire(stream, owner, seen_epoch)))
+            return cast("int", await self._write("acquire", stream, owner, seen_epoch))
         except FencedError:
             head = await self.head(stream)
             # Perhaps by an earlier call of ours whose answer was lost.
@@ -85,9 +72,9 @@ class RemoteStore:
             raise
 
     async def append(self, writes: Sequence[Write], key: str | None) -> Appended:
-        return cast("Appended", await self._request_write(Append(writes, key)))
+        return cast("Appended", await self._write("append", writes, key))
 
-    async def read(
+    def read(
         self,
         stream: str,
         after: int = NO_STREAM,
@@ -95,49 +82,32 @@ class RemoteStore:
         limit: int | None = None,
     ) -> AsyncIterator[RecordedEvent]:
         if reader := self._file():
-            async for event in reader.read(stream, after, until, limit):
-                yield event
-            return
-        more = True
-        while more:
-            page = cast("EventPage", await self._ask("read", stream, after, until, limit))
-            for event in page.events:
-                yield event
-                after = event.version
-            limit = None if limit is None else limit - len(page.events)
-            more = page.more and limit != 0
+            return reader.read(stream, after, until, limit)
+        return self._pages(
+            "read", limit, lambda last, left: (stream, last.version if last else after, until, left)
+        )
 
-    async def read_back(
+    def read_back(
         self, stream: str, until: int | None = None, limit: int | None = None
     ) -> AsyncIterator[RecordedEvent]:
         if reader := self._file():
-            async for event in reader.read_back(stream, until, limit):
-                yield event
-            return
-        more = True
-        while more:
-            page = cast("EventPage", await self._ask("read_back", stream, until, limit))
-            for event in page.events:
-                yield event
-                until = event.version - 1
-            limit = None if limit is None else limit - len(page.events)
-            more = page.more and limit != 0
+            return reader.read_back(stream, until, limit)
+        return self._pages(
+            "read_back",
+            limit,
+            lambda last, left: (stream, last.version - 1 if last else until, left),
+        )
 
-    async def read_all(
+    def read_all(
         self, after: int = 0, categories: Collection[str] | None = None, limit: int | None = None
     ) -> AsyncIterator[RecordedEvent]:
         if reader := self._file():
-            async for event in reader.read_all(after, categories, limit):
-                yield event
-            return
-        more = True
-        while more:
-            page = cast("EventPage", await self._ask("read_all", after, categories, limit))
-            for event in page.events:
-                yield event
-                after = event.position
-            limit = None if limit is None else limit - len(page.events)
-            more = page.more and limit != 0
+            return reader.read_all(after, categories, limit)
+        return self._pages(
+            "read_all",
+            limit,
+            lambda last, left: (last.position if last else after, categories, left),
+        )
 
     async def follow(
         self, after: int, categories: Collection[str] | None = None
@@ -152,31 +122,25 @@ class RemoteStore:
                 yield event
                 end = max(end, event.position)
             after = max(after, end)
-            await self._growth(after)
+            await self._ask("grown", after, poll_seconds())
 
     async def last_position(self) -> int:
-        if reader := self._file():
-            return await reader.last_position()
-        return cast("int", await self._ask("last_position"))
+        return cast("int", await self._look("last_position"))
 
     async def put_blob(self, content: bytes) -> str:
-        return cast("str", await self._request_write(PutBlob(content)))
+        return cast("str", await self._write("put_blob", content))
 
     async def get_blob(self, blob: str) -> bytes:
-        if reader := self._file():
-            return await reader.get_blob(blob)
-        return cast("bytes", await self._ask("get_blob", blob))
+        return cast("bytes", await self._look("get_blob", blob))
 
     async def faults(self) -> Sequence[CorruptEventError]:
-        if reader := self._file():
-            return await reader.faults()
-        return cast("Sequence[CorruptEventError]", await self._ask("faults"))
+        return cast("Sequence[CorruptEventError]", await self._look("faults"))
 
     async def beat(self, presence: Presence) -> None:
-        await self._request_write(Beat(presence))
+        await self._write("beat", presence)
 
     async def leave(self, incarnation: str) -> None:
-        await self._request_write(Leave(incarnation))
+        await self._write("leave", incarnation)
 
     async def all(self) -> Sequence[Presence]:
         return cast("Sequence[Presence]", await self._ask("present"))
@@ -194,29 +158,51 @@ class RemoteStore:
             self._looked = True
         return self._reader
 
-    async def _request_write(self, options: Wish) -> object:
+    async def _look(self, method: str, *asked: object) -> Any:
+        """Return what *method* answers, of the file if it is here."""
+        if reader := self._file():
+            return await getattr(reader, method)(*asked)
+        return await self._ask("ask", method, *asked)
+
+    async def _pages(
+        self,
+        method: str,
+        limit: int | None,
+        asked: Callable[[RecordedEvent | None, int | None], tuple[object, ...]],
+    ) -> AsyncIterator[RecordedEvent]:
+        """Yield the writer's events; *asked* makes the arguments for those after the last one."""
+        last: RecordedEvent | None = None
+        more = True
+        while more:
+            page: EventPage = await self._ask("page", method, *asked(last, limit))
+            for last in page.events:
+                yield last
+            limit = None if limit is None else limit - len(page.events)
+            more = page.more and limit != 0
+
+    async def _write(self, method: WriteMethod, *asked: object) -> object:
         loop = asyncio.get_running_loop()
-        granted: asyncio.Future[object] = loop.create_future()
-        self._wishes.append((options, granted))
+        done: asyncio.Future[object] = loop.create_future()
+        self._requests.append((WriteRequest(method, asked), done))
         if self._sending is None or self._sending.done():
             # It starts when all tasks that can run now have added their requests.
             self._sending = loop.create_task(self._send())
-        return await granted
+        return await done
 
     async def _send(self) -> None:
-        while self._wishes:
-            batch, self._wishes = self._wishes[:BATCH], self._wishes[BATCH:]
+        while self._requests:
+            batch, self._requests = self._requests[:BATCH], self._requests[BATCH:]
             try:
-                answers = await self._ask("write", [options for options, _ in batch])
+                answers = await self._ask("write", [request for request, _ in batch])
             except Exception as error:  # noqa: BLE001 - every waiter needs an answer
-                answers = [WriterReply(error=_unknown(options, error)) for options, _ in batch]
-            for (_, granted), answer in zip(batch, answers, strict=True):
-                if granted.done():
+                answers = [WriterReply(error=_unknown(request, error)) for request, _ in batch]
+            for (_, done), answer in zip(batch, answers, strict=True):
+                if done.done():
                     continue
                 if answer.error is None:
-                    granted.set_result(answer.value)
+                    done.set_result(answer.value)
                 else:
-                    granted.set_exception(answer.error)
+                    done.set_exception(answer.error)
 
     async def _ask(self, method: str, *asked: object) -> Any:
         """Call the writer and retry while it is away: every call may be repeated.
@@ -234,10 +220,6 @@ class RemoteStore:
                 if time.monotonic() > deadline:
                     raise LogUnavailableError("the log", "its writer cannot be reached") from error
             await self._clock.sleep(_AGAIN_SECONDS)
-
-    async def _growth(self, after: int) -> None:
-        """Wait until the log may have grown."""
-        await self._ask("grown", after, poll_seconds())
 
     async def _call(self, method: str, *asked: object) -> Any:
         writer = await self._found()
@@ -257,13 +239,12 @@ def log_of(site: ClusterContext) -> tuple[EventStore, PresenceBoard]:
         LogUnavailableError: this process has to reach the log by itself, and does not.
     """
     if site.parts.writes_anywhere:
-        store, board, _ = site.parts.log()
-        return store, board
+        return site.parts.log()
     remote = RemoteStore(site)
     return remote, remote
 
 
-def _unknown(options: Wish, error: Exception) -> CuelineError:
+def _unknown(request: WriteRequest, error: Exception) -> CuelineError:
     """Return the error for a write without an answer."""
-    stream = options.writes[0].stream if isinstance(options, Append) else "the log"
-    return UnknownOutcomeError(stream, str(error))
+    writes = request.asked[0] if request.method == "append" else ()
+    return UnknownOutcomeError(writes[0].stream if writes else "the log", str(error))

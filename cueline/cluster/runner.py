@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from inspect import isawaitable
 from typing import Literal
 
 import ray
@@ -33,12 +34,16 @@ LEAVE_SECONDS = 1.0
 _LOOK_SECONDS = 1.0
 
 
+Verb = Literal["execute", "outcome", "cancel", "forget", "reconcile"]
+"""The methods of a `Runner`."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunnerRequest:
     """A request to a runner, with a number chosen by its caller."""
 
     number: int
-    verb: Literal["execute", "outcome", "cancel", "forget", "reconcile"]
+    verb: Verb
     about: ToolOrder | CallName
 
 
@@ -163,22 +168,9 @@ class RunnerActor:
         mailbox.bell.set()
 
     async def _do(self, request: RunnerRequest) -> object:
-        runner = self._runner
-        assert runner is not None, "orders wait for the start"
-        match request:
-            case RunnerRequest(verb="execute", about=ToolOrder() as order):
-                return await runner.execute(order)
-            case RunnerRequest(verb="reconcile", about=ToolOrder() as order):
-                return await runner.reconcile(order)
-            case RunnerRequest(verb="outcome", about=CallName() as name):
-                return await runner.outcome(name)
-            case RunnerRequest(verb="cancel", about=CallName() as name):
-                await runner.cancel(name)
-            case RunnerRequest(verb="forget", about=CallName() as name):
-                runner.forget(name)
-            case _:
-                raise ClusterError(self._incarnation, f"unknown request: {request.verb}")
-        return None
+        assert self._runner is not None, "orders wait for the start"
+        answer = getattr(self._runner, request.verb)(request.about)
+        return await answer if isawaitable(answer) else answer
 
     def _mailbox(self, caller: str) -> Mailbox:
         now = boot_seconds()

@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any, cast
 
 import ray
 
@@ -71,21 +72,10 @@ class SessionHostActor:
         self._directory.know(runners, {})
         return self.presence
 
-    async def drive(self, epoch: int, streams: list[str]) -> list[str]:
+    async def ask(self, epoch: int, method: str, *asked: object) -> Any:
+        """Return what the *method* of `HostPort` answers."""
         self._hear(epoch)
-        return await self._living().drive(streams)
-
-    async def report(self, epoch: int, after: int | None) -> HostReport:
-        self._hear(epoch)
-        return await self._living().report(after)
-
-    async def hand_over(self, epoch: int, sessions: int) -> None:
-        self._hear(epoch)
-        await self._living().hand_over(sessions)
-
-    async def look_at_breakers(self, epoch: int) -> None:
-        self._hear(epoch)
-        await self._living().look_at_breakers()
+        return await getattr(self._living(), method)(*asked)
 
     async def know(
         self, epoch: int, runners: Sequence[RunnerInfo], gone: dict[str, str], hosts: int
@@ -147,29 +137,21 @@ class RemoteHost:
 
     async def drive(self, streams: list[str]) -> list[str]:
         """See `HostPort.drive`; of a host that dies over it, the next look for work takes care."""
-        try:
-            refused: list[str] = await call(
-                self._handle.drive.remote(self._epoch, streams), CALL_SECONDS
-            )
-        except (*DEAD, *UNCLEAR):
-            return []
-        return refused
+        return await self._ask("drive", streams, within=CALL_SECONDS) or []
 
     async def report(self, after: int | None) -> HostReport | None:
-        try:
-            report: HostReport = await call(
-                self._handle.report.remote(self._epoch, after), LOOK_SECONDS
-            )
-        except (*DEAD, *UNCLEAR):
-            return None
-        return report
+        return cast("HostReport | None", await self._ask("report", after))
 
     async def hand_over(self, sessions: int) -> None:
         """See `HostPort.hand_over`; a host that misses it is asked again."""
-        with suppress(*DEAD, *UNCLEAR):
-            await call(self._handle.hand_over.remote(self._epoch, sessions), LOOK_SECONDS)
+        await self._ask("hand_over", sessions)
 
     async def look_at_breakers(self) -> None:
         """See `HostPort.look_at_breakers`; a host that misses it learns from its next failure."""
+        await self._ask("look_at_breakers")
+
+    async def _ask(self, method: str, *asked: object, within: float = LOOK_SECONDS) -> Any:
+        """Return the host's answer; None without one."""
         with suppress(*DEAD, *UNCLEAR):
-            await call(self._handle.look_at_breakers.remote(self._epoch), LOOK_SECONDS)
+            return await call(self._handle.ask.remote(self._epoch, method, *asked), within)
+        return None

@@ -49,11 +49,10 @@ class LogActorFactory:
     def writes_anywhere(self) -> bool:
         return self.machine is None
 
-    def log(self) -> tuple[EventStore, PresenceBoard, str]:
+    def log(self) -> tuple[EventStore, PresenceBoard]:
         clock = SystemClock()
         backend = backend_of(self.url)
-        store = backend.open(clock, must_exist=True)
-        return store, backend.open_presence(clock), store.log_id
+        return backend.open(clock, must_exist=True), backend.open_presence(clock)
 
     def reader(self) -> EventStore | None:
         backend = backend_of(self.url)

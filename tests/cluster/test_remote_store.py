@@ -26,8 +26,7 @@ class Parts:
         self.near = near
 
     def log(self):
-        store = SqliteStore.open(self.path, self.clock)
-        return store, MemoryPresence(self.clock), store.log_id
+        return SqliteStore.open(self.path, self.clock), MemoryPresence(self.clock)
 
     def reader(self):
         return SqliteStore.open(self.path, SystemClock(), read_only=True) if self.near else None

@@ -77,10 +77,10 @@ async def test_the_end_of_a_frozen_runner_is_noticed(on_cluster):
 async def test_a_host_obeys_only_the_newest_dispatcher(on_cluster):
     async with on_cluster(NOTHING, sessions=0) as world:
         [host] = [m for m in world.fleet.members() if m.role == "host"]
-        await host.handle.drive.remote(2, [])
+        await host.handle.ask.remote(2, "drive", [])
 
         with pytest.raises(StaleOrderError):
-            await host.handle.drive.remote(1, [])
+            await host.handle.ask.remote(1, "drive", [])
 
 
 async def frozen_in_a_call(world):
