@@ -8,31 +8,9 @@ from cueline.errors import LogUnavailableError
 
 _MOUNTS = Path("/proc/self/mountinfo")
 _ESCAPED = re.compile(r"\\([0-7]{3})")
-_NETWORK = frozenset(
-    {
-        "9p",
-        "afs",
-        "beegfs",
-        "ceph",
-        "cifs",
-        "coda",
-        "davfs",
-        "fuse.ceph",
-        "fuse.gcsfuse",
-        "fuse.glusterfs",
-        "fuse.rclone",
-        "fuse.s3fs",
-        "fuse.sshfs",
-        "glusterfs",
-        "gpfs",
-        "lustre",
-        "ncpfs",
-        "nfs",
-        "nfs4",
-        "smb2",
-        "smb3",
-        "smbfs",
-    }
+_NETWORK = re.compile(
+    r"9p|afs|beegfs|cifs|coda|davfs|gpfs|lustre|ncpfs|nfs4?|smb[23]|smbfs"
+    r"|(fuse\.)?(ceph|glusterfs)|fuse\.(gcsfuse|rclone|s3fs|sshfs)"
 )
 
 
@@ -61,7 +39,7 @@ def refuse_place(path: Path, mounts: str | None = None) -> None:
     if path.parts and (path.parts[0].endswith(":") or path.parts[0].startswith("file:")):
         raise LogUnavailableError(str(path), "it names no file; name a path, or `memory:`")
     kind = kind_of(Path(os.path.realpath(path)), _mounts() if mounts is None else mounts)
-    if kind in _NETWORK:
+    if _NETWORK.fullmatch(kind):
         raise LogUnavailableError(
             str(path),
             f"on a network file system ({kind}), where SQLite can lose data; "

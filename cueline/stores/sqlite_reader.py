@@ -13,7 +13,7 @@ from cueline.stores.row_check import faults
 from cueline.stores.sqlite_error import is_damage
 from cueline.stores.sqlite_file import LogFile
 from cueline.stores.sqlite_library import sqlite_library
-from cueline.stores.sqlite_tables import EVENT_COLUMNS
+from cueline.stores.tables import EVENT_COLUMNS
 
 PAGE_EVENTS = 256
 """Pages are read on the event loop, in about a millisecond.

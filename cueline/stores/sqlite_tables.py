@@ -7,7 +7,7 @@ from typing import Any
 
 from cueline.events.store import GENESIS, RecordedEvent
 from cueline.events.stream import category_of
-from cueline.stores.tables import EventRow, First, LastEvent, StreamRow
+from cueline.stores.tables import EVENT_COLUMNS, EventRow, First, LastEvent, StreamRow
 
 _LAST = "SELECT position, recorded_us FROM events ORDER BY position DESC LIMIT 1"
 _FIND = "SELECT id, name, version, epoch, head_hash FROM streams WHERE name = ?"
@@ -60,12 +60,6 @@ _BYTES = (5, 15, 16, 17)
 """The columns payload, salt, payload_hash, hash."""
 _PERHAPS_NULL = (10, 11, 12)
 """Likewise: attrs, correlation_id, causation_id."""
-EVENT_COLUMNS = """
-    e.version, e.position, e.type, e.schema, e.payload, e.occurred_us, e.recorded_us, e.epoch,
-    e.actor, e.attrs, e.correlation_id, e.causation_id, e.step, e.seq, e.salt, e.payload_hash,
-    e.hash
-"""
-"""In the order of `RecordedEvent`, after its stream."""
 _EVENTS = f"""
 SELECT s.name, {EVENT_COLUMNS} FROM events e JOIN streams s ON s.id = e.stream
 WHERE e.position BETWEEN ? AND ? ORDER BY e.position

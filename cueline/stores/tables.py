@@ -7,6 +7,13 @@ from msgspec import Struct
 
 from cueline.events.store import GENESIS, NO_STREAM, RecordedEvent
 
+EVENT_COLUMNS = """
+    e.version, e.position, e.type, e.schema, e.payload, e.occurred_us, e.recorded_us, e.epoch,
+    e.actor, e.attrs, e.correlation_id, e.causation_id, e.step, e.seq, e.salt, e.payload_hash,
+    e.hash
+"""
+"""In the order of `RecordedEvent`, after its stream."""
+
 EventRow = tuple[Any, ...]
 """The fields of a `RecordedEvent`, with its stream's id in place of the name."""
 

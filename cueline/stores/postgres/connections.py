@@ -11,7 +11,7 @@ from psycopg import sql
 
 from cueline.errors import LogUnavailableError
 from cueline.stores.postgres.arrays import register_arrays
-from cueline.stores.postgres.failure import translated
+from cueline.stores.postgres.failure import translated, translating
 from cueline.stores.postgres.place import Place
 from cueline.stores.waiting import pause
 
@@ -44,11 +44,8 @@ def connected(place: Place) -> Iterator[psycopg.Connection[Row]]:
     Raises:
         LogUnavailableError: it cannot be reached, or an error came meanwhile.
     """
-    try:
-        with connect_for_commands(place) as connection:
-            yield connection
-    except psycopg.Error as error:
-        raise translated(error, place) from error
+    with translating(place), connect_for_commands(place) as connection:
+        yield connection
 
 
 def connect_for_commands(place: Place) -> psycopg.Connection[Row]:

@@ -1,5 +1,7 @@
 """Translates PostgreSQL's errors into cueline's."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import psycopg
@@ -49,6 +51,15 @@ def is_of_server(error: Exception) -> bool:
         return False
     state = state_of(error)
     return not state or state in _OF_LOG or state.startswith(_PASSING)
+
+
+@contextmanager
+def translating(place: Place) -> Iterator[None]:
+    """Raise cueline's error for one of PostgreSQL in the block."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise translated(error, place) from error
 
 
 def translated(error: Exception, place: Place) -> StoreError:

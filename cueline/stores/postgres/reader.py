@@ -7,6 +7,7 @@ from cueline.events.store import Head, RecordedEvent
 from cueline.stores.paging import LogPage, Span, unbroken
 from cueline.stores.postgres.connections import Connections, Row
 from cueline.stores.postgres.text import unescaped
+from cueline.stores.tables import EVENT_COLUMNS
 
 PAGE_EVENTS = 256
 
@@ -21,18 +22,13 @@ WITH RECURSIVE line AS (
 )
 SELECT id, name, version, parent_version FROM line ORDER BY place
 """
-_COLUMNS = """
-    e.version, e.position, e.type, e.schema, e.payload, e.occurred_us, e.recorded_us, e.epoch,
-    e.actor, e.attrs, e.correlation_id, e.causation_id, e.step, e.seq, e.salt, e.payload_hash,
-    e.hash
-"""
 _STREAM_PAGE = f"""
-SELECT %s::text, {_COLUMNS} FROM events e
+SELECT %s::text, {EVENT_COLUMNS} FROM events e
 WHERE e.stream = %s AND e.version > %s AND e.version <= %s ORDER BY e.version LIMIT {PAGE_EVENTS}
 """  # noqa: S608 - the columns are ours
 _STREAM_PAGE_BACK = _STREAM_PAGE.replace("ORDER BY e.version", "ORDER BY e.version DESC")
 _LOG_PAGE = f"""
-SELECT s.name, {_COLUMNS} FROM events e JOIN streams s ON s.id = e.stream
+SELECT s.name, {EVENT_COLUMNS} FROM events e JOIN streams s ON s.id = e.stream
 WHERE e.position > %s AND e.position <= %s ORDER BY e.position
 """  # noqa: S608 - the columns are ours
 _CATEGORY_PAGE = _LOG_PAGE.replace("ORDER BY", "AND s.category = ANY (%s) ORDER BY")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import psycopg
 from psycopg import sql
@@ -25,9 +25,9 @@ from cueline.projections.views import (
     Views,
 )
 from cueline.stores.postgres.connections import Row
-from cueline.stores.postgres.failure import translated
+from cueline.stores.postgres.failure import translating
 from cueline.stores.postgres.place import Place
-from cueline.stores.postgres.text import escaped, unescaped
+from cueline.stores.postgres.text import escaped_values, marked, unescaped_row
 
 _TYPES: Final = {
     int: "bigint",
@@ -72,16 +72,16 @@ class ViewsDatabase:
 
     def execute(self, statement: str, parameters: Sequence[object] = ()) -> Found:
         """Run a statement in SQLite's words."""
-        with self._translated():
-            cursor = self._connected().execute(_marked(statement), _escaped(parameters))
+        with translating(self._place):
+            cursor = self._connected().execute(marked(statement), escaped_values(parameters))
             if cursor.description is None:
                 return Found()
-            return Found(tuple(map(_as_it_was, row)) for row in cursor)
+            return Found(map(unescaped_row, cursor))
 
     def executemany(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
         """Run a statement for each of *rows*."""
-        with self._translated(), self._connected().cursor() as cursor:
-            cursor.executemany(_marked(statement), map(_escaped, rows))
+        with translating(self._place), self._connected().cursor() as cursor:
+            cursor.executemany(marked(statement), map(escaped_values, rows))
 
     def rollback(self) -> None:
         """Undo what was not committed, if the server still hears."""
@@ -101,13 +101,6 @@ class ViewsDatabase:
             # They are filled again from the log, whatever is lost.
             self._db.execute("SET synchronous_commit = off")
         return self._db
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except psycopg.Error as error:
-            raise translated(error, self._place) from error
 
 
 class PostgresViews(Views):
@@ -196,15 +189,3 @@ def _table(model: type[ReadModel]) -> str:
     ]
     key = f"PRIMARY KEY ({', '.join(model.KEY)})"
     return f"CREATE UNLOGGED TABLE {model.TABLE} ({', '.join([*lines, key])})"
-
-
-def _marked(statement: str) -> bytes:
-    return statement.replace("?", "%s").encode()
-
-
-def _escaped(values: Sequence[object]) -> list[object]:
-    return [escaped(value) if isinstance(value, str) else value for value in values]
-
-
-def _as_it_was(value: Any) -> Any:
-    return unescaped(value) if isinstance(value, str) else value
