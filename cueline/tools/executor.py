@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from cueline.actors.cancellation import GRACE_SECONDS
 from cueline.actors.slot import SLOTS
@@ -45,14 +45,12 @@ class ProcessToolExecutor:
         self,
         workers: int = SLOTS.workers,
         *,
-        memory_limit: int | None = None,
         grace_seconds: float = GRACE_SECONDS,
     ) -> None:
         """Start nothing yet.
 
         Args:
             workers: the number of sync calls at a time.
-            memory_limit: the address space of each tool process, in bytes.
             grace_seconds: the time from terminating a tool's processes to killing them.
 
         Raises:
@@ -63,7 +61,7 @@ class ProcessToolExecutor:
                 'it runs an agent when it is imported; do that under `if __name__ == "__main__"`'
             )
             raise ToolImportError(file, reason)
-        self._pool = WorkerPool(workers, memory_limit, grace_seconds)
+        self._pool = WorkerPool(workers, grace_seconds)
         self._grace_seconds = grace_seconds
         self._tasks: set[asyncio.Task[object]] = set()
 
@@ -178,14 +176,7 @@ def in_loop(order: ToolOrder) -> Start:
     Raises:
         ToolImportError: there is no such tool here.
     """
-    tool = load_recorded(order.tool)
-    context = ToolContext(
-        session=order.session,
-        effect=order.effect,
-        attempt=order.attempt,
-        key=order.key,
-        folder=folder_for(order),
-    )
+    tool, context = load_recorded(order.tool), ToolContext(**context_of(order))
 
     async def run() -> object:
         try:
@@ -226,24 +217,21 @@ def wake(waiting: asyncio.Future[None]) -> None:
 
 def request_for(order: ToolOrder, verb: str) -> Head:
     """Return the worker's request for *order*."""
-    folder = folder_for(order)
+    context = context_of(order)
+    folder = context["folder"] and str(context["folder"])
     return {
         "verb": verb,
         "tool": order.tool.model_dump(mode="json"),
         "arguments": order.arguments,
-        "session": order.session,
-        "effect": order.effect,
-        "attempt": order.attempt,
-        "key": order.key,
-        "folder": None if folder is None else str(folder),
+        "context": {**context, "folder": folder},
     }
 
 
-def folder_for(order: ToolOrder) -> Path | None:
-    """Return the workspace if the tool declares that it needs it."""
-    if order.workspace is None or not order.tool.needs_workspace:
-        return None
-    return Path(order.workspace.path)
+def context_of(order: ToolOrder) -> dict[str, Any]:
+    """Return the fields of its `ToolContext`; the folder only if the tool needs the workspace."""
+    place = order.workspace if order.tool.needs_workspace else None
+    said = {name: getattr(order, name) for name in ("session", "effect", "attempt", "key")}
+    return {**said, "folder": None if place is None else Path(place.path)}
 
 
 def refuse(head: Head) -> None:

@@ -12,7 +12,6 @@ import contextlib
 import ctypes
 import json
 import os
-import resource
 import select
 import signal
 import subprocess
@@ -178,10 +177,9 @@ def become_worker(config: dict[str, Any], guardian: int) -> NoReturn:
 def serve(config: dict[str, Any]) -> int:
     """Serve the runner; report an error at the start to it."""
     try:
-        limit(config["memory_limit"])
         sys.path[:] = config["path"]
         from cueline.tools import worker  # noqa: PLC0415 - the guardian stays small
-    except Exception as error:  # noqa: BLE001 - path and limit come from outside
+    except Exception as error:  # noqa: BLE001 - the path comes from outside
         told = json.dumps({"kind": "broken", "reason": f"{type(error).__name__}: {error}"}).encode()
         os.write(config["replies"], len(told).to_bytes(4) + bytes(8) + told)
         return 1
@@ -210,12 +208,6 @@ def reset() -> None:
     # When memory runs out, the system should choose the tool, not its guardian.
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123 - as above
         file.write("1000")
-
-
-def limit(memory: int | None) -> None:
-    """Limit the memory of the worker, and of each process below it, to *memory* bytes."""
-    if memory is not None:
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 
 def prctl(option: int, value: int) -> None:

@@ -12,9 +12,8 @@ from cueline.tools.worker_process import WorkerProcess
 class WorkerPool:
     """At most *size* workers; each starts when it is first needed."""
 
-    def __init__(self, size: int, memory_limit: int | None, grace_seconds: float) -> None:
+    def __init__(self, size: int, grace_seconds: float) -> None:
         self._size = size
-        self._memory_limit = memory_limit
         self._grace_seconds = grace_seconds
         self._slots = asyncio.Semaphore(size)
         self._workers: set[WorkerProcess] = set()
@@ -63,7 +62,7 @@ class WorkerPool:
 
     async def _start(self, hidden: frozenset[str], shown: frozenset[str]) -> WorkerProcess:
         self._refuse_when_closed()
-        worker = await WorkerProcess.start(hidden, shown, self._memory_limit)
+        worker = await WorkerProcess.start(hidden, shown)
         try:
             self._refuse_when_closed()
         except ToolFailedError:

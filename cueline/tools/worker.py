@@ -79,10 +79,10 @@ def perform(request: Head) -> tuple[Head, bytes]:
     tool = load_recorded(ToolSpec.model_validate(request["tool"]))
     if request["verb"] == "load":
         return {"kind": "loaded"}, b""
+    context = context_of(request["context"])
     if request["verb"] == "reconcile":
-        finding = finding_of(await_if_needed(reconcile(tool, request["key"])))
+        finding = finding_of(await_if_needed(reconcile(tool, context.key)))
         return {"kind": "found", "outcome": finding.outcome}, finding.output.encode()
-    context = context_of(request)
     try:
         output = output_of(await_if_needed(tool.run(request["arguments"], context)))
     except Exception as error:
@@ -107,16 +107,9 @@ def reconcile(tool: Tool, key: str) -> object:
     return tool.reconcile(key)
 
 
-def context_of(request: Head) -> ToolContext:
-    """Return the context in *request*."""
-    folder = request["folder"]
-    return ToolContext(
-        session=request["session"],
-        effect=request["effect"],
-        attempt=request["attempt"],
-        key=request["key"],
-        folder=None if folder is None else Path(folder),
-    )
+def context_of(told: Head) -> ToolContext:
+    """Return the context that the runner has *told*."""
+    return ToolContext(**{**told, "folder": told["folder"] and Path(told["folder"])})
 
 
 def await_if_needed(value: Any) -> object:

@@ -29,9 +29,7 @@ BODY_LIMIT = 1 << 30
 class WorkerProcess:
     """A worker and its guardian; they and all that they started die with this process."""
 
-    def __init__(
-        self, without: frozenset[str], passed: frozenset[str], memory_limit: int | None
-    ) -> None:
+    def __init__(self, without: frozenset[str], passed: frozenset[str]) -> None:
         """Start both. This takes some milliseconds; see `start`."""
         self.without = without
         """Variables hidden from it, beside those that no tool sees."""
@@ -44,7 +42,7 @@ class WorkerProcess:
         self._control, self._requests, self._replies, self._status = ours
         try:
             environment = scrub_environment(os.environ, without, passed)
-            self._fault = launch(theirs, environment, memory_limit)
+            self._fault = launch(theirs, environment)
         except BaseException:
             self.kill()
             raise
@@ -53,17 +51,13 @@ class WorkerProcess:
                 os.close(descriptor)
 
     @staticmethod
-    async def start(
-        without: frozenset[str], passed: frozenset[str], memory_limit: int | None
-    ) -> "WorkerProcess":
+    async def start(without: frozenset[str], passed: frozenset[str]) -> "WorkerProcess":
         """Start a worker, and wait until it is ready.
 
         Raises:
             ToolFailedError: it does not start; no tool has run.
         """
-        starting = asyncio.ensure_future(
-            asyncio.to_thread(WorkerProcess, without, passed, memory_limit)
-        )
+        starting = asyncio.ensure_future(asyncio.to_thread(WorkerProcess, without, passed))
         try:
             worker = await asyncio.shield(starting)
         except asyncio.CancelledError:
@@ -210,20 +204,14 @@ def pipes() -> tuple[list[int], list[int]]:
     return [source for source, _ in downward] + [target for _, target in upward], ours
 
 
-def launch(theirs: list[int], environment: Mapping[str, str], memory_limit: int | None) -> str:
+def launch(theirs: list[int], environment: Mapping[str, str]) -> str:
     """Start a guardian, which starts a worker; return its error text.
 
     Not a fork of this process, which may be a Ray worker with many threads.
     """
-    control, requests, replies, status = theirs
-    config = {
-        "control": control,
-        "requests": requests,
-        "replies": replies,
-        "status": status,
-        "memory_limit": memory_limit,
-        "path": [str(Path(entry).absolute()) for entry in sys.path],
-    }
+    names = ("control", "requests", "replies", "status")
+    config: dict[str, object] = dict(zip(names, theirs, strict=True))
+    config["path"] = [str(Path(entry).absolute()) for entry in sys.path]
     # Run as a file, because `-m` would import the package; `-P` keeps the folder of that file from
     # hiding other modules.
     done = subprocess.run(  # noqa: S603 - our own file

@@ -55,14 +55,6 @@ def hang_and_tidy_up(*, context: ToolContext) -> None:
 
 
 @tool
-def eat_memory() -> int:
-    """Take more memory than there is."""
-    eaten = []
-    while True:
-        eaten.append(bytearray(50_000_000))
-
-
-@tool
 def leave() -> None:
     """End the process."""
     os._exit(3)

@@ -6,24 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from cueline.testing.wait import await_until
-from cueline.tools.executor import ProcessToolExecutor, killed_failure
+from cueline.tools.executor import killed_failure
 
 RAISED = {
     "panic": "PanicError: at the disco",
     "mute": "MuteError",
     "group": "BaseExceptionGroup: several (1 sub-exception)\nPanicError: at the disco",
 }
-
-
-async def test_a_tool_that_eats_memory_does_not_take_the_runner_along(order, marked, failure):
-    executor = ProcessToolExecutor(memory_limit=500_000_000)
-
-    failed = await failure(executor.call(order("misbehaving:eat_memory")))
-
-    assert "tool_error: MemoryError" == str(failed)
-    assert b"6" == (await executor.call(order("examples:double", number=3))).content
-    await executor.close()
-    assert [] == marked()
 
 
 @pytest.mark.parametrize(
