@@ -6,6 +6,7 @@ from typing import ClassVar
 from sqlite_utils import Database
 
 from cueline.projections.row import Names, ask
+from cueline.projections.usage import Spending
 
 # In flight are those of few sessions; a look at all calls ever made would take long.
 _STARTED = """
@@ -16,7 +17,7 @@ GROUP BY runner
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Spending):
     """One model call or tool call of a session, with all its attempts."""
 
     TABLE: ClassVar[str] = "effects"
@@ -44,14 +45,6 @@ class Effect:
     """The start of its first attempt."""
     ended_position: int | None = None
     ended_version: int | None = None
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    cost: str = "0"
-    assumed_cost: str = "0"
-    estimated_cost: str = "0"
-    unpriced: int = 0
     seconds: float = 0.0
 
 

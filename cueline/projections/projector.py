@@ -183,22 +183,16 @@ class Projector:
 
 
 def _opened(stream: str, fact: ApprovalOpened) -> Approval:
+    said = ("session", "effect", "question", "tool", "summary", "rule", "digest", "preview")
     return Approval(
+        **{name: getattr(fact, name) for name in said},
         stream=stream,
         id=shown(stream),
-        session=fact.session,
-        effect=fact.effect,
         status="pending",
-        question=fact.question,
-        tool=fact.tool,
         arguments_json=json.dumps(fact.arguments, ensure_ascii=False),
-        summary=fact.summary,
         opened_json=fact.model_dump_json(exclude={"preview"}),
-        rule=fact.rule,
-        digest=fact.digest,
         opened_us=to_us(fact.opened_at),
         deadline_us=to_us(fact.deadline_at),
-        preview=fact.preview,
         usd="" if fact.usd is None else str(fact.usd),
         votes_needed=fact.votes,
         auto_us=None if fact.auto_at is None else to_us(fact.auto_at),

@@ -7,7 +7,6 @@ result of a query.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from functools import cache
-from itertools import starmap
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from sqlite_utils import Database
@@ -40,8 +39,8 @@ def columns(model: type[ReadModel]) -> Names:
 def create(db: Database, model: type[ReadModel]) -> None:
     """Create the table of *model*, and its indexes."""
     kept_as = {int: int, bool: int, str: str, float: float, int | None: int, str | None: str}
-    typed = {field.name: kept_as[field.type] for field in fields(model)}  # type: ignore[index]  # a column is one of these
-    optional = {name for name, field in typed_fields(model) if "None" in str(field)}
+    typed = {name: kept_as[kind] for name, kind in typed_fields(model)}  # type: ignore[index]  # a column is one of these
+    optional = {name for name, kind in typed_fields(model) if "None" in str(kind)}
     table = db.table(model.TABLE)
     table.create(typed, pk=model.KEY, not_null=typed.keys() - optional, strict=True)
     for index in model.INDEXES:
@@ -67,9 +66,12 @@ def select(
     """Return the matching rows; raises as `ask` does."""
     wanted = ", ".join(f"{model.TABLE}.{name}" for name in columns(model))
     sql = f"SELECT {wanted} FROM {model.TABLE} {where} LIMIT ?"  # noqa: S608 - constants only
-    flags = [n for n, (_, kind) in enumerate(typed_fields(model)) if kind is bool]
     found = ask(db, model.TABLE, sql, [*parameters, min(limit, LARGEST)])
-    return list(starmap(model, (_with_flags(row, flags) for row in found)))
+    rows = [dict(zip(columns(model), row, strict=True)) for row in found]
+    flags = [name for name, kind in typed_fields(model) if kind is bool]
+    for row in rows:
+        row.update({name: bool(row[name]) for name in flags})  # SQLite has 0 and 1
+    return [model(**row) for row in rows]
 
 
 def ask(
@@ -85,14 +87,6 @@ def ask(
     except sqlite3.DatabaseError as error:
         reason = f"{error}; delete their file beside the log, it is filled again"
         raise LogUnavailableError(f"the {table} read model", reason) from error
-
-
-def _with_flags(row: tuple[Any, ...], flags: list[int]) -> Sequence[Any]:
-    """Return *row* with booleans for SQLite's 0 and 1."""
-    told = list(row)
-    for n in flags:
-        told[n] = bool(told[n])
-    return told
 
 
 def row_of(told: ReadModel) -> Row:
@@ -114,13 +108,13 @@ class Rows:
         self._db = db
         self._key = model.KEY
         self._names = columns(model)
-        named, prompt_digests = ", ".join(self._names), ", ".join("?" * len(self._names))
+        named, marks = ", ".join(self._names), ", ".join("?" * len(self._names))
         fits = " AND ".join(f"{name} = ?" for name in self._key)
         changed = ", ".join(f"{n} = excluded.{n}" for n in self._names if n not in self._key)
         self._find = f"SELECT {named} FROM {model.TABLE} WHERE {fits}"  # noqa: S608 - as above
         # An upsert keeps a row's place, so the file does not depend on the sizes of batches.
         self._put = (
-            f"INSERT INTO {model.TABLE} ({named}) VALUES ({prompt_digests}) "  # noqa: S608 - as above
+            f"INSERT INTO {model.TABLE} ({named}) VALUES ({marks}) "  # noqa: S608 - as above
             f"ON CONFLICT ({', '.join(self._key)}) DO UPDATE SET {changed}"
         )
         self._held: dict[tuple[object, ...], Row] = {}
@@ -155,8 +149,8 @@ class AppendOnlyRows:
 
     def __init__(self, db: Database, model: type[ReadModel]) -> None:
         self._db = db
-        prompt_digests = ", ".join("?" * len(columns(model)))
-        self._put = f"INSERT INTO {model.TABLE} VALUES ({prompt_digests})"  # noqa: S608 - as above
+        marks = ", ".join("?" * len(columns(model)))
+        self._put = f"INSERT INTO {model.TABLE} VALUES ({marks})"  # noqa: S608 - as above
         self._held: list[tuple[object, ...]] = []
         self.add = self._held.append
 

@@ -13,6 +13,7 @@ from sqlite_utils import Database
 from cueline.events.cause import Cause
 from cueline.events.store import from_us, to_us
 from cueline.projections.row import LARGEST, Names, ask, matching, select
+from cueline.projections.usage import Spending
 
 TERMINAL = ("completed", "failed", "stopped")
 _QUEUED = '{"code":"queued"'
@@ -33,7 +34,7 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionReadModel:
+class SessionReadModel(Spending):
     """One session, from its inbox and its stream."""
 
     TABLE: ClassVar[str] = "sessions"
@@ -83,18 +84,6 @@ class SessionReadModel:
     """From when somebody has to look at it: 0 now, None never."""
     turns: int = 0
     tool_calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    cost: str = "0"
-    """In US dollars, as an exact decimal."""
-    assumed_cost: str = "0"
-    """The part of the cost at assumed prices."""
-    estimated_cost: str = "0"
-    """The part of the cost whose usage is unknown: the highest possible cost."""
-    unpriced: int = 0
-    """Model calls without a known price."""
     result: str | None = None
     partial: bool = False
     """A tool that is not critical failed on the way."""
