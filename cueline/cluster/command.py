@@ -5,13 +5,17 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from uuid import uuid4
 
+import ray
+
 from cueline.actors.background_task import Trouble, background_task, shielded
 from cueline.actors.dispatcher import TICK_SECONDS
 from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
+from cueline.cluster.call import Handle
 from cueline.cluster.cluster_context import ActorFactory, ClusterContext
 from cueline.cluster.connection import RayConnection
 from cueline.cluster.control_loops import ControlLoops
+from cueline.cluster.log_writer import open_log, start_writer
 from cueline.cluster.node_check import check_nodes, check_tools
 from cueline.cluster.runner_directory import living_nodes
 from cueline.cluster.worker import Worker
@@ -85,13 +89,15 @@ async def command(
     if not connection.ours:
         await check_nodes(connection.address)
     loops = ControlLoops(site, store, board, scope=scope, on_trouble=on_trouble)
+    writer: Handle = None
     try:
         # Concurrently: each is a process that has to start.
         starting = asyncio.create_task(
             loops.start({HOSTS: Range(hosts, hosts), RUNNERS: Range(runners, runners)})
         )
         try:
-            await loops.fleet.open_log()
+            writer = await start_writer(site)
+            await open_log(site, writer)
             await starting
         finally:
             starting.cancel()
@@ -100,7 +106,8 @@ async def command(
         await loops.drain(0.0)
     finally:
         await shielded(loops.close())
-        loops.fleet.close_log()
+        if writer is not None:
+            ray.kill(writer)  # nothing here needs the log any more
 
 
 async def _watch_ray(site: ClusterContext, scope: Collection[str], on_trouble: Trouble) -> None:

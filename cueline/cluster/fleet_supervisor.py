@@ -5,22 +5,22 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal
 from uuid import uuid4
 
 import ray
 
 from cueline.actors.background_task import Trouble
-from cueline.actors.presence import deaf_seconds, death_of, evidence_of_end
+from cueline.actors.presence import death_of
 from cueline.actors.session_host import HostPort
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
+from cueline.cluster.call import DEAD, UNCLEAR, call
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.fleet_news import FleetNews, NodeLeaves, WorkerEvent
-from cueline.cluster.log_writer import open_log, start_writer
-from cueline.cluster.placement import cluster_nodes, is_pending, node_of, placement
+from cueline.cluster.placement import cluster_nodes, node_of, placement
 from cueline.cluster.runner import RunnerActor
-from cueline.cluster.runner_directory import RunnerInfo, leaving_nodes, removal
+from cueline.cluster.runner_directory import RunnerInfo, leaving_nodes
 from cueline.cluster.session_host import RemoteHost, SessionHostActor
 from cueline.cluster.worker import CALL_SECONDS, Worker, attempt
 from cueline.deciders.fleet import Group, Range
@@ -29,19 +29,11 @@ from cueline.deciders.reconcile import Observed, Report, Retire, Start, decide, 
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence, PresenceBoard
 
-START_SECONDS = 60.0
-PENDING_SECONDS = 5.0
-"""A worker that has not started by then may wait for a node."""
-_AGAIN_SECONDS = 0.2
-_LONG_SECONDS = 365 * 86400.0
 _REMEMBERED = 1000
 
 
 class FleetSupervisor:
-    """Starts and ends hosts and runners until there are as many as wanted.
-
-    See also `HostDirectory`.
-    """
+    """Starts and ends hosts and runners until there are as many as wanted; see `HostDirectory`."""
 
     def __init__(
         self,
@@ -57,7 +49,6 @@ class FleetSupervisor:
         self._epoch = epoch
         self._on_trouble = on_trouble
         self._on_news = on_news
-        self._clock = SystemClock()
         self._wanted: Mapping[Group, Range] = {}
         self._needed: Mapping[Group, int] = {}
         """So many more workers the waiting work could use."""
@@ -72,13 +63,7 @@ class FleetSupervisor:
         self._unreachable: list[Worker] = []
         """Lost, and may still live: a frozen runner may finish what it began."""
         self._tasks: set[asyncio.Task[None]] = set()
-        self._writer: Handle = None
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    async def open_log(self) -> None:
-        """Start the writer, and wait until it has opened the log. Raises what `open_log` raises."""
-        self._writer = await start_writer(self.site)
-        await open_log(self.site, self._writer)
 
     async def start(self, wanted: Mapping[Group, Range], adopted: Sequence[Worker] = ()) -> None:
         """Start the *wanted* workers missing from *adopted*.
@@ -91,15 +76,20 @@ class FleetSupervisor:
         for member in adopted:
             if member.silent.is_set():
                 self._unreachable.append(member)
-                continue
-            self._look_after(member)
+            else:
+                self._look_after(member)
         with suppress(Exception):  # while Ray's head is away: the next look does it
             await self.look_at_nodes()
         hosts = sum(count.least for group, count in wanted.items() if group.kind == "host")
-        if not hosts and not self._ready.done():
-            self._ready.set_result(None)
+        if not hosts:
+            self._begin()
         self.want(wanted)
         await self._ready
+
+    def _begin(self) -> None:
+        """Let `start` return: a host drives, or none is wanted."""
+        if not self._ready.done():
+            self._ready.set_result(None)
 
     def want(self, wanted: Mapping[Group, Range]) -> None:
         """Have so many workers of each group from now on."""
@@ -145,11 +135,12 @@ class FleetSupervisor:
     def _find_hosts(self, changed: Worker) -> None:
         """Find the hosts again after one of the members has *changed*."""
         if changed.role == "host":
-            self._hosts = {
-                member.incarnation: RemoteHost(member.handle, self._epoch)
-                for member in self._members.values()
-                if member.role == "host" and member.presence is not None
-            }
+            driving = self._driving()
+            self._hosts = {m.incarnation: RemoteHost(m.handle, self._epoch) for m in driving}
+
+    def _driving(self) -> list[Worker]:
+        """Return the hosts that have started."""
+        return [m for m in self._members.values() if m.role == "host" and m.presence]
 
     def members(self) -> Sequence[Worker]:
         """Return the workers that accept work."""
@@ -162,12 +153,10 @@ class FleetSupervisor:
     async def look(self) -> None:
         """Find silent workers, frozen or unreachable, and check the lost ones."""
         present = {each.incarnation: each for each in await self._board.all()}
-        now = self._clock.now()
-        unheard = []
-        for member in (*self._members.values(), *self._unreachable):
-            presence = present.get(member.incarnation)
-            if member.presence is not None and presence and death_of(presence, now):
-                unheard.append(member)
+        now = SystemClock().now()
+        started = [m for m in (*self._members.values(), *self._unreachable) if m.presence]
+        heard = ((member, present.get(member.incarnation)) for member in started)
+        unheard = [member for member, beat in heard if beat and death_of(beat, now)]
         await asyncio.gather(*(member.ask() for member in unheard))
         looks = (self._check_lost(m, present.get(m.incarnation), now) for m in self._unreachable)
         await asyncio.gather(*looks)
@@ -177,25 +166,10 @@ class FleetSupervisor:
 
         A runner's calls wait for one of both; a host's sessions run elsewhere already.
         """
-        lost = member.silent.is_set() or member.presence is None
-        back = False
-        member.presence = member.presence or presence
-        if member.presence is None:
-            # It has not started: it was killed for that, or nobody waited so long.
-            over = await member.is_over()
-        elif presence is None:
-            # It had registered once: if it is not on the board, it has left.
-            over = f"{member.role} {member.incarnation} has left"
-        else:
-            over = (
-                (await member.is_over() or removal(presence, self.site.parts.removal_seconds))
-                if lost
-                else evidence_of_end(presence)
-            )
-            back = lost and over is None and death_of(presence, now) is None
+        over, back = await member.fate(presence, now, self.site.parts.removal_seconds)
         if member.role == "host" and (over or back):
             self._unreachable.remove(member)
-            await self._end(member)
+            await member.end(self._epoch, self._board)
         elif over is not None:
             self._unreachable.remove(member)
             await self._mark_dead(member, over)
@@ -222,51 +196,30 @@ class FleetSupervisor:
 
     async def _retire(self, member: Worker) -> None:
         """Let *member* finish its running work, and end it."""
+        await asyncio.wait({self._ready})  # its sessions have to go on somewhere
         grace = self.site.parts.grace_seconds
         await self._notify_hosts()
         if member.role == "host":
-            await self._drain(member, grace)
+            await member.drain(self._epoch, grace)
         else:
             with suppress(TimeoutError):
                 # A drained node may go at any time. Otherwise calls end within their time-outs.
                 async with asyncio.timeout(grace if member.node in self._leaving else None):
-                    await self._run_out(member)
-        await self._end(member)
-
-    async def _relieve(self, member: Worker) -> None:
-        """Let a worker that leaves finish, once its sessions can go on here."""
-        await asyncio.wait({self._ready})
-        await self._retire(member)
-
-    async def _run_out(self, member: Worker) -> None:
-        """Let a runner start nothing more, and wait until its last outcome is fetched."""
-        running = 1
-        while running and self._may_have_calls(member):
-            try:
-                running = await poll(member.handle.retire, self._epoch)
-            except DEAD:
-                return
-            except (*UNCLEAR, CuelineError):
-                await self._clock.sleep(_AGAIN_SECONDS)
+                    await member.run_out(self.site, self._epoch)
+        await member.end(self._epoch, self._board)
 
     async def drain(self, seconds: float) -> None:
         """Drain the hosts within *seconds*; replace nothing any more."""
         for task in self._tasks:
             task.cancel()
-        hosts = [m for m in self._members.values() if m.role == "host" and m.presence]
-        await asyncio.gather(*(self._drain(member, seconds) for member in hosts))
+        await asyncio.gather(*(host.drain(self._epoch, seconds) for host in self._driving()))
 
     async def close(self) -> None:
         """Stop everything that was started here."""
         for task in self._tasks:
             task.cancel()
         members, self._members = [*self._members.values(), *self._unreachable], {}
-        await asyncio.gather(*(self._end(member) for member in members))
-
-    def close_log(self) -> None:
-        """Stop the writer: nothing here needs the log any more."""
-        if self._writer is not None:
-            ray.kill(self._writer)
+        await asyncio.gather(*(member.end(self._epoch, self._board) for member in members))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -279,14 +232,9 @@ class FleetSupervisor:
         actor = SessionHostActor if group.kind == "host" else RunnerActor
         # Where the workspaces of many sessions are, a runner may be named before its process is up.
         only = group.per_node is not None or node == self.site.node
-        handle = self.site.create(
-            actor,
-            self.site.named(incarnation),
-            self.site,
-            incarnation,
-            group,
-            placement=placement(group, node, start.avoid, only=only),
-        )
+        where = placement(group, node, start.avoid, only=only)
+        made_of = self.site, incarnation, group
+        handle = self.site.create(actor, self.site.named(incarnation), *made_of, placement=where)
         return Worker(group, incarnation, node, handle)
 
     def _look_after(self, member: Worker, came: Literal["joined", "back"] = "joined") -> None:
@@ -297,7 +245,7 @@ class FleetSupervisor:
         self._spawn(self._keep(member, came))
         if member.leaves:
             self._observed.leave(member.incarnation)
-            self._spawn(self._relieve(member))
+            self._spawn(self._retire(member))
 
     async def _keep(self, member: Worker, came: Literal["joined", "back"]) -> None:
         """Start *member*, and have another take its place once it is lost."""
@@ -320,7 +268,7 @@ class FleetSupervisor:
             if member.role == "runner":
                 # Hosts may name it in a call before its process is up.
                 await self._notify_hosts()
-            member.presence = await self._started(member, starting)
+            member.presence = await member.started(starting, partial(self._wait_for_node, member))
             self._find_hosts(member)
             member.node = await call(placing, CALL_SECONDS)
         except (*DEAD, *UNCLEAR, CuelineError) as error:
@@ -335,31 +283,16 @@ class FleetSupervisor:
         if member.node in self._leaving:
             self._observed.lose_node(member.node, drains=True)
         self._observed.note(member.incarnation, 0, time.monotonic())
-        if member.role == "host" and not (self._ready.done() or member.leaves):
-            self._ready.set_result(None)
+        if member.role == "host" and not member.leaves:
+            self._begin()
         await self._notify_hosts()
         self._on_news(WorkerEvent(came, member))
-        return await self._watch_until_lost(member)
+        note = partial(self._note_calls, member)
+        return await member.until_lost(self.site, self._epoch, self._on_trouble, note)
 
-    async def _started(self, member: Worker, starting: object) -> Presence:
-        """Return the presence of a worker that starts; it may wait for a node for any time."""
-        deadline = time.monotonic() + START_SECONDS
-        with_answer = asyncio.create_task(call(starting, _LONG_SECONDS))
-        try:
-            while True:
-                await asyncio.wait({with_answer}, timeout=PENDING_SECONDS)
-                if with_answer.done():
-                    presence: Presence = with_answer.result()
-                    return presence
-                if not await is_pending(member.handle, member.group):
-                    if time.monotonic() > deadline:
-                        raise TimeoutError(f"no answer within {START_SECONDS:.0f} s")
-                    continue
-                deadline = time.monotonic() + START_SECONDS
-                if not member.pending:
-                    await self._wait_for_node(member)
-        finally:
-            with_answer.cancel()
+    def _note_calls(self, member: Worker, calls: int) -> None:
+        member.calls = calls
+        self._observed.note(member.incarnation, calls, time.monotonic())
 
     async def _wait_for_node(self, member: Worker) -> None:
         """Have *member* wait for a node: no calls go to it, and others know.
@@ -373,41 +306,9 @@ class FleetSupervisor:
             raise TimeoutError(member.leaves)
         member.pending = True
         self._observed.wait(member.incarnation)
-        if member.role == "host" and not self._ready.done():
-            self._ready.set_result(None)
+        if member.role == "host":
+            self._begin()
         await self._notify_hosts()
-
-    async def _watch_until_lost(self, member: Worker) -> str:
-        silence = asyncio.create_task(member.silent.wait())
-        watching = asyncio.create_task(self._watch_process(member))
-        try:
-            await asyncio.wait({silence, watching}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            silence.cancel()
-            watching.cancel()
-        if watching.done() and not watching.cancelled():
-            return watching.result()
-        return "it is silent"
-
-    async def _watch_process(self, member: Worker) -> str:
-        """Keep one call waiting in *member*: it fails within milliseconds of the worker's death."""
-        # By these calls it hears that its dispatcher lives.
-        often = deaf_seconds(self.site.parts.removal_seconds) / 2
-        while True:
-            try:
-                if member.role == "host":
-                    for stream, error in await poll(member.handle.troubles, at_most=often):
-                        self._on_trouble(stream, error)
-                else:
-                    ping = member.handle.ping
-                    member.calls = await poll(ping, self._epoch, member.calls, at_most=often)
-                    self._observed.note(member.incarnation, member.calls, time.monotonic())
-            except DEAD:
-                return "Ray reports the exit of its process"
-            except (*UNCLEAR, ClusterError):
-                if member.presence is not None and (evidence := evidence_of_end(member.presence)):
-                    return evidence
-                await self._clock.sleep(_AGAIN_SECONDS)
 
     async def _report_lost(self, member: Worker, evidence: str) -> None:
         """Tell the others that *member* accepts nothing more, and the evidence of its end."""
@@ -433,38 +334,15 @@ class FleetSupervisor:
     def _runner_infos(self) -> list[RunnerInfo]:
         """Return the runners that answer; lost and leaving ones accept nothing more."""
         there = [*self._members.values(), *self._unreachable]
-        runners = [
-            m
-            for m in there
-            if m.role == "runner" and not m.silent.is_set() and self._may_have_calls(m)
-        ]
-        return [m.runner_info(self.site, lost=m in self._unreachable) for m in runners]
-
-    def _may_have_calls(self, runner: Worker) -> bool:
-        # One on the log's own node will have started in a moment; another may wait for a node.
-        has_place = runner.presence is not None or runner.node == self.site.node
-        return has_place and not runner.pending
+        runners = [m for m in there if m.role == "runner" and not m.silent.is_set()]
+        able = [m for m in runners if m.may_have_calls(self.site)]
+        return [m.runner_info(self.site, lost=m in self._unreachable) for m in able]
 
     def offers(self) -> list[Offer]:
         """Return what the runners offer that accept calls."""
         return [each.offer for each in self._runner_infos() if each.takes]
 
     async def _notify_hosts(self) -> None:
-        cards, gone = self._runner_infos(), dict(self._gone)
-        hosts = [m for m in self._members.values() if m.role == "host" and m.presence]
-        share = max(1, len(hosts))
-        told = (m.handle.know.remote(self._epoch, cards, gone, share) for m in hosts)
-        await asyncio.gather(*(attempt(ref) for ref in told))
-
-    async def _drain(self, member: Worker, seconds: float) -> None:
-        await attempt(member.handle.drain.remote(self._epoch, seconds), seconds + CALL_SECONDS)
-
-    async def _end(self, member: Worker) -> None:
-        if member.role == "host":
-            with suppress(CuelineError):
-                await self._board.leave(member.incarnation)
-        elif member.presence is not None:
-            # It says itself that it has left. Nobody may say so for a frozen one: its calls would
-            # count as lost, and it may wake up.
-            await attempt(member.handle.close.remote(self._epoch))
-        ray.kill(member.handle)
+        hosts = self._driving()
+        news = self._epoch, self._runner_infos(), dict(self._gone), max(1, len(hosts))
+        await asyncio.gather(*(attempt(host.handle.know.remote(*news)) for host in hosts))

@@ -1,23 +1,35 @@
 """One host or runner of a fleet, and its state."""
 
 import asyncio
+import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 
-from cueline.actors.presence import evidence_of_end
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, call
+import ray
+
+from cueline.actors.background_task import Trouble
+from cueline.actors.presence import deaf_seconds, death_of, evidence_of_end
+from cueline.clock import SystemClock
+from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
 from cueline.cluster.cluster_context import ClusterContext
-from cueline.cluster.placement import node_of_actor
-from cueline.cluster.runner_directory import RunnerInfo, living_nodes
+from cueline.cluster.placement import is_pending, node_of_actor
+from cueline.cluster.runner_directory import RunnerInfo, living_nodes, removal
 from cueline.deciders.fleet import Group
 from cueline.deciders.reconcile import takes
-from cueline.errors import CuelineError
+from cueline.errors import ClusterError, CuelineError
 from cueline.events.fleet import WorkerKind
-from cueline.events.store import Presence
+from cueline.events.store import Presence, PresenceBoard
 
+START_SECONDS = 60.0
+PENDING_SECONDS = 5.0
+"""A worker that has not started by then may wait for a node."""
 CALL_SECONDS = 5.0
+AGAIN_SECONDS = 0.2
 _LOOK_SECONDS = 0.2
 _ANSWER_SECONDS = 1.0
+_LONG_SECONDS = 365 * 86400.0
 
 
 @dataclass(slots=True, eq=False)
@@ -60,6 +72,100 @@ class Worker:
             takes(self.group),
         )
 
+    def may_have_calls(self, site: ClusterContext) -> bool:
+        """Whether hosts may call a runner."""
+        # One on the log's own node will have started in a moment; another may wait for a node.
+        return (self.presence is not None or self.node == site.node) and not self.pending
+
+    async def started(self, starting: object, wait: Callable[[], Awaitable[None]]) -> Presence:
+        """Return the presence that *starting* brings; it may wait for a node for any time.
+
+        *wait* is called once it does.
+
+        Raises:
+            TimeoutError: it does not start.
+        """
+        deadline = time.monotonic() + START_SECONDS
+        with_answer = asyncio.create_task(call(starting, _LONG_SECONDS))
+        try:
+            while True:
+                await asyncio.wait({with_answer}, timeout=PENDING_SECONDS)
+                if with_answer.done():
+                    presence: Presence = with_answer.result()
+                    return presence
+                if not await is_pending(self.handle, self.group):
+                    if time.monotonic() > deadline:
+                        raise TimeoutError(f"no answer within {START_SECONDS:.0f} s")
+                    continue
+                deadline = time.monotonic() + START_SECONDS
+                if not self.pending:
+                    await wait()
+        finally:
+            with_answer.cancel()
+
+    async def until_lost(
+        self, site: ClusterContext, epoch: int, on_trouble: Trouble, on_calls: Callable[[int], None]
+    ) -> str:
+        """Return the evidence that it is lost: of its end, or that it is silent.
+
+        Meanwhile *on_trouble* gets the errors of a host, and *on_calls* the calls of a runner.
+        """
+        # By these calls it hears that its dispatcher lives.
+        often = deaf_seconds(site.parts.removal_seconds) / 2
+        silence = asyncio.create_task(self.silent.wait())
+        watching = asyncio.create_task(self._until_end(epoch, often, on_trouble, on_calls))
+        try:
+            await asyncio.wait({silence, watching}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            silence.cancel()
+            watching.cancel()
+        return watching.result() if watching.done() else "it is silent"
+
+    async def _until_end(
+        self, epoch: int, often: float, on_trouble: Trouble, on_calls: Callable[[int], None]
+    ) -> str:
+        """Keep one call waiting in it: it fails within milliseconds of the worker's death."""
+        clock = SystemClock()
+        while True:
+            try:
+                if self.role == "host":
+                    for stream, error in await poll(self.handle.troubles, at_most=often):
+                        on_trouble(stream, error)
+                else:
+                    on_calls(await poll(self.handle.ping, epoch, self.calls, at_most=often))
+            except DEAD:
+                return "Ray reports the exit of its process"
+            except (*UNCLEAR, ClusterError):
+                if self.presence is not None and (evidence := evidence_of_end(self.presence)):
+                    return evidence
+                await clock.sleep(AGAIN_SECONDS)
+
+    async def run_out(self, site: ClusterContext, epoch: int) -> None:
+        """Let a runner start nothing more, and wait until its last outcome is fetched."""
+        clock, running = SystemClock(), 1
+        while running and self.may_have_calls(site):
+            try:
+                running = await poll(self.handle.retire, epoch)
+            except DEAD:
+                return
+            except (*UNCLEAR, CuelineError):
+                await clock.sleep(AGAIN_SECONDS)
+
+    async def drain(self, epoch: int, seconds: float) -> None:
+        """Let a host stop driving within *seconds*."""
+        await attempt(self.handle.drain.remote(epoch, seconds), seconds + CALL_SECONDS)
+
+    async def end(self, epoch: int, board: PresenceBoard) -> None:
+        """End its process."""
+        if self.role == "host":
+            with suppress(CuelineError):
+                await board.leave(self.incarnation)
+        elif self.presence is not None:
+            # It says itself that it has left. Nobody may say so for a frozen one: its calls would
+            # count as lost, and it may wake up.
+            await attempt(self.handle.close.remote(epoch))
+        ray.kill(self.handle)
+
     async def ask(self) -> None:
         """Ping a silent worker: perhaps only its heartbeats do not arrive."""
         if self.silent.is_set():
@@ -68,6 +174,26 @@ class Worker:
             await call(self.handle.__ray_ready__.remote(), _ANSWER_SECONDS)
         except (*DEAD, *UNCLEAR):
             self.silent.set()
+
+    async def fate(
+        self, presence: Presence | None, now: datetime, removal_seconds: float
+    ) -> tuple[str | None, bool]:
+        """Return the evidence that a lost worker has ended, and whether it answers again.
+
+        *presence* is what the board says of it now.
+        """
+        lost = self.silent.is_set() or self.presence is None
+        self.presence = self.presence or presence
+        if self.presence is None:
+            # It has not started: it was killed for that, or nobody waited so long.
+            return await self.is_over(), False
+        if presence is None:
+            # It had registered once: if it is not on the board, it has left.
+            return f"{self.role} {self.incarnation} has left", False
+        if not lost:
+            return evidence_of_end(presence), False
+        over = await self.is_over() or removal(presence, removal_seconds)
+        return over, over is None and death_of(presence, now) is None
 
     async def is_over(self) -> str | None:
         """Return the evidence that the process has ended; silence is none."""

@@ -107,10 +107,10 @@ def there(monkeypatch):
     monkeypatch.setattr(members, "living_nodes", nodes)
     monkeypatch.setattr(fleet_supervisor, "cluster_nodes", cluster_nodes)
     monkeypatch.setattr(fleet_supervisor, "leaving_nodes", no_nodes)
-    monkeypatch.setattr(fleet_supervisor, "is_pending", is_pending)
-    monkeypatch.setattr(fleet_supervisor, "START_SECONDS", 0.0)
-    monkeypatch.setattr(fleet_supervisor, "PENDING_SECONDS", 0.02)
-    monkeypatch.setattr(fleet_supervisor, "_AGAIN_SECONDS", 0.02)
+    monkeypatch.setattr(members, "is_pending", is_pending)
+    monkeypatch.setattr(members, "START_SECONDS", 0.0)
+    monkeypatch.setattr(members, "PENDING_SECONDS", 0.02)
+    monkeypatch.setattr(members, "AGAIN_SECONDS", 0.02)
     monkeypatch.setattr(members, "_LOOK_SECONDS", 0.02)
     monkeypatch.setattr(members, "_ANSWER_SECONDS", 0.02)
     monkeypatch.setattr(ray, "kill", lambda actor: setattr(actor, "killed", True))
@@ -458,16 +458,16 @@ async def test_who_waits_for_what_was_started_since_is_told_when_ray_has_ended(t
     async def nothing(*_):
         pass
 
-    fleet = SimpleNamespace(open_log=nothing, close_log=lambda: None)
-    idle = SimpleNamespace(start=nothing, drain=nothing, close=nothing, fleet=fleet)
+    idle = SimpleNamespace(start=nothing, drain=nothing, close=nothing)
     monkeypatch.setattr(commands, "ControlLoops", lambda *_, **__: idle)
     monkeypatch.setattr(commands, "living_nodes", members.living_nodes)
     monkeypatch.setattr(commands, "TICK_SECONDS", 0.0)
     gone = RayConnection("127.0.0.1:1", "a node that has ended", "127.0.0.1", ours=True)
     hear = lambda stream, _: told.append(stream)  # noqa: E731
-    parts = {"store": None, "board": None, "hosts": 1, "runners": 1}
+    parts = SimpleNamespace(writes_anywhere=True)
+    named = {"store": None, "board": None, "hosts": 1, "runners": 1}
 
-    async with commands.command(gone, "n", None, scope=scope, on_trouble=hear, **parts):
+    async with commands.command(gone, "n", parts, scope=scope, on_trouble=hear, **named):
         scope.add("session-default/7f3a")
         await await_until(lambda: told)
 
