@@ -17,24 +17,20 @@ import ray
 from cueline.actors.background_task import Step, start_loops
 from cueline.actors.dispatcher import TICK_SECONDS
 from cueline.actors.fleet_log import FleetLog
-from cueline.actors.presence import BEAT_SECONDS, evidence_of_end, find, presence_of
+from cueline.actors.presence import BEAT_SECONDS, evidence_of_end, presence_of
 from cueline.actors.recovery_filter import RecoveryFilter, find_orphans
 from cueline.actors.runner_registry import ACTOR, RunnerRegistry
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, ask_head, call
-from cueline.cluster.cluster_context import VERSION, ClusterContext
+from cueline.cluster.adoption import adopted_workers, end_unused
+from cueline.cluster.call import ask_head
+from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.control_loops import ControlLoops
 from cueline.cluster.dispatcher_lease import DispatcherLease, acquire_lease
 from cueline.cluster.fleet_news import FleetNews, facts_of
 from cueline.cluster.log_writer import open_log, start_writer
 from cueline.cluster.notification_buffer import NotificationBuffer
-from cueline.cluster.placement import has_node, node_of
 from cueline.cluster.remote_store import log_of
-from cueline.cluster.runner import RunnerActor
-from cueline.cluster.session_host import SessionHostActor
-from cueline.cluster.up_actors import actors_of
-from cueline.cluster.worker import Worker
-from cueline.deciders.fleet import HOSTS, RUNNERS, Group, TakeFleet, group_of
+from cueline.deciders.fleet import HOSTS, RUNNERS, TakeFleet, group_of
 from cueline.deciders.registration import HEARTBEAT, HeartbeatTimes
 from cueline.errors import ClusterError, CuelineError, FencedError
 from cueline.events.agent import AgentSpec
@@ -49,8 +45,6 @@ from cueline.events.fleet import (
 from cueline.events.store import Presence
 from cueline.events.stream import category_of, trouble_message
 
-ADOPT_SECONDS = 5.0
-"""A living actor answers within this; another counts as lost, and may still live."""
 _KEPT = 100
 """The number of error messages that are kept."""
 
@@ -232,7 +226,7 @@ class DispatcherActor:
             times=self._wanted.heartbeat,
             offer=self._wanted.blueprints,
         )
-        adopted = await self._adopted()
+        adopted = await adopted_workers(self._site, self._charge.epoch, self._board)
         await self._loops.start((await self._fleet.read()).wanted, adopted)
         steps: dict[str, Step] = {
             "recording the fleet": self._write,
@@ -263,51 +257,6 @@ class DispatcherActor:
             # With everything that it started: Ray starts another, which begins anew.
             os._exit(1)
 
-    async def _adopted(self) -> Sequence[Worker]:
-        """Return the hosts and runners that a former incarnation has left."""
-        prefix, suffix = self._site.named("|").split("|")
-        present = await self._board.all()
-        adopting = []
-        for actor in ray.util.list_named_actors(all_namespaces=True):
-            name = actor["name"]
-            if actor["namespace"] != self._site.namespace or not name.startswith(prefix):
-                continue
-            incarnation = name.removeprefix(prefix).removesuffix(suffix)
-            if incarnation.startswith(("host-", "runner-")):
-                adopting.append(self._adopt(name, incarnation, present))
-        return [member for member in await asyncio.gather(*adopting) if member is not None]
-
-    async def _adopt(
-        self, name: str, incarnation: str, present: Sequence[Presence]
-    ) -> Worker | None:
-        # One of another version has its version in the name, and finishes what it has.
-        incarnation, _, version = incarnation.partition("@")
-        leaves = f"it is of cueline {version}" if version else ""
-        presence = find(present, incarnation)
-        is_host = incarnation.startswith("host-")
-        arguments: list[object] = [[]] if is_host else []
-        try:
-            handle = await self._site.find(name, 0)
-            if presence is None and not await has_node(handle):
-                # It waits for a node.
-                ray.kill(handle)
-                return None
-            start = handle.start.remote(self._charge.epoch, *arguments)
-            presence = await call(start, ADOPT_SECONDS)
-            asked = handle.__ray_call__.remote(_group_and_node_of)
-            group, node = await call(asked, ADOPT_SECONDS)
-        except (*DEAD, ClusterError):
-            return None
-        except (*UNCLEAR, CuelineError):
-            # It may be frozen: sessions may wait for a runner, and a host has some.
-            here = presence is not None and presence.machine == self._site.machine
-            node = self._site.node if here else ""
-            group = HOSTS if is_host else RUNNERS
-            member = Worker(group, incarnation, node, handle, presence, name=name, leaves=leaves)
-            member.silent.set()
-            return member
-        return Worker(group, incarnation, node, handle, presence, name=name, leaves=leaves)
-
     async def _end_former(self) -> None:
         """End what dispatchers of other versions have left, once its hosts and runners have ended.
 
@@ -317,20 +266,8 @@ class DispatcherActor:
         ended = False
         while not ended:
             with suppress(Exception):  # while Ray's head is away: the next look does it
-                ended = await ask_head(self._end_unused)
+                ended = await ask_head(partial(end_unused, self._site))
             await clock.sleep(BEAT_SECONDS)
-
-    def _end_unused(self) -> bool:
-        """End the actors of other versions, unless a host or runner of them is left."""
-        namespace, owner = self._site.namespace, self._site.owner
-        names = actors_of(namespace, f"{owner}/")
-        former = [name for name in names if not name.endswith(f"@{VERSION}")]
-        if any(name.startswith((f"{owner}/host-", f"{owner}/runner-")) for name in former):
-            return False
-        for name in former:
-            with suppress(ValueError):
-                ray.kill(ray.get_actor(name, namespace))
-        return True
 
     def _trouble(self, stream: str, error: CuelineError) -> None:
         message = trouble_message(stream, error)
@@ -393,8 +330,3 @@ class DispatcherActor:
             await self._charge.record(facts)
         except FencedError:
             os._exit(1)
-
-
-def _group_and_node_of(actor: SessionHostActor | RunnerActor) -> tuple[Group, str]:
-    """Return the group and the Ray node of a worker."""
-    return actor.group, node_of(actor)

@@ -1,0 +1,83 @@
+"""What a dispatcher does with the actors of its predecessors: it adopts or ends them."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+import ray
+
+from cueline.actors.presence import find
+from cueline.cluster.call import DEAD, UNCLEAR, call
+from cueline.cluster.cluster_context import VERSION, ClusterContext
+from cueline.cluster.placement import has_node, node_of
+from cueline.cluster.runner import RunnerActor
+from cueline.cluster.session_host import SessionHostActor
+from cueline.cluster.up_actors import actors_of
+from cueline.cluster.worker import Worker
+from cueline.deciders.fleet import HOSTS, RUNNERS, Group
+from cueline.errors import ClusterError, CuelineError
+from cueline.events.store import Presence, PresenceBoard
+
+ADOPT_SECONDS = 5.0
+"""A living actor answers within this; another counts as lost, and may still live."""
+
+
+async def adopted_workers(
+    site: ClusterContext, epoch: int, board: PresenceBoard
+) -> Sequence[Worker]:
+    """Return the hosts and runners that former incarnations have left, of any version."""
+    prefix = f"{site.owner}/"
+    present = await board.all()
+    adopting = [
+        _adopted(site, epoch, name, present)
+        for name in actors_of(site.namespace, prefix)
+        if name.removeprefix(prefix).startswith(("host-", "runner-"))
+    ]
+    return [worker for worker in await asyncio.gather(*adopting) if worker is not None]
+
+
+async def _adopted(
+    site: ClusterContext, epoch: int, name: str, present: Sequence[Presence]
+) -> Worker | None:
+    # One of another version has its version in the name, and finishes what it has.
+    incarnation, _, version = name.partition("/")[2].partition("@")
+    leaves = "" if version == VERSION else f"it is of cueline {version}"
+    presence = find(present, incarnation)
+    is_host = incarnation.startswith("host-")
+    arguments: list[object] = [[]] if is_host else []
+    try:
+        handle = await site.find(name, 0)
+        if presence is None and not await has_node(handle):
+            # It waits for a node.
+            ray.kill(handle)
+            return None
+        presence = await call(handle.start.remote(epoch, *arguments), ADOPT_SECONDS)
+        group, node = await call(handle.__ray_call__.remote(_group_and_node_of), ADOPT_SECONDS)
+    except (*DEAD, ClusterError):
+        return None
+    except (*UNCLEAR, CuelineError):
+        # It may be frozen: sessions may wait for a runner, and a host has some.
+        here = presence is not None and presence.machine == site.machine
+        node = site.node if here else ""
+        group = HOSTS if is_host else RUNNERS
+        worker = Worker(group, incarnation, node, handle, presence, name=name, leaves=leaves)
+        worker.silent.set()
+        return worker
+    return Worker(group, incarnation, node, handle, presence, name=name, leaves=leaves)
+
+
+def _group_and_node_of(actor: SessionHostActor | RunnerActor) -> tuple[Group, str]:
+    """Return the group and the Ray node of a worker."""
+    return actor.group, node_of(actor)
+
+
+def end_unused(site: ClusterContext) -> bool:
+    """End the actors of other versions, unless a host or runner of them is left."""
+    names = actors_of(site.namespace, f"{site.owner}/")
+    former = [name for name in names if not name.endswith(f"@{VERSION}")]
+    if any(name.startswith((f"{site.owner}/host-", f"{site.owner}/runner-")) for name in former):
+        return False
+    for name in former:
+        with suppress(ValueError):
+            ray.kill(ray.get_actor(name, site.namespace))
+    return True
