@@ -15,7 +15,7 @@ from cueline.actors.presence import REMOVAL_SECONDS
 from cueline.actors.slot import SLOTS, Slots
 from cueline.actors.stream_notifier import StreamNotifier
 from cueline.clock import Clock, SystemClock
-from cueline.config.config_file import DEFAULT_LOG
+from cueline.config.config_file import DEFAULT_LOG, IDLE_SECONDS
 from cueline.errors import ConfigError, LogUnavailableError
 from cueline.events.log_url import LogName, LogUrl
 from cueline.events.snapshot import NO_SNAPSHOTS, SnapshotStore
@@ -45,7 +45,7 @@ class OpenLog:
     clock: Clock
     grace_seconds: float = GRACE_SECONDS
     """Time that running effects have to finish after a signal or a stop."""
-    idle_seconds: float = 60.0
+    idle_seconds: float = IDLE_SECONDS
     """How long a host or runner above the least of its range may be idle before it retires."""
     removal_seconds: float = REMOVAL_SECONDS
     """The silence after which an unreachable runner counts as dead."""

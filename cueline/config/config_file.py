@@ -9,6 +9,8 @@ FILE = "cueline.toml"
 PREFIX = "CUELINE_"
 LOG = "CUELINE_LOG"
 DEFAULT_LOG = LogUrl.of(".cueline/log.db")
+IDLE_SECONDS = 60.0
+"""How long a worker above the least of its range may be idle before it retires."""
 CONFIG = "CUELINE_CONFIG"
 ELSEWHERE = (CONFIG, "CUELINE_ENCRYPTION_KEY", "CUELINE_KEYS_FOLDER", "CUELINE_MACHINE")
 """Variables that are no settings: paths, the master key, and this machine's name."""

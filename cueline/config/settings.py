@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator
 from pydantic_core import PydanticCustomError
 
-from cueline.config.config_file import DEFAULT_LOG
+from cueline.config.config_file import DEFAULT_LOG, IDLE_SECONDS
 from cueline.config.pattern import MEANINGS, URL, VARIABLE
+from cueline.deciders.registration import HEARTBEAT
 from cueline.events.agent import Fallback, Limits, Policy, Price
 from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
 from cueline.events.log_url import LogUrl
@@ -67,13 +68,13 @@ class ClusterSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    idle_seconds: Time = Field(default=60.0, ge=0, le=86_400)
+    idle_seconds: Time = Field(default=IDLE_SECONDS, ge=0, le=86_400)
     """How long a worker above the least of its range may be idle before it retires."""
-    heartbeat_seconds: Time = Field(default=30.0, gt=0, le=86_400)
+    heartbeat_seconds: Time = Field(default=HEARTBEAT.interval, gt=0, le=86_400)
     """How often the dispatcher looks for the heartbeats of registered runners."""
-    stale_seconds: Time = Field(default=120.0, gt=0, le=86_400)
+    stale_seconds: Time = Field(default=HEARTBEAT.stale, gt=0, le=86_400)
     """The silence after which a runner gets no more runs."""
-    removal_seconds: Time = Field(default=600.0, ge=30, le=86_400)
+    removal_seconds: Time = Field(default=HEARTBEAT.removal, ge=30, le=86_400)
     """The silence after which an unreachable runner is removed; it ends itself at half of it."""
 
 

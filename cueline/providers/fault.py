@@ -1,10 +1,11 @@
 """Translates API errors into transient and permanent errors."""
 
+import json
 import math
 import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import Any, Final
 
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.failure import BY_STATUS, TRANSIENT
@@ -85,6 +86,16 @@ def code_of(body: object) -> str | None:
     error = body.get("error") if isinstance(body, Mapping) else None
     code = error.get("code") if isinstance(error, Mapping) else None
     return code if isinstance(code, str) and code in BY_TYPE else None
+
+
+def error_in(text: str) -> Any:
+    """Return the error in an answer, which may be in a list; None if there is none."""
+    try:
+        body = json.loads(text)
+    except ValueError:
+        return None
+    told = body[0] if isinstance(body, list) and body else body
+    return told.get("error") if isinstance(told, Mapping) else None
 
 
 def with_usage(fault: Fault, used: dict[str, int]) -> Fault:

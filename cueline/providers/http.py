@@ -13,7 +13,7 @@ from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.message import Block, ToolCall, Usage
 from cueline.events.sanitize import CUT, Redactor
 from cueline.providers.account import Account
-from cueline.providers.fault import BY_TYPE, Fault, fault_of, redact_fault, with_usage
+from cueline.providers.fault import BY_TYPE, Fault, error_in, fault_of, redact_fault, with_usage
 from cueline.providers.patience import CONNECT_SECONDS, REST_SECONDS, Patience
 
 Json = dict[str, Any]
@@ -104,8 +104,13 @@ class PartialReply:
         )
 
 
+def bearer(account: Account) -> dict[str, str]:
+    """Return the header with the key of *account*, if it has one."""
+    return {"Authorization": f"Bearer {account.key.get_secret_value()}"} if account.key else {}
+
+
 class HttpClient:
-    """The connections to one account, for any number of calls at a time."""
+    """The connections to one account, for any number of calls at a time; see `Client`."""
 
     def __init__(self, account: Account, headers: Mapping[str, str]) -> None:
         self._account = account
@@ -250,14 +255,9 @@ async def pieces_of(answer: httpx2.Response) -> AsyncGenerator[Any]:
 
 def usual_fault(status: int, text: str, headers: Mapping[str, str]) -> Fault:
     """Return the error for an answer that is an error."""
-    try:
-        body = json.loads(text)
-    except ValueError:
-        return fault_of(status, None, text or "no message", headers)
-    told = body[0] if isinstance(body, list) and body else body
-    error = told.get("error") if isinstance(told, Mapping) else None
+    error = error_in(text)
     if not isinstance(error, Mapping):
-        return fault_of(status, None, str(error or text), headers)
+        return fault_of(status, None, str(error or text or "no message"), headers)
     kind = next((error[name] for name in ("code", "type") if known_type(error.get(name))), None)
     return fault_of(status, kind or error.get("type"), str(error.get("message") or text), headers)
 

@@ -12,11 +12,11 @@ from cueline.providers.tool_protocol import ToolProtocol, as_asked
 _LISTING = Patience(total=30, chunk=30)
 
 
-class GeminiClient:
+class GeminiClient(HttpClient):
     """A client of one account, for any number of calls at a time."""
 
     def __init__(self, account: Account) -> None:
-        self._http = HttpClient(account, {"x-goog-api-key": account.key.get_secret_value()})
+        super().__init__(account, {"x-goog-api-key": account.key.get_secret_value()})
         self._protocol = ToolProtocol(self._ask)
 
     async def reply(self, request: ModelRequest, deltas: DeltaSink) -> ModelReply:
@@ -28,14 +28,14 @@ class GeminiClient:
         reply = StreamedReply(deltas, asked=agent.model, prefix=f"call_{request.turn}_")
         path = f"{model_path(agent.model)}:streamGenerateContent?alt=sse"
         body = request_body(agent, request.messages)
-        return await self._http.stream(path, body, patience_of(agent), reply, gemini_fault)
+        return await self.stream(path, body, patience_of(agent), reply, gemini_fault)
 
     async def count(self, request: ModelRequest) -> int:
         """Return the API's token count of the prompt; it raises as `TokenCounter.count`."""
         agent, messages = as_asked(request.agent, request.messages)
         body = count_body(agent, request_body(agent, messages))
         path = f"{model_path(agent.model)}:countTokens"
-        answer = await self._http.post(path, body, patience_of(agent).of_a_count)
+        answer = await self.post(path, body, patience_of(agent).of_a_count)
         try:
             return int(answer["totalTokens"])
         except (KeyError, TypeError, ValueError) as error:
@@ -43,13 +43,9 @@ class GeminiClient:
 
     async def models(self) -> list[str]:
         """Return the names of the models that answer messages."""
-        listed = await self._http.get("/v1beta/models?pageSize=1000", _LISTING)
+        listed = await self.get("/v1beta/models?pageSize=1000", _LISTING)
         return [
             model["name"].removeprefix("models/")
             for model in listed["models"]
             if "generateContent" in model.get("supportedGenerationMethods", ())
         ]
-
-    async def retire(self) -> None:
-        """Close the connections as soon as no call needs them."""
-        await self._http.retire()

@@ -1,10 +1,9 @@
 """Translates Gemini's errors."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from cueline.providers.fault import Fault, fault_of
+from cueline.providers.fault import Fault, error_in, fault_of
 
 KINDS: Final = {
     "API_KEY_INVALID": "authentication_error",
@@ -18,8 +17,8 @@ KINDS: Final = {
 
 def gemini_fault(status: int, text: str, headers: Mapping[str, str]) -> Fault:
     """Return the error for an answer that is an error."""
-    error = error_of(text)
-    if error is None:
+    error = error_in(text)
+    if not isinstance(error, Mapping):
         return fault_of(status, None, text or "no message", headers)
     details = list(details_of(error))
     reasons = (*(detail.get("reason") for detail in details), error.get("status"))
@@ -33,17 +32,6 @@ def gemini_fault(status: int, text: str, headers: Mapping[str, str]) -> Fault:
         str(error.get("message") or text),
         {**asked, **headers},
     )
-
-
-def error_of(text: str) -> Mapping[str, Any] | None:
-    """Return the error in an answer, which may be in a list; None if there is none."""
-    try:
-        body = json.loads(text)
-    except ValueError:
-        return None
-    told = body[0] if isinstance(body, list) and body else body
-    error = told.get("error") if isinstance(told, Mapping) else None
-    return error if isinstance(error, Mapping) else None
 
 
 def details_of(error: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

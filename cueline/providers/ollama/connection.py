@@ -9,7 +9,7 @@ from cueline.actors.model_port import DeltaSink, ModelReply, ModelRequest
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.providers.account import Account
 from cueline.providers.fault import Fault
-from cueline.providers.http import HttpClient
+from cueline.providers.http import HttpClient, bearer
 from cueline.providers.ollama.reply import StreamedReply
 from cueline.providers.ollama.request import ALL, Abilities, needed, request_body
 from cueline.providers.patience import Patience, patience_of
@@ -21,13 +21,11 @@ USUAL: Final = {"timeout_seconds": 1800.0, "chunk_timeout_seconds": 300.0}
 _LISTING: Final = Patience(total=10, chunk=10)
 
 
-class OllamaClient:
+class OllamaClient(HttpClient):
     """A client of one server, for any number of calls at a time."""
 
     def __init__(self, account: Account) -> None:
-        key = account.key.get_secret_value()
-        self._url = account.base_url
-        self._http = HttpClient(account, {"Authorization": f"Bearer {key}"} if key else {})
+        super().__init__(account, bearer(account))
         self._known: dict[str, Abilities] = {}
         self._protocol = ToolProtocol(self._ask)
 
@@ -44,12 +42,8 @@ class OllamaClient:
     async def models(self) -> list[str]:
         """Return the names of the server's models."""
         with self._helpful(""):
-            listed = await self._http.get("/api/tags", _LISTING)
+            listed = await self.get("/api/tags", _LISTING)
         return [model["name"] for model in listed["models"]]
-
-    async def retire(self) -> None:
-        """Close the connections as soon as no call needs them."""
-        await self._http.retire()
 
     async def _ask(self, request: ModelRequest, deltas: DeltaSink) -> ModelReply:
         agent = request.agent
@@ -61,13 +55,13 @@ class OllamaClient:
         )
         reply = StreamedReply(deltas, prefix=f"call_{request.turn}_", lacking=lacking)
         body = request_body(agent, request.messages, able)
-        return await self._http.stream("/api/chat", body, patience_of(agent, USUAL), reply)
+        return await self.stream("/api/chat", body, patience_of(agent, USUAL), reply)
 
     async def _abilities(self, model: str, patience: Patience) -> Abilities:
         """Return what *model* can do; a server that does not say so gets the benefit."""
         if model not in self._known:
             try:
-                shown = await self._http.post("/api/show", {"model": model}, patience)
+                shown = await self.post("/api/show", {"model": model}, patience)
             except ProviderRefusedError as error:
                 if _NO_MODEL.search(error.message):
                     raise
@@ -79,18 +73,19 @@ class OllamaClient:
     @contextmanager
     def _helpful(self, model: str) -> Iterator[None]:
         """Let errors of a missing server or model say what to run."""
+        url = self._account.base_url
         try:
             yield
         except ProviderUnavailableError as error:
             if error.kind != "network" or error.used is None:
                 raise
             fix = "start it with `ollama serve`, or set OLLAMA_HOST to its address"
-            raise _with_message(error, f"no Ollama server at {self._url}: {fix}") from error
+            raise _with_message(error, f"no Ollama server at {url}: {fix}") from error
         except ProviderRefusedError as error:
             if not _NO_MODEL.search(error.message):
                 raise
             fix = f"run `ollama pull {model}`, or name another model"
-            raise _with_message(error, f"{self._url} has no model {model!r}: {fix}") from error
+            raise _with_message(error, f"{url} has no model {model!r}: {fix}") from error
 
 
 def abilities(listed: list[object]) -> Abilities:

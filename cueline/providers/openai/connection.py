@@ -5,7 +5,7 @@ from typing import Final
 from cueline.actors.model_port import DeltaSink, ModelReply, ModelRequest
 from cueline.errors import ProviderRefusedError
 from cueline.providers.account import Account
-from cueline.providers.http import HttpClient
+from cueline.providers.http import HttpClient, bearer
 from cueline.providers.openai.chat_reply import ChatReply
 from cueline.providers.openai.chat_request import chat_body
 from cueline.providers.openai.responses_reply import ResponsesReply
@@ -17,15 +17,13 @@ from cueline.providers.tool_protocol import ToolProtocol
 _LISTING: Final = Patience(total=10, chunk=10)
 
 
-class OpenAIClient:
+class OpenAIClient(HttpClient):
     """A client of one account, for any number of calls at a time."""
 
     def __init__(self, account: Account) -> None:
-        key = account.key.get_secret_value()
-        self._account = account
+        super().__init__(account, bearer(account))
         self._blind: set[str] = set()
         """The models that turned out to take no images."""
-        self._http = HttpClient(account, {"Authorization": f"Bearer {key}"} if key else {})
         self._protocol = ToolProtocol(self._ask)
 
     async def reply(self, request: ModelRequest, deltas: DeltaSink) -> ModelReply:
@@ -42,7 +40,7 @@ class OpenAIClient:
         if dialect_of(agent, self._account) == "responses":
             body = responses_body(agent, request.messages)
             told = ResponsesReply(deltas, asked=agent.model)
-            return await self._http.stream("/responses", body, patience_of(agent), told)
+            return await self.stream("/responses", body, patience_of(agent), told)
         seen = any(b'"kind":"image"' in message for message in request.messages)
         if seen and agent.model not in self._blind:
             try:
@@ -61,13 +59,9 @@ class OpenAIClient:
         prefix = f"call_{request.turn}_"
         reply = ChatReply(server, deltas, asked=agent.model, prefix=prefix, lacking=lacking)
         body = chat_body(agent, request.messages, server, lacking=lacking)
-        return await self._http.stream("/chat/completions", body, patience_of(agent), reply)
+        return await self.stream("/chat/completions", body, patience_of(agent), reply)
 
     async def models(self) -> list[str]:
         """Return the names of the server's models."""
-        listed = await self._http.get("/models", _LISTING)
+        listed = await self.get("/models", _LISTING)
         return sorted(model["id"] for model in listed["data"])
-
-    async def retire(self) -> None:
-        """Close the connections as soon as no call needs them."""
-        await self._http.retire()

@@ -7,9 +7,16 @@ from typing import Final
 from cueline.events.agent import AgentSpec
 from cueline.providers.account import Account, Endpoint
 from cueline.providers.lazy_model import LazyModel, names_of_models
+from cueline.providers.openai.chat_request import chat_body
 from cueline.providers.openai.content import Json
-from cueline.providers.openai.request import request_body
-from cueline.providers.openai.servers import DEFAULT_MODEL, check_server, end_of
+from cueline.providers.openai.responses_request import responses_body
+from cueline.providers.openai.servers import (
+    DEFAULT_MODEL,
+    check_server,
+    dialect_of,
+    end_of,
+    server_of,
+)
 from cueline.providers.openai.servers import PROVIDER as NAME
 from cueline.providers.patience import check_parameters
 from cueline.providers.provider import Capabilities, Provider
@@ -37,8 +44,11 @@ def check(agent: AgentSpec) -> None:
 
 
 def request(agent: AgentSpec, messages: Iterable[bytes], account: Account) -> Json:
-    """Return the JSON of the next request."""
-    return request_body(*as_asked(agent, messages), account)
+    """Return the JSON of the next request, in the dialect of the server."""
+    asking, heard = as_asked(agent, messages)
+    if dialect_of(agent, account) == "responses":
+        return responses_body(asking, heard)
+    return chat_body(asking, heard, server_of(agent, account))
 
 
 PROVIDER: Final = Provider(
