@@ -1,4 +1,7 @@
-"""Reads one source of settings: a TOML table, the environment, or a command's flags."""
+"""Reads one source of settings: a TOML table, the environment, or a command's flags.
+
+A wrong key or value raises `ConfigError`, which names it.
+"""
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -39,11 +42,7 @@ Flags = Mapping[str, tuple[str, object]]
 
 
 def from_flags(flags: Flags) -> ConfigSource:
-    """Return the settings of flags.
-
-    Raises:
-        ConfigError: a value is invalid.
-    """
+    """Return the settings of flags."""
     layer = {}
     for key, (flag, value) in flags.items():
         if value is not None:
@@ -54,11 +53,7 @@ def from_flags(flags: Flags) -> ConfigSource:
 
 
 def from_environment(environ: Mapping[str, str]) -> ConfigSource:
-    """Return the settings of the environment; an empty variable counts as not set.
-
-    Raises:
-        ConfigError: a variable of cueline is unknown, or its value is invalid.
-    """
+    """Return the settings of the environment; an empty variable counts as not set."""
     known = {leaf.variable: leaf for leaf in leaves().values() if leaf.variable}
     layer = _preset(environ)
     for name in set_in(environ):
@@ -83,11 +78,7 @@ def _preset(environ: Mapping[str, str]) -> dict[str, SourcedValue]:
 
 
 def from_file(path: Path) -> ConfigSource:
-    """Return the settings of a `cueline.toml`; the path of the log is relative to it.
-
-    Raises:
-        ConfigError: it cannot be read, or a key is wrong; the message names the key.
-    """
+    """Return the settings of a `cueline.toml`; the path of the log is relative to it."""
     table = read_toml(path, "settings file")
     users = table.get("users")
     for asks in (table, *(users.values() if isinstance(users, dict) else ())):
@@ -107,11 +98,7 @@ def of_user(file: ConfigSource, user: str) -> ConfigSource:
 
 
 def from_table(table: Mapping[str, Any], path: Path) -> ConfigSource:
-    """Return the settings of the *table* of a file.
-
-    Raises:
-        ConfigError: a key is unknown, or its value is invalid.
-    """
+    """Return the settings of the *table* of a file."""
     layer, problems = read_table(table, path)
     if problems:
         raise ConfigError(str(path), str(problems[0]))
@@ -131,11 +118,7 @@ def read_table(table: Mapping[str, Any], path: Path) -> tuple[ConfigSource, list
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """Return the content of a TOML file.
-
-    Raises:
-        ConfigError: it cannot be read.
-    """
+    """Return the content of a TOML file."""
     try:
         with path.open(encoding="utf-8") as file:
             text = read_to_end(file, str(path))

@@ -1,4 +1,8 @@
-"""The provider and model of agents and settings that name none."""
+"""The provider and model of agents and settings that name none.
+
+A provider that is unknown, has no usual model, or whose stored key cannot be used raises
+`ConfigError`; the message says what to do.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -26,9 +30,6 @@ def completed(
 
     A model without a provider is of the default provider. Without both, the provider is the
     first that has a key here, the default provider before all others.
-
-    Raises:
-        ConfigError: the provider is unknown, or has no usual model; name one.
     """
     if provider is None:
         keyed = None if model is not None else with_key(environ, user)
@@ -39,11 +40,7 @@ def completed(
 
 
 def with_key(environ: Mapping[str, str], user: str) -> Provider | None:
-    """Return the first provider that has a key here and a usual model.
-
-    Raises:
-        ConfigError: the stored keys cannot be used.
-    """
+    """Return the first provider that has a key here and a usual model."""
     for provider in _usable():
         if default_model(provider, environ) and key_source(provider, environ, user):
             return provider
@@ -51,11 +48,7 @@ def with_key(environ: Mapping[str, str], user: str) -> Provider | None:
 
 
 def key_source(provider: Provider, environ: Mapping[str, str], user: str) -> str:
-    """Return where the key of *provider* for *user* is found; empty: nowhere.
-
-    Raises:
-        ConfigError: the stored keys cannot be used.
-    """
+    """Return where the key of *provider* for *user* is found; empty: nowhere."""
     if provider.endpoint is None:
         return ""
     if (stored := KeyStore(environ).owner(provider.name, user)) is not None:

@@ -1,4 +1,7 @@
-"""Creates the model of an agent by the name of its provider."""
+"""Creates the model of an agent by the name of its provider.
+
+A wrong setting, file or variable raises `ConfigError`, which names it.
+"""
 
 import hmac
 from collections.abc import Callable, Iterator, Mapping
@@ -29,11 +32,7 @@ class NamesModels(Protocol):
 
 
 def account_for(agent: AgentSpec, environ: Mapping[str, str]) -> Account:
-    """Return the account that *agent* uses.
-
-    Raises:
-        ConfigError: set the variable, or correct the setting, that it names.
-    """
+    """Return the account that *agent* uses."""
     provider = provider_named(agent.provider)
     provider.check(agent)
     if provider.endpoint is None:
@@ -62,9 +61,6 @@ def check_agent(agent: AgentSpec, environ: Mapping[str, str]) -> None:
     """Check *agent* and its fallbacks before anything is recorded.
 
     Whether the vendor has the model shows only at the first call.
-
-    Raises:
-        ConfigError: correct the setting, file or variable that it names.
     """
     make = model_factory(environ, never)
     for asking in each_model(agent):
@@ -72,11 +68,7 @@ def check_agent(agent: AgentSpec, environ: Mapping[str, str]) -> None:
 
 
 def check_recorded_agent(agent: AgentSpec, environ: Mapping[str, str]) -> None:
-    """Check that at least one of a recorded agent's models can be used here.
-
-    Raises:
-        ConfigError: none can; it names what the agent's own model lacks.
-    """
+    """Check that at least one of a recorded agent's models can be used here."""
     make = model_factory(environ, never)
     lacking: list[ConfigError] = []
     for asking in each_model(agent):

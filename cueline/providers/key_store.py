@@ -1,6 +1,8 @@
 """The keys of providers that users have stored on this machine, encrypted (002-024).
 
 They are in one file, in the folder that `folder_of` names. Nothing shows a stored key again.
+A file, folder or master key that cannot be used raises `ConfigError`; the message says what
+to do.
 """
 
 import fcntl
@@ -60,38 +62,22 @@ class KeyStore:
 
     @property
     def path(self) -> Path:
-        """The file.
-
-        Raises:
-            ConfigError: the environment names no place for it.
-        """
+        """The file."""
         if self._folder is None:
             raise ConfigError(FOLDER, "is not set, and neither is HOME; name a folder for the keys")
         return self._folder / _FILE
 
     def rows(self) -> tuple[StoredKey, ...]:
-        """Return all stored keys, by provider and user.
-
-        Raises:
-            ConfigError: the file cannot be used; the message says what to do.
-        """
+        """Return all stored keys, by provider and user."""
         return () if self._folder is None else _rows(self._folder / _FILE)
 
     def owner(self, provider: str, user: str) -> StoredKey | None:
-        """Return the stored key for the sessions of *user*: the user's own, or else nobody's.
-
-        Raises:
-            ConfigError: the file cannot be used.
-        """
+        """Return the stored key for the sessions of *user*: the user's own, or else nobody's."""
         found = {each.user: each for each in self.rows() if each.provider == provider}
         return found.get(user) or found.get("")
 
     def key(self, provider: str, user: str) -> SecretStr | None:
-        """Return the key for the sessions of *user*; None: none is stored.
-
-        Raises:
-            ConfigError: the file, or the master key, cannot be used.
-        """
+        """Return the key for the sessions of *user*; None: none is stored."""
         row = self.owner(provider, user)
         return None if row is None else _decrypted(row, self._master())
 
@@ -111,11 +97,7 @@ class KeyStore:
         return found
 
     def set(self, provider: str, user: str, key: SecretStr, now: str) -> StoredKey:
-        """Store *key*, in place of a former one; return how it is stored.
-
-        Raises:
-            ConfigError: the file, the folder or the master key cannot be used.
-        """
+        """Store *key*, in place of a former one; return how it is stored."""
         with self._changing() as rows:
             former = rows.get((provider, user))
             master = self._master(make=True)
@@ -130,11 +112,7 @@ class KeyStore:
         return row
 
     def remove(self, provider: str, user: str) -> bool:
-        """Remove a key; return whether there was one.
-
-        Raises:
-            ConfigError: the file cannot be used.
-        """
+        """Remove a key; return whether there was one."""
         if not any((each.provider, each.user) == (provider, user) for each in self.rows()):
             return False
         with self._changing() as rows:

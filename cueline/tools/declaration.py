@@ -1,4 +1,7 @@
-"""Checks each part of a tool's declaration."""
+"""Checks each part of a tool's declaration.
+
+Each function raises `ConfigError` for a wrong part; the message says how to write it.
+"""
 
 import inspect
 import math
@@ -19,11 +22,7 @@ Transient = tuple[type[Exception], ...]
 
 
 def name_of(function: Function, name: str | None) -> str:
-    """Return the tool's name for the model.
-
-    Raises:
-        ConfigError: providers would refuse it.
-    """
+    """Return the tool's name for the model."""
     name = function.__name__ if name is None else name
     if NAME.fullmatch(name) is None:
         reason = f"{name!r} is no name for a tool: take up to 64 of a-z, A-Z, 0-9, _ and -"
@@ -34,11 +33,7 @@ def name_of(function: Function, name: str | None) -> str:
 def declaration(
     function: Function, *, read_only: bool, idempotent: bool, reconcile: Function | None
 ) -> Declared:
-    """Return the declaration about repeated calls.
-
-    Raises:
-        ConfigError: there is more than one, or `reconcile` takes no key.
-    """
+    """Return the declaration about repeated calls."""
     if reconcile is not None:
         _check_callable(function, "reconcile is called with a key", reconcile, "key")
     said: dict[Literal["read_only", "idempotent", "reconcile"], bool] = {
@@ -54,11 +49,7 @@ def declaration(
 
 
 def retries_of(function: Function, retry: RetryPolicy | str | None) -> RetryPolicy | None:
-    """Return the tool's own retry policy, if it has one.
-
-    Raises:
-        ConfigError: there is no such preset.
-    """
+    """Return the tool's own retry policy, if it has one."""
     if not isinstance(retry, str):
         return retry
     try:
@@ -69,11 +60,7 @@ def retries_of(function: Function, retry: RetryPolicy | str | None) -> RetryPoli
 
 
 def exceptions(function: Function, transient: object) -> Transient:
-    """Return the transient exceptions as a tuple for `except`.
-
-    Raises:
-        ConfigError: an item is no exception.
-    """
+    """Return the transient exceptions as a tuple for `except`."""
     kinds = tuple(transient) if isinstance(transient, tuple | list) else (transient,)
     for kind in kinds:
         if not (isinstance(kind, type) and issubclass(kind, Exception)):
@@ -82,11 +69,7 @@ def exceptions(function: Function, transient: object) -> Transient:
 
 
 def positive(function: Function, seconds: float) -> float:
-    """Return *seconds* as a time-out.
-
-    Raises:
-        ConfigError: it is not positive.
-    """
+    """Return *seconds* as a time-out."""
     if not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
         reason = f"timeout_seconds is {seconds!r}; it must be a positive number"
         raise ConfigError(subject(function), reason)
@@ -96,11 +79,7 @@ def positive(function: Function, seconds: float) -> float:
 def cost_of(
     function: Function, usd: Decimal | str | Function | None, names: Sequence[str]
 ) -> tuple[Decimal | None, Function | None]:
-    """Return the estimated cost of each call, or the function that estimates it.
-
-    Raises:
-        ConfigError: it is no amount, or cannot be called with the tool's arguments.
-    """
+    """Return the estimated cost of each call, or the function that estimates it."""
     if usd is None:
         return None, None
     if callable(usd):
@@ -143,11 +122,7 @@ def dollars(usd: object) -> Decimal:
 
 
 def check_named(function: Function, names: Sequence[str]) -> None:
-    """Raise for names that are no arguments.
-
-    Raises:
-        ConfigError: the function has no such argument.
-    """
+    """Raise for names that are no arguments."""
     known = inspect.signature(function).parameters
     for name in names:
         if name not in known:
@@ -155,11 +130,7 @@ def check_named(function: Function, names: Sequence[str]) -> None:
 
 
 def as_words(function: Function, keyword: str, words: Sequence[str]) -> tuple[str, ...]:
-    """Return *words* as a tuple.
-
-    Raises:
-        ConfigError: it is one text, which Python would split into letters.
-    """
+    """Return *words* as a tuple."""
     if isinstance(words, str):
         raise ConfigError(subject(function), f"{keyword} is {words!r}; say it as in [{words!r}]")
     return tuple(words)

@@ -2,6 +2,9 @@
 
 Each component of a path is opened from the descriptor of the one before, and links are
 not followed; so a component swapped between two checks is refused, too.
+
+A path that leads, or may lead, out of the folder raises `PathEscapeError`; one that cannot
+be opened raises `ToolFailedError`.
 """
 
 import errno
@@ -36,12 +39,7 @@ class FolderEntry:
 
 @contextmanager
 def parent_of(root: Path, path: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
-    """Open the folder of *path*; yield its descriptor, and the last name.
-
-    Raises:
-        PathEscapeError: *path* leads, or may lead, out of *root*.
-        ToolFailedError: it cannot be opened.
-    """
+    """Open the folder of *path*; yield its descriptor, and the last name."""
     *folders, name = names_in(path) or [""]
     if not name:
         raise failure(path, "is the workspace itself")
@@ -51,23 +49,13 @@ def parent_of(root: Path, path: str, *, create: bool = False) -> Iterator[tuple[
 
 @contextmanager
 def folder_at(root: Path, path: str) -> Iterator[int]:
-    """Open the folder at *path*.
-
-    Raises:
-        PathEscapeError: see `parent_of`.
-        ToolFailedError: see `parent_of`.
-    """
+    """Open the folder at *path*."""
     with open_folder(root, names_in(path), path) as folder:
         yield folder
 
 
 def names_in(path: str) -> list[str]:
-    """Return the components of *path*.
-
-    Raises:
-        PathEscapeError: it is absolute, goes up, or leads to a log.
-        ToolFailedError: no file can have such a name.
-    """
+    """Return the components of *path*."""
     if path.startswith("/"):
         raise PathEscapeError(path, "is absolute; paths are relative to the workspace")
     names = [name for name in path.split("/") if name not in {"", "."}]
@@ -110,12 +98,7 @@ def enter(parent: int, name: str, path: str, *, create: bool = False) -> int:
 
 
 def open_file(parent: int, name: str, path: str) -> int:
-    """Open a regular file for reading.
-
-    Raises:
-        PathEscapeError: it is a link.
-        ToolFailedError: it is no regular file, or cannot be opened.
-    """
+    """Open a regular file for reading."""
     with refusals(parent, name, path):
         file = os.open(name, LOOK, dir_fd=parent)
     kind = stat.S_IFMT(os.fstat(file).st_mode)
@@ -137,11 +120,7 @@ def refusals(parent: int, name: str, path: str) -> Iterator[None]:
 
 
 def refuse_link(parent: int, name: str, path: str) -> None:
-    """Raise if *name* is a link.
-
-    Raises:
-        PathEscapeError: it is one.
-    """
+    """Raise if *name* is a link."""
     if kind_of(parent, name) == stat.S_IFLNK:
         raise PathEscapeError(path, f"`{name}` is a symbolic link, and links are not followed")
 

@@ -1,4 +1,7 @@
-"""What a tool's function gave back, in the form that is recorded."""
+"""What a tool's function gave back, in the form that is recorded.
+
+A value without such a form raises `ToolFailedError`.
+"""
 
 import errno
 import math
@@ -23,11 +26,7 @@ OUTCOMES = get_args(Outcome)
 
 
 def output_of(value: object) -> Output:
-    """Return *value* as bytes: text and bytes as they are, all else as JSON.
-
-    Raises:
-        ToolFailedError: it has no such form.
-    """
+    """Return *value* as bytes: text and bytes as they are, all else as JSON."""
     if isinstance(value, Image):
         return Output(value.content, media_type=_type_of(value.content))
     if isinstance(value, Output):
@@ -39,11 +38,7 @@ def output_of(value: object) -> Output:
 
 
 def _type_of(image: bytes) -> str:
-    """Return the media type of *image*.
-
-    Raises:
-        ToolFailedError: no model takes it.
-    """
+    """Return the media type of *image*."""
     if not (kind := image_type(image)):
         raise ToolFailedError("tool_error", f"it ran, but its image is not {FORMATS}")
     if len(image) > IMAGE_LIMIT:
@@ -55,11 +50,7 @@ def _type_of(image: bytes) -> str:
 
 
 def content_of(value: object) -> bytes:
-    """Return *value* as bytes.
-
-    Raises:
-        ToolFailedError: it has no such form.
-    """
+    """Return *value* as bytes."""
     match value:
         case bytes() | bytearray():
             return bytes(value)
@@ -75,11 +66,7 @@ def content_of(value: object) -> bytes:
 
 
 def finding_of(value: object) -> ReconcileFinding:
-    """Return what `reconcile` returned as a finding.
-
-    Raises:
-        ToolFailedError: it is none.
-    """
+    """Return what `reconcile` returned as a finding."""
     match value:
         case ReconcileFinding():
             return value

@@ -1,4 +1,7 @@
-"""The JSON Schema of a tool function's arguments."""
+"""The JSON Schema of a tool function's arguments.
+
+A function with a parameter that has no name, or no JSON form, raises `ConfigError`.
+"""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -33,11 +36,7 @@ class Signature:
 
     @classmethod
     def of(cls, function: Callable[..., object], context: type) -> "Signature":
-        """Read the signature of *function*; a parameter of the type *context* is injected.
-
-        Raises:
-            ConfigError: a parameter has no JSON form.
-        """
+        """Read the signature of *function*; a parameter of the type *context* is injected."""
         hints = hints_of(function)
         description, texts = read_docstring(inspect.getdoc(function) or "")
         parameters = inspect.signature(function).parameters
@@ -80,11 +79,7 @@ class WithoutTitles(GenerateJsonSchema):
 
 
 def hints_of(function: Callable[..., object]) -> dict[str, Any]:
-    """Return the annotations of *function*, also those written as strings.
-
-    Raises:
-        ConfigError: one has an unknown name.
-    """
+    """Return the annotations of *function*, also those written as strings."""
     try:
         return get_type_hints(function, include_extras=True)
     except (NameError, TypeError) as error:
@@ -97,11 +92,7 @@ def field(
     hints: Mapping[str, Any],
     texts: Mapping[str, str],
 ) -> tuple[Any, Any]:
-    """Return *parameter* as a field of a pydantic model.
-
-    Raises:
-        ConfigError: it has no name, or no type with a JSON form.
-    """
+    """Return *parameter* as a field of a pydantic model."""
     name = parameter.name
     if parameter.kind not in NAMED:
         raise ConfigError(subject(function), f"`{parameter}` has no name to be called by")
@@ -118,11 +109,7 @@ def field(
 def model(
     function: Callable[..., object], fields: Mapping[str, tuple[Any, Any]]
 ) -> type[BaseModel]:
-    """Return the pydantic model of the arguments.
-
-    Raises:
-        ConfigError: a type has no JSON form.
-    """
+    """Return the pydantic model of the arguments."""
     # An argument may be called `schema` or `json`, which a model's field may not.
     names = {f"argument_{i}": name for i, name in enumerate(fields)}
     # It is also called for the keys of a TypedDict or a dataclass among the arguments.

@@ -1,4 +1,7 @@
-"""The address of a tool: `module:name`, or `path.py:name`."""
+"""The address of a tool: `module:name`, or `path.py:name`.
+
+A tool that other processes cannot find raises `ToolImportError`; the message says what to do.
+"""
 
 import hashlib
 import importlib
@@ -15,11 +18,7 @@ LOADING: set[str] = set()
 
 
 def locate(tool: object, module_name: str) -> str:
-    """Return the target by which another process finds *tool*.
-
-    Raises:
-        ToolImportError: there is none; define it at the top level of a module.
-    """
+    """Return the target by which another process finds *tool*."""
     module = sys.modules.get(module_name)
     names = vars(module).items() if module else ()
     name = next((name for name, value in names if value is tool), None)
@@ -31,11 +30,7 @@ def locate(tool: object, module_name: str) -> str:
 
 
 def address(module: ModuleType, name: str) -> str:
-    """Return the address of *module* for other processes.
-
-    Raises:
-        ToolImportError: it is a notebook or a prompt.
-    """
+    """Return the address of *module* for other processes."""
     if module.__name__.startswith(FILE_MODULE):
         return str(module.__file__)
     if module.__name__ != "__main__":
@@ -50,11 +45,7 @@ def address(module: ModuleType, name: str) -> str:
 
 
 def fetch(target: str) -> object:
-    """Return the object at *target*; a file is run once in a process.
-
-    Raises:
-        ToolImportError: it does not exist; make it importable.
-    """
+    """Return the object at *target*; a file is run once in a process."""
     address, _, name = target.rpartition(":")
     if not address or not name:
         raise ToolImportError(target, "not of the form `module:name` or `path.py:name`")

@@ -1,4 +1,7 @@
-"""A model that answers from a TOML file."""
+"""A model that answers from a TOML file.
+
+A wrong file or key raises `ConfigError`, which names it.
+"""
 
 import re
 from collections.abc import Mapping
@@ -74,11 +77,7 @@ def input_tokens(request: ModelRequest) -> int:
 
 
 def script_of(agent: AgentSpec) -> Script:
-    """Return the script of *agent*: its parameter `script`, or else the file `model`.
-
-    Raises:
-        ConfigError: correct the file, or the key that it names.
-    """
+    """Return the script of *agent*: its parameter `script`, or else the file `model`."""
     text = record_script(agent.parameters, Path(agent.model))["script"]
     return read_script(text, agent.model)
 
@@ -88,9 +87,6 @@ def record_script(parameters: Mapping[str, Any], model: Path) -> dict[str, Any]:
 
     Call it before the agent is recorded: a resumed session must not depend on a file that
     may have changed.
-
-    Raises:
-        ConfigError: correct the file, or the key that it names.
     """
     text = parameters["script"] if "script" in parameters else text_of(model)
     if not isinstance(text, str):
@@ -100,11 +96,7 @@ def record_script(parameters: Mapping[str, Any], model: Path) -> dict[str, Any]:
 
 
 def text_of(path: Path) -> str:
-    """Return the text of the file at *path*.
-
-    Raises:
-        ConfigError: name an existing text file.
-    """
+    """Return the text of the file at *path*."""
     try:
         with path.open(encoding="utf-8") as file:
             return read_to_end(file, str(path))

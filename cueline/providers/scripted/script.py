@@ -1,4 +1,7 @@
-"""Reads the replies of a scripted model from TOML."""
+"""Reads the replies of a scripted model from TOML.
+
+A wrong key raises `ConfigError`, which names it.
+"""
 
 import json
 import tomllib
@@ -116,11 +119,7 @@ class Script:
 # A host reads the same text for each of its sessions.
 @lru_cache(maxsize=64)
 def read_script(text: str, name: str = "script") -> Script:
-    """Read *text*; *name* is its name in errors.
-
-    Raises:
-        ConfigError: correct the key that it names.
-    """
+    """Read *text*; *name* is its name in errors."""
     try:
         tables = tomllib.loads(text)
     except RecursionError as error:
@@ -237,11 +236,7 @@ class ReplyReader:
 
 
 def check(table: object, keys: Keys, name: str, where: str) -> dict[str, Any]:
-    """Return *table* if its keys and types are valid.
-
-    Raises:
-        ConfigError: correct the key that it names.
-    """
+    """Return *table* if its keys and types are valid."""
     if not isinstance(table, dict):
         raise ConfigError(name, f"{where} is {as_written(table)}, not a table")
     for key, value in table.items():
