@@ -44,6 +44,7 @@ class CuelineSaver(BaseCheckpointSaver[int]):
     Each method returns when its events are durable. A put or write that is repeated
     changes nothing. The log is used from an own thread, so one saver serves graphs in
     any number of threads and event loops. `close` it, or use it in a `with`.
+    A put or write raises what `EventStore.append` raises: invoke the graph again.
 
     Raises:
         ConfigError: the log's scheme is unknown, or its package is missing.
@@ -111,11 +112,7 @@ class CuelineSaver(BaseCheckpointSaver[int]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,  # noqa: ARG002 - each checkpoint is stored whole
     ) -> RunnableConfig:
-        """Store *checkpoint*, in place of one with its id; return the config that names it.
-
-        Raises:
-            StoreError: see `EventStore.append`; invoke the graph again.
-        """
+        """Store *checkpoint*, in place of one with its id; return the config that names it."""
         fact = self._stored(config, checkpoint, metadata)
         await self._run(self._append([fact]))
         return _config(fact.thread, fact.namespace, fact.checkpoint)
@@ -127,11 +124,7 @@ class CuelineSaver(BaseCheckpointSaver[int]):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Store what the task wrote after the checkpoint of *config*.
-
-        Raises:
-            StoreError: see `EventStore.append`; invoke the graph again.
-        """
+        """Store what the task wrote after the checkpoint of *config*."""
         await self._run(self._append(self._written(config, writes, task_id, task_path)))
 
     async def adelete_thread(self, thread_id: str) -> None:

@@ -36,15 +36,6 @@ class Capabilities:
     needs_key: bool = True
 
 
-def accept(_agent: AgentSpec) -> None:
-    """Check nothing."""
-
-
-def never_ends(_model: str) -> str | None:
-    """Return None: the provider tells no day on which a model ends."""
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
     """A vendor, or whatever else answers as a model.
@@ -73,11 +64,11 @@ class Provider:
     """What to do so that it can be used without a key, as a part of a sentence."""
     model_variable: str = ""
     """The environment variable with another default model."""
-    check: Callable[[AgentSpec], None] = accept
+    check: Callable[[AgentSpec], None] = lambda _: None
     """Raise `ConfigError` if the agent's parameters cannot be used."""
     models: Callable[[Account], Awaitable[list[str]]] | None = None
     """Ask the server for the names of its models; None: it cannot be asked."""
-    ends_on: Callable[[str], str | None] = never_ends
+    ends_on: Callable[[str], str | None] = lambda _: None
     """Return the day on which the vendor retires a model."""
     prices: str = ""
     """The provider's name in the list of prices; empty: its own name."""

@@ -27,7 +27,11 @@ EXTRAS = {"psycopg": "postgres"}
 
 
 class LogBackend(Protocol):
-    """One log, and the data stored beside it. It holds nothing open by itself."""
+    """One log, and the data stored beside it. It holds nothing open by itself.
+
+    What cannot be used raises `LogUnavailableError`; a log that another format wrote,
+    `LogFormatError`. The messages say what to do.
+    """
 
     @property
     def url(self) -> LogUrl:
@@ -41,60 +45,34 @@ class LogBackend(Protocol):
         """Whether the log exists."""
 
     def check(self, *, shared: bool = False) -> None:
-        """Raise if there can be no such log, or none that several processes *share*.
-
-        Raises:
-            LogUnavailableError: choose another; the message says why.
-        """
+        """Raise if there can be no such log, or none that several processes *share*."""
 
     def open(
         self, clock: Clock, *, must_exist: bool = False, read_only: bool = False
     ) -> EventStore:
-        """Open the log; create it, unless it *must_exist* or is *read_only*.
-
-        Raises:
-            LogUnavailableError: it cannot be used; the message says what to do.
-            LogFormatError: another format wrote it; the message says what to upgrade.
-        """
+        """Open the log; create it, unless it *must_exist* or is *read_only*."""
 
     def migrate(self, writers: Sequence[str] = (), readers: Sequence[str] = ()) -> bool:
         """Make the log, or bring it to this format; return whether anything was done.
 
-        The roles *writers* may then append, and the *readers* read, if its server has roles.
-
-        Raises:
-            ConfigError: it has no roles.
-            LogUnavailableError: it is not possible; the message says why.
-            LogFormatError: a newer cueline wrote it.
+        The roles *writers* may then append, and the *readers* read. It raises `ConfigError`
+        if the log has no roles.
         """
 
     def open_rows(self, *, to_write: bool = False) -> LogRows:
-        """Open the tables, to be copied; *to_write* makes them if they are missing.
-
-        Raises:
-            LogUnavailableError: it is not possible; the message says why.
-            LogFormatError: another format wrote it.
-        """
+        """Open the tables, to be copied; *to_write* makes them if they are missing."""
 
     def describe(self) -> str | None:
         """Return which server has the log, and what this role may do there; None for a file."""
 
     def open_presence(self, clock: Clock) -> PresenceBoard:
-        """Open the presence board; create it if it is missing.
-
-        Raises:
-            LogUnavailableError: it cannot be written; the message says why.
-        """
+        """Open the presence board; create it if it is missing."""
 
     def open_snapshots(self) -> SnapshotStore:
         """Return the store of the snapshots of the log's sessions."""
 
     def open_views(self) -> "Views":
-        """Open the read models; create them if they are missing.
-
-        Raises:
-            LogUnavailableError: they cannot be written; the message says why.
-        """
+        """Open the read models; create them if they are missing."""
 
     def read_up(self) -> str | None:
         """Return the text of `write_up`; None if there is none, or it cannot be read."""

@@ -4,14 +4,12 @@ Presence is no evidence: the file is not synced, and a damaged one is discarded.
 Living processes send their heartbeats again.
 """
 
-import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import astuple, fields, replace
 from pathlib import Path
 from time import monotonic
-from typing import Self
 
 from cueline.clock import Clock
 from cueline.errors import LogUnavailableError
@@ -76,27 +74,19 @@ class MemoryPresence:
 class SqlitePresence:
     """A board for all processes of one machine; see `PresenceBoard`."""
 
-    def __init__(self, path: Path, clock: Clock, patience_seconds: float) -> None:
-        self._path = path
-        self._clock = clock
-        self._patience_seconds = patience_seconds
-        self._identity: tuple[int, int] | None = None
-        self._db = self._open()
-
-    @classmethod
-    def open(
-        cls,
-        path: str | os.PathLike[str],
-        clock: Clock,
-        *,
-        patience_seconds: float = PATIENCE_SECONDS,
-    ) -> Self:
+    def __init__(
+        self, path: Path, clock: Clock, *, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
         """Open the board at *path*; create it if it is missing.
 
         Raises:
             LogUnavailableError: it cannot be written; the message says why.
         """
-        return cls(Path(path), clock, patience_seconds)
+        self._path = path
+        self._clock = clock
+        self._patience_seconds = patience_seconds
+        self._identity: tuple[int, int] | None = None
+        self._db = self._open()
 
     async def beat(self, presence: Presence) -> None:
         beat = replace(presence, beat_us=to_us(self._clock.now()))

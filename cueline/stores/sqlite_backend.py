@@ -66,7 +66,7 @@ class SqliteBackend:
     def open_presence(self, clock: Clock) -> SqlitePresence:
         # Not in the log's file: presence is volatile, and discarded if damaged. One board for all
         # links to the log: with two, living processes would count as dead.
-        return SqlitePresence.open(self._beside(".presence"), clock)
+        return SqlitePresence(self._beside(".presence"), clock)
 
     def open_snapshots(self) -> SqliteSnapshots:
         return SqliteSnapshots(self._beside(".snapshots"))

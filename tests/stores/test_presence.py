@@ -21,7 +21,7 @@ class TestMemoryPresence(PresenceContract):
 class TestSqlitePresence(PresenceContract):
     @pytest.fixture
     async def board(self, clock, tmp_path):
-        board = SqlitePresence.open(tmp_path / "presence.db", clock)
+        board = SqlitePresence(tmp_path / "presence.db", clock)
         yield board
         await board.close()
 
@@ -32,7 +32,7 @@ def path(tmp_path):
 
 
 async def test_every_process_sees_the_same_board(path):
-    one, two = (SqlitePresence.open(path, SetClock()) for _ in "ab")
+    one, two = (SqlitePresence(path, SetClock()) for _ in "ab")
 
     await one.beat(HOST)
     await two.beat(RUNNER)
@@ -58,7 +58,7 @@ async def test_a_log_has_one_board_by_whatever_link_it_is_reached(tmp_path):
 
 # On a full disk, who lives would count as dead.
 async def test_who_has_beaten_for_a_while_takes_no_more_room(path):
-    board = SqlitePresence.open(path, SystemClock())
+    board = SqlitePresence(path, SystemClock())
     for _ in range(50):
         await board.beat(HOST)
     before = room_of(path)
@@ -75,7 +75,7 @@ def room_of(path):
 
 
 async def test_a_beat_waits_for_another_processs_beat(path):
-    board = SqlitePresence.open(path, SetClock())
+    board = SqlitePresence(path, SetClock())
     other = sqlite_library().connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
 
@@ -89,7 +89,7 @@ async def test_a_beat_waits_for_another_processs_beat(path):
 
 
 async def test_a_board_that_stays_locked_is_unavailable(path):
-    board = SqlitePresence.open(path, SetClock(), patience_seconds=0.0)
+    board = SqlitePresence(path, SetClock(), patience_seconds=0.0)
     other = sqlite_library().connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
 
@@ -104,7 +104,7 @@ async def test_a_damaged_board_is_begun_anew(path):
     path.parent.mkdir()
     path.write_bytes(b"no database at all" * 300)
 
-    board = SqlitePresence.open(path, SetClock())
+    board = SqlitePresence(path, SetClock())
     await board.beat(HOST)
 
     assert 1 == len(await board.all())
@@ -114,7 +114,7 @@ async def test_a_damaged_board_is_begun_anew(path):
 
 @pytest.mark.parametrize("parts", ["presence.db", "presence.db*"])
 async def test_a_board_that_is_removed_is_made_again_for_all(path, parts):
-    one, two = (SqlitePresence.open(path, SetClock()) for _ in "ab")
+    one, two = (SqlitePresence(path, SetClock()) for _ in "ab")
     await two.beat(RUNNER)
     for part in path.parent.glob(parts):
         part.unlink()
@@ -128,7 +128,7 @@ async def test_a_board_that_is_removed_is_made_again_for_all(path, parts):
 
 
 async def test_a_board_does_not_come_back_without_its_folder(path):
-    board = SqlitePresence.open(path, SetClock())
+    board = SqlitePresence(path, SetClock())
     shutil.rmtree(path.parent)
 
     await board.beat(HOST)
@@ -139,7 +139,7 @@ async def test_a_board_does_not_come_back_without_its_folder(path):
 
 
 async def test_a_board_that_was_closed_says_so(path):
-    board = SqlitePresence.open(path, SetClock())
+    board = SqlitePresence(path, SetClock())
     await board.close()
 
     with pytest.raises(LogUnavailableError):
@@ -152,12 +152,12 @@ def test_a_board_without_a_place_is_unavailable(tmp_path):
     (tmp_path / "file").touch()
 
     with pytest.raises(LogUnavailableError):
-        SqlitePresence.open(tmp_path / "file" / "presence.db", SetClock())
+        SqlitePresence(tmp_path / "file" / "presence.db", SetClock())
 
 
 async def test_a_damaged_board_that_cannot_be_put_aside_is_unavailable_until_it_can(path):
     # An error of another kind would end whoever beats, and others take its sessions.
-    board = SqlitePresence.open(path, SetClock())
+    board = SqlitePresence(path, SetClock())
     await board.beat(HOST)
     for part in path.parent.iterdir():
         with part.open("r+b") as file:

@@ -49,7 +49,7 @@ async def test_a_log_is_for_its_owner_alone(path):
     before = os.umask(0)
     try:
         store = SqliteStore.open(path, SetClock())
-        board = SqlitePresence.open(path.with_name("log.db.presence"), SetClock())
+        board = SqlitePresence(path.with_name("log.db.presence"), SetClock())
         with contextlib.closing(backend_of(path).open_views()) as views:
             await views.catch_up(store)
             modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}

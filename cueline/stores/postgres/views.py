@@ -3,7 +3,6 @@
 Their queries are SQLite's; `views.sql` and the few translations here are the whole difference.
 """
 
-import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,6 +27,7 @@ from cueline.stores.postgres.connections import Row
 from cueline.stores.postgres.failure import translating
 from cueline.stores.postgres.place import Place
 from cueline.stores.postgres.text import escaped_values, marked, unescaped_row
+from cueline.stores.waiting import pause
 
 _TYPES: Final = {
     int: "bigint",
@@ -136,9 +136,7 @@ class PostgresViews(Views):
         while not self._begun():
             if monotonic() > deadline:
                 raise LogUnavailableError(str(self.path), "another process keeps it locked")
-            # A blocking wait would block the loop.
-            never = asyncio.get_running_loop().create_future()
-            await asyncio.wait({never}, timeout=RETRY_SECONDS)
+            await pause(RETRY_SECONDS)
 
     def _begun(self) -> bool:
         """Begin a transaction, unless another process projects."""
