@@ -1,9 +1,10 @@
 """One call of the function `append` of a log in PostgreSQL: its arguments, and its results."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from os import urandom
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from cueline.errors import (
     FencedError,
@@ -34,17 +35,20 @@ def arguments(appends: Sequence[Append]) -> list[object]:
     streams: dict[str, int] = {}
     place: Callable[[str], int] = lambda name: streams.setdefault(name, len(streams) + 1)  # noqa: E731
     forks = [(None, None) if w.after is None else (place(w.after[0]), w.after[1]) for w in writes]
-    drafts = [(n, write.stream, d) for n, write in enumerate(writes, 1) for d in write.events]
+    owners = [n for n, write in enumerate(writes, 1) for _ in write.events]
+    drafts = [astuple(draft) for write in writes for draft in write.events]
+    types, schemas, payloads, times, actors, *about, steps, named = zip(*drafts, strict=True)
+    ends = map(header_end, [writes[n - 1].stream for n in owners], types, actors, *about)
     sizes = [sum(len(write.events) for write in append.writes) for append in appends]
     salts = [urandom(SALT_BYTES) for _ in drafts]
-    blobs = [(n, blob) for n, (_, _, draft) in enumerate(drafts, 1) for blob in draft.blobs]
+    blobs = [(n, blob) for n, blobs in enumerate(named, 1) for blob in blobs]
     empties = [(n, *event) for n, write in enumerate(writes, 1) for event in write.empties]
     firsts = [place(append.writes[0].stream) for append in appends]
     places = [place(write.stream) for write in writes]
     return [
         Texts(streams),
         Texts(map(category_of, streams)),
-        Texts(None if append.key is None else escaped(append.key) for append in appends),
+        _escaped(append.key for append in appends),
         Numbers(firsts),
         Numbers(len(append.writes) for append in appends),
         Numbers(places),
@@ -53,33 +57,18 @@ def arguments(appends: Sequence[Append]) -> list[object]:
         Numbers(parent for parent, _ in forks),
         Numbers(version for _, version in forks),
         Numbers(len(write.events) for write in writes),
-        Numbers(n for n, _, _ in drafts),
+        Numbers(owners),
         Numbers(seq for size in sizes for seq in range(size)),
-        Texts(escaped(draft.type) for _, _, draft in drafts),
-        Numbers(draft.schema for _, _, draft in drafts),
-        Contents(draft.payload for _, _, draft in drafts),
-        Numbers(draft.occurred_us for _, _, draft in drafts),
-        Texts(escaped(draft.actor) for _, _, draft in drafts),
-        _optional([draft.attrs for _, _, draft in drafts]),
-        _optional([draft.correlation_id for _, _, draft in drafts]),
-        _optional([draft.causation_id for _, _, draft in drafts]),
-        Numbers(draft.step for _, _, draft in drafts),
-        Contents(
-            header_end(
-                stream,
-                draft.type,
-                draft.actor,
-                draft.attrs,
-                draft.correlation_id,
-                draft.causation_id,
-            )
-            for _, stream, draft in drafts
-        ),
+        _escaped(types),
+        Numbers(schemas),
+        Contents(payloads),
+        Numbers(times),
+        _escaped(actors),
+        *map(_escaped, about),
+        Numbers(steps),
+        Contents(ends),
         Contents(salts),
-        Contents(
-            hash_payload(salt, draft.payload)
-            for salt, (_, _, draft) in zip(salts, drafts, strict=True)
-        ),
+        Contents(map(hash_payload, salts, payloads)),
         Numbers(n for n, _ in blobs),
         Texts(blob for _, blob in blobs),
         Numbers(n for n, _, _ in empties),
@@ -88,7 +77,7 @@ def arguments(appends: Sequence[Append]) -> list[object]:
     ]
 
 
-def _optional(texts: Sequence[str | None]) -> Texts:
+def _escaped(texts: Iterable[str | None]) -> Texts:
     return Texts(None if text is None else escaped(text) for text in texts)
 
 
