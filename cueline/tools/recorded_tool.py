@@ -1,4 +1,7 @@
-"""Compares recorded tools with the present ones: a call may have another meaning now."""
+"""Compares recorded tools with the present ones: a call may have another meaning now.
+
+A missing tool raises `ToolImportError`; a changed one raises `ToolChangedError`.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -13,12 +16,7 @@ _APART = {"properties", "required"}
 
 
 def load_recorded(spec: ToolSpec) -> Tool:
-    """Return the tool that was recorded as *spec*.
-
-    Raises:
-        ToolChangedError: a call requested with *spec* may have another meaning.
-        ToolImportError: there is no such tool.
-    """
+    """Return the tool that was recorded as *spec*."""
     found = load(spec.target)
     if found.name != (was := spec.own_name or spec.name):
         reason = f"it is called {found.name!r} here, and was {was!r} when the session began"
@@ -29,12 +27,7 @@ def load_recorded(spec: ToolSpec) -> Tool:
 
 
 def check_unchanged(name: str, tools: Iterable[ToolSpec], accept_with: str) -> None:
-    """Raise if *tools* of the agent *name* are not as they were recorded.
-
-    Raises:
-        ToolChangedError: some have changed; the message says how, and what *accept_with* does.
-        ToolImportError: a tool is missing.
-    """
+    """Raise if *tools* of the agent *name* have changed; the message offers *accept_with*."""
     changed = []
     for spec in tools:
         if not spec.runs:
@@ -52,9 +45,6 @@ def changed_since(tools: Iterable[ToolSpec]) -> tuple[ToolSpec, ...]:
     """Return the changed ones of *tools*, as they are now.
 
     The agent's own settings for them stay.
-
-    Raises:
-        ToolImportError: a tool is missing.
     """
     needed = [spec for spec in tools if spec.runs]
     return tuple(_now(spec) for spec in needed if _changes(spec, load(spec.target)))
