@@ -20,7 +20,10 @@ Json = dict[str, Any]
 Pieces = AsyncIterator[Any]
 """The JSON values of a stream, in order."""
 
-FAILURES: Final = (httpx2.HTTPError, httpx2.StreamError, TimeoutError, ValueError)
+FAILURES: Final = (
+    *(httpx2.HTTPError, httpx2.StreamError, TimeoutError, ValueError),
+    *(ProviderUnavailableError, ProviderRefusedError),
+)
 _MALFORMED: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _UNCONNECTED: Final = (httpx2.ConnectError, httpx2.ConnectTimeout)
 _OK: Final = 200
@@ -146,11 +149,11 @@ class HttpClient:
         try:
             async with asyncio.timeout(patience.total):
                 return await self._streamed(path, body, patience, reply, fault or usual_fault)
-        except (ProviderUnavailableError, ProviderRefusedError) as error:
-            known = error if reply.used is None else with_usage(error, reply.used)
-            raise self._without_key(known, str(error)) from None
         except FAILURES as error:
-            raise self._without_key(translation(error, patience), str(error)) from None
+            known = translation(error, patience)
+            if reply.used is not None:
+                known = with_usage(known, reply.used)
+            raise self._without_key(known, str(error)) from None
         finally:
             self._calls -= 1
             await self._close_if_done()
@@ -186,8 +189,6 @@ class HttpClient:
             if answer.status_code != _OK:
                 raise usual_fault(answer.status_code, answer.text, answer.headers)
             return answer.json()
-        except (ProviderUnavailableError, ProviderRefusedError) as error:
-            raise self._without_key(error, str(error)) from None
         except FAILURES as error:
             raise self._without_key(translation(error, patience), str(error)) from None
 
@@ -234,7 +235,7 @@ async def collect(pieces: Pieces, reply: PartialReply) -> None:
                 except _MALFORMED as error:
                     raise malformed(error) from error
                 rest.reschedule(now() + REST_SECONDS if reply.ended else None)
-    except (*FAILURES, ProviderUnavailableError, ProviderRefusedError):
+    except FAILURES:
         if not reply.ended:
             raise
 
@@ -284,6 +285,8 @@ def translation(error: Exception, patience: Patience) -> Fault:
     # A request that did not arrive has used no tokens.
     used: dict[str, int] | None = {} if isinstance(error, _UNCONNECTED) else None
     match error:
+        case ProviderUnavailableError() | ProviderRefusedError():
+            return error
         case httpx2.TimeoutException():
             return ProviderUnavailableError(
                 "timeout", f"silence ({type(error).__name__})", used=used

@@ -114,3 +114,13 @@ async def test_a_reply_that_begins_anew_after_its_end_is_to_end_anew(vendor, ask
 
     with pytest.raises(ProviderUnavailableError, match="malformed_reply"):
         await ask(vendor.url)
+
+
+async def test_a_reply_that_is_cut_off_after_its_usage_is_paid_for(vendor, ask):
+    vendor.will_say(*SAID[:-1])
+    vendor.will_cut(vendor.answers.pop()[2])
+
+    with pytest.raises(ProviderUnavailableError, match="network") as caught:
+        await ask(vendor.url)
+
+    assert {"input": 1, "output": 1} == {n: used for n, used in caught.value.used.items() if used}
