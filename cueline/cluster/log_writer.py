@@ -16,7 +16,6 @@ from cueline.events.store import EventStore, Presence, PresenceBoard, RecordedEv
 
 START_SECONDS = 60.0
 
-
 WriteMethod = Literal["append", "acquire", "put_blob", "beat", "leave"]
 
 
@@ -88,9 +87,9 @@ class LogWriterActor:
         return await self._log()[1].all()
 
     async def _answer(self, request: WriteRequest) -> WriterReply:
-        store, board = self._log()
-        target = board if request.method in ("beat", "leave") else store
         try:
+            store, board = self._log()
+            target = board if request.method in ("beat", "leave") else store
             return WriterReply(await getattr(target, request.method)(*request.asked))
         except CuelineError as error:
             return WriterReply(error=error)
