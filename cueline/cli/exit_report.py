@@ -124,7 +124,9 @@ def _decide(
     closes_at = min(each.closes_at for each in left)
     # What is granted by itself is so when somebody drives it, and can be denied before.
     until = date_time(closes_at) if closes_at >= now else "it goes on"
-    told = f"a person has to decide (until {until})"
+    by_itself = all(each.closes_at < each.deadline_at for each in left)
+    told = "it is allowed by itself, unless somebody denies it" * by_itself
+    told = f"{told or 'a person has to decide'} (until {until})"
     if any(each.question == "may_it_run" for each in left):
         told = f"{told}: approve, or deny likewise"
     told = f"{told}, then resume" if then else told

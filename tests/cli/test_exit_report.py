@@ -101,7 +101,7 @@ def test_what_is_granted_by_itself_can_be_denied_until_somebody_drives_it():
 
     why, *ways = next_step(SessionView(state), DEFAULT_LOG, "resume", now=later(11))
 
-    assert "a person has to decide (until it goes on): approve, or deny likewise" in why
+    assert "it is allowed by itself, unless somebody denies it (until it goes on): approve" in why
     assert ["cueline approve 1.1.0.1", "resume"] == [way.strip() for way in ways]
 
 
