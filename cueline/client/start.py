@@ -79,12 +79,8 @@ class StartRequest:
                 raise
             return await self._session_of_key(client)  # another asked at the same time
         await client.context.take_up(stream, asked.parent)
-        return Session(
-            client,
-            stream,
-            await receipt_of_start(client, stream, asked),
-            (self.output or asked.agent.output,),
-        )
+        receipt = await receipt_of_start(client, stream, asked)
+        return Session(client, stream, receipt, (self.output or asked.agent.output,))
 
     async def _session_of_key(self, client: Connection) -> Session:
         """Return the session that its key started before; drive it if no living process does.
@@ -105,16 +101,11 @@ class StartRequest:
             if then != now:
                 reason = f"the key {self.key!r} started it with another {what}; choose another key"
                 raise RejectedError(shown(stream), reason)
-        receipt = await receipt_of_start(client, stream, before)
+        receipt = replace(await receipt_of_start(client, stream, before), recorded=False)
         owner = await owner_of(log.store, log.board, stream, log.clock.now())
         if owner is None:
             await client.context.take_up(stream, before.parent)
-        return Session(
-            client,
-            stream,
-            replace(receipt, recorded=False),
-            (self.output or before.agent.output,),
-        )
+        return Session(client, stream, receipt, (self.output or before.agent.output,))
 
 
 def _interval(asked: StartAsked) -> float | None:
