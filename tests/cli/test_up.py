@@ -64,7 +64,7 @@ async def test_what_up_repeats_moves_no_cursor(monkeypatch, capsys):
     async def keep_up(*_, **__):
         yield Troubled()
 
-    monkeypatch.setattr("cueline.on_ray.up.run_up", keep_up)
+    monkeypatch.setattr("cueline.cli.up_process.run_up", keep_up)
 
     with pytest.raises(ClusterError):
         await keep(PLAN, None, as_json=False)
@@ -86,7 +86,7 @@ async def test_an_up_ends_in_order_however_often_it_is_told_to(monkeypatch, caps
         finally:
             ended.append("in order")
 
-    monkeypatch.setattr("cueline.on_ray.up.run_up", keep_up)
+    monkeypatch.setattr("cueline.cli.up_process.run_up", keep_up)
     keeping = asyncio.create_task(keep(PLAN, None, as_json=False))
     await await_until(lambda: "no session was left" in capsys.readouterr().out)
 
@@ -165,7 +165,7 @@ def test_a_long_log_is_read_before_the_time_to_start_begins(finished, monkeypatc
         raise ClusterError("the cluster", "there is none")
         yield
 
-    monkeypatch.setattr("cueline.on_ray.up.run_up", keep_up)
+    monkeypatch.setattr("cueline.cli.up_process.run_up", keep_up)
 
     finished("up")
 
