@@ -109,6 +109,7 @@ class Shell:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            pipesize=1 << 20,  # nobody reads it before the end, and the process writes on
         )
         self._processes.append(process)
         return process

@@ -41,8 +41,11 @@ def check_step(before: SessionState, state: SessionState, opening: SessionEvent)
     assert derived_events(state) == [], "something more follows"
     assert state.turn == state.turn.with_calls(state.turn.calls), "rules overlook a call"
     started = [call for call in state.open_calls if call.phase == "started"]
-    alone = all(call.repeatable for call in started) or len(started) == 1
-    assert alone, "an undeclared call runs beside another"
+    if state.progress is None:
+        alone = all(call.repeatable for call in started) or len(started) == 1
+        assert alone, "an undeclared call runs beside another"
+    else:
+        assert len(started) <= state.agent.plan.max_parallel, "more runs than the plan allows"
     if state.status is Status.IDLE:
         assert not state.mail, "a message waits, and nobody reads it"
     if state.status is Status.WAITING:

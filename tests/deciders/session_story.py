@@ -17,6 +17,7 @@ from cueline.events.inbox import (
     StartAsked,
     StopAsked,
 )
+from cueline.events.plan import Plan, Step
 from cueline.events.session import (
     MessageRefused,
     OutcomeCameLate,
@@ -105,6 +106,38 @@ AGENTS = st.builds(under, AGENTS, POLICIES)
 STARTS = st.builds(started, AGENTS, st.sampled_from(["Tidy up.", None]), open=st.booleans())
 
 
+STEPS = (*("look", "put", "pay", "shout", "delete", "burn", "wire", "peek", "tell"), "help", "wait")
+"""The tools of steps, and a step that waits for a message."""
+
+
+@st.composite
+def plans(draw):
+    names = draw(st.lists(st.sampled_from(STEPS), min_size=3, max_size=8, unique=True))
+    steps = [
+        Step(
+            name=name,
+            needs=draw(st.sets(st.sampled_from(names[:place]), max_size=2)) if place else (),
+            condition=draw(st.sampled_from(["on_success", "on_success", "always"])),
+            for_each=draw(st.sampled_from(["", "", "`[1, 2, 3]`"])) * (name != "wait"),
+            wait="go" * (name == "wait"),
+        )
+        for place, name in enumerate(names)
+    ]
+    return Plan(steps=steps, max_parallel=draw(st.sampled_from([1, 1, 2, 10])))
+
+
+def following(spec, plan, critical):
+    names = {step.name for step in plan.steps}
+    tools = [each for each in spec.tools if each.name in names]
+    if not critical:  # else most plans end with their first failure
+        tools = [each.model_copy(update={"critical": False}) for each in tools]
+    fields = {"provider": "workflow", "model": "", "fallback": (), "context_window": None}
+    return spec.model_copy(update={"tools": tuple(tools), "plan": plan, **fields})
+
+
+PLANNED = st.builds(started, st.builds(following, AGENTS, plans(), st.booleans()), st.none())
+
+
 def work(shell, n):
     """Do one thing that is due."""
     owed = shell.owed()
@@ -139,7 +172,8 @@ def asked_for(kind, n):
 
 
 def say(shell, n):
-    shell.send(MessageSent(lane=LANES[n % 3], text=f"message {n}"))
+    name = "go" if shell.state.progress and n % 2 else ""
+    shell.send(MessageSent(lane=LANES[n % 3], text=f"message {n}", name=name))
 
 
 def answer(shell, n):

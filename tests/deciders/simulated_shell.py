@@ -23,6 +23,7 @@ from cueline.deciders.session import (
 )
 from cueline.deciders.session.due import (
     AskApproval,
+    AwaitMessage,
     CallModel,
     Cancel,
     CloseApproval,
@@ -42,6 +43,7 @@ from cueline.events.session import (
     ApprovalResolved,
     CallDelegated,
     ContextCompacted,
+    MessageAwaited,
     MessageReceived,
     MessageRefused,
     ModelFailed,
@@ -210,6 +212,10 @@ class SimulatedShell:
                     effect=effect.effect, approval=effect.approval, hook=effect.hook, at=self.now
                 )
                 self.take(told)
+            case AwaitMessage():
+                until = self.now + timedelta(seconds=60)
+                awaited = MessageAwaited(effect=effect.effect, name="go", deadline_at=until)
+                assert self.take(awaited), "what is due may begin"
             case Cancel():
                 pass
 

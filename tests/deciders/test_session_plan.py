@@ -5,10 +5,16 @@ import pytest
 from cueline.deciders import prompt
 from cueline.deciders.session import Status, due, evolve, wake_at
 from cueline.deciders.session.due import AskApproval, AwaitMessage, CloseApproval, RunTool
-from cueline.events.agent import Hook, Limits, Rule
+from cueline.events.agent import Hook, Limits, ModelChoice, Rule
 from cueline.events.cause import Cause
 from cueline.events.failure_policy import BreakerPolicy
-from cueline.events.inbox import ChildEnded, PauseAsked, ResumeAsked, StopAsked
+from cueline.events.inbox import (
+    ChildEnded,
+    ModelChangeAsked,
+    PauseAsked,
+    ResumeAsked,
+    StopAsked,
+)
 from cueline.events.plan import VALUE_LIMIT, Step
 from cueline.events.session import (
     ApprovalRequested,
@@ -545,6 +551,12 @@ def test_messages_that_no_step_waits_for_are_refused():
 
     session.when(said(2, "Hm.", "steer")).then_rejected("plan_takes_no_messages")
     session.when(told(3, "other", 1)).then_rejected("no_such_wait")
+
+
+def test_a_plan_gets_no_model():
+    change = ModelChangeAsked(model=ModelChoice(provider="scripted", model="m"))
+
+    waits().when(received(2, change)).then_rejected("plan_takes_no_messages")
 
 
 def test_a_session_with_a_model_waits_for_no_message_of_a_name():

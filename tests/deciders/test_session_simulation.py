@@ -14,7 +14,7 @@ from cueline.events.inbox import (
 )
 from cueline.testing.given import STREAM
 from tests.deciders.session_promises import check_attempts
-from tests.deciders.session_story import STARTS, simulate, stories
+from tests.deciders.session_story import PLANNED, STARTS, simulate, stories
 from tests.deciders.simulated_shell import SimulatedShell
 from tests.deciders.simulation import check_end, check_stall, finish, load_prefix
 from tests.session_example import forked
@@ -33,6 +33,33 @@ def test_a_session_keeps_its_promises_and_comes_to_an_end(start, script):
     finish(shell)
 
     check_end(shell)
+
+
+# I5, I6, I7, I9, I10, I14, 003-051
+@FAST
+@given(PLANNED, stories(60))
+def test_a_plan_keeps_its_promises_and_comes_to_an_end(start, script):
+    shell = simulate(start, script)
+    shell.crash()
+    finish(shell)
+
+    assert shell.state.finished
+    check_end(shell)
+
+
+# I13
+@settings(FAST, max_examples=25)
+@given(PLANNED, stories(30))
+def test_a_plan_reaches_an_end_from_every_prefix(start, script):
+    whole = simulate(start, script)
+    facts = [fact for step in whole.log for fact in step]
+
+    for cut in range(1, len(facts) + 1):
+        shell = load_prefix(facts[:cut], now=whole.now)
+        shell.load()
+        check_stall(shell)
+        finish(shell)
+        assert shell.state.finished
 
 
 # I13

@@ -8,6 +8,7 @@ from cueline.events.agent import AgentSpec
 from cueline.events.inbox import (
     InboxMessage,
     MessageSent,
+    ModelChangeAsked,
     PauseAsked,
     ResumeAsked,
     SecretsWaived,
@@ -37,13 +38,14 @@ def will_be_held(state: SessionState, unread: Iterable[object]) -> bool:
 
 def unheard(agent: AgentSpec, message: InboxMessage) -> Refusal | None:
     """Return why a session of *agent* does not hear *message*: it has no model, or no such wait."""
-    if not isinstance(message, MessageSent):
-        return None
-    if agent.plan is not None and not message.name:
-        if agent.provider == PROCEDURE:
-            return Refusal(code="procedural_agent_no_resume")
-        return Refusal(code="plan_takes_no_messages")
-    waits = [] if agent.plan is None else [step.wait for step in agent.plan.steps]
-    if message.name and message.name not in waits:
-        return Refusal(code="no_such_wait", by=message.name)
+    plan = agent.plan
+    match message:
+        case MessageSent(name=name) if name:
+            if plan is None or name not in [step.wait for step in plan.steps]:
+                return Refusal(code="no_such_wait", by=name)
+        case MessageSent() | ModelChangeAsked() if plan is not None:
+            procedure = agent.provider == PROCEDURE
+            return Refusal(
+                code="procedural_agent_no_resume" if procedure else "plan_takes_no_messages"
+            )
     return None
