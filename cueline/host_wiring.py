@@ -155,8 +155,8 @@ class KnownPlacement(Placement, Protocol):
     def has(self, incarnation: str | None) -> bool:
         """Whether this is one of its hosts."""
 
-    async def check_tools(self, agent: AgentSpec) -> None:
-        """Check that its runners can run the tools of *agent*, as far as it reaches them.
+    async def check_tools(self, agents: Sequence[AgentSpec]) -> None:
+        """Check that its runners can run the tools of *agents*, as far as it reaches them.
 
         Raises:
             ToolImportError: some cannot; the message names their nodes and says what to do.

@@ -1,7 +1,7 @@
 """All actors in one process, for sessions without a cluster."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Coroutine
+from collections.abc import AsyncIterator, Collection, Coroutine, Sequence
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import replace
 
@@ -137,7 +137,7 @@ class Inline:
     def live_text(self) -> LiveTextHub:
         return self.host.live_text
 
-    async def check_tools(self, agent: AgentSpec) -> None:
+    async def check_tools(self, agents: Sequence[AgentSpec]) -> None:
         """See `host_wiring.KnownPlacement`: they were loaded when the agent was."""
 
     def has(self, incarnation: str | None) -> bool:

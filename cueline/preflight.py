@@ -8,7 +8,7 @@ from cueline.actors.presence import machine_name
 from cueline.agent import Agent
 from cueline.deciders.policy import NOT_ESTIMATED, judge, tools_that_may_ask
 from cueline.deciders.session.changed_agent import with_tools
-from cueline.deciders.session.delegation import allowances_below, child_agent
+from cueline.deciders.session.delegation import allowances_below, with_children
 from cueline.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.agent import (
@@ -183,8 +183,7 @@ def check_answerable(agent: AgentSpec, log: LogName, *, attended: bool) -> None:
     told = any(hook.on != "notify" for hook in agent.policy.hooks)
     if attended or told or LogUrl.of(log).scheme != MEMORY:
         return
-    children = [child_agent(agent, each) for each in agent.agents.values()]
-    if tools := [name for each in (agent, *children) for name in tools_that_may_ask(each)]:
+    if tools := [name for each in with_children(agent) for name in tools_that_may_ask(each)]:
         raise ConfigError(
             agent.name,
             f"it asks before it calls {', '.join(tools)}, and nobody can answer: no other "
@@ -201,7 +200,7 @@ def check_resumed(
     accept_changed_tools: bool,
     accept_with: str,
 ) -> tuple[ToolSpec, ...]:
-    """Raise if a recorded agent cannot go on here, on *log*.
+    """Raise if a recorded agent, or one that it starts, cannot go on here, on *log*.
 
     *waived* secrets need not be known here. Returns the changed tools, as they are now, if
     that is accepted; *accept_with* says how a person accepts.
@@ -216,8 +215,12 @@ def check_resumed(
 
     tools = changed_since(agent.tools) if accept_changed_tools else ()
     now = with_tools(agent, tools)
-    check_recorded_agent(now, HERE)
-    check_secrets(now, waived)
+    # A rerun has the results of its children.
+    starts = not any(tool.recording for tool in now.tools)
+    for each in with_children(now) if starts else [now]:
+        check_recorded_agent(each, HERE)
+        check_secrets(each, waived)
+        changed_since(each.tools)
     check_unchanged(now.name, now.tools, accept_with)
     works = not now.tools or any(tool.runs for tool in now.tools)  # a rerun needs no files
     if now.workspace is not None and works:

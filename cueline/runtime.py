@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -95,9 +95,9 @@ class LocalContext:
         """See `RuntimeContext`."""
         return self.place.settled(stream)
 
-    async def check_tools(self, agent: AgentSpec) -> None:
+    async def check_tools(self, agents: Sequence[AgentSpec]) -> None:
         """See `RuntimeContext`."""
-        await self.place.check_tools(agent)
+        await self.place.check_tools(agents)
 
     async def take_up(self, stream: str, parent: str | None = None) -> None:
         """See `RuntimeContext`."""

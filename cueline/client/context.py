@@ -1,6 +1,6 @@
 """What a client knows of who drives the sessions of its log."""
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -43,8 +43,8 @@ class RuntimeContext(Protocol):
     def settled(self, stream: str) -> Coroutine[object, object, None] | None:
         """Return a coroutine that waits until a local host has stopped driving, if one drives."""
 
-    async def check_tools(self, agent: AgentSpec) -> None:
-        """Check that the runners here can run the tools of *agent*.
+    async def check_tools(self, agents: Sequence[AgentSpec]) -> None:
+        """Check that the runners here can run the tools of *agents*.
 
         Raises:
             ToolImportError: some cannot; the message names their nodes and says what to do.
@@ -90,7 +90,7 @@ class NoRuntimeContext:
     def settled(self, stream: str) -> Coroutine[object, object, None] | None:  # noqa: ARG002 - as above
         return None
 
-    async def check_tools(self, agent: AgentSpec) -> None:
+    async def check_tools(self, agents: Sequence[AgentSpec]) -> None:
         """Do nothing: no runner is reached from here."""
 
     async def take_up(self, stream: str, parent: str | None = None) -> None:

@@ -11,6 +11,7 @@ from cueline.client.receipt import Receipt, receipt_fields
 from cueline.client.session import Session
 from cueline.deciders.session import rests
 from cueline.deciders.session.changed_agent import with_tools
+from cueline.deciders.session.delegation import with_children
 from cueline.deciders.session.unread import waived_secrets
 from cueline.events.agent import ToolSpec
 from cueline.events.inbox import ResumeAsked, SecretsWaived
@@ -43,7 +44,8 @@ class ResumeRequest:
             ToolImportError: a runner of the cluster cannot run its tools.
         """
         if not self.now.stopping:
-            await client.context.check_tools(with_tools(self.now.agent, self.tools))
+            agents = with_children(with_tools(self.now.agent, self.tools))
+            await client.context.check_tools(agents)
         # Though it may have been asked to stop: a host that has set it aside hears.
         client.context.tries_again(self.stream)
         if self.waived is not None:

@@ -20,6 +20,7 @@ from cueline.client.receipt import receipt_of_start
 from cueline.client.schedule import At, Every, schedule_of
 from cueline.client.session import Session
 from cueline.client.value import make_value
+from cueline.deciders.session.delegation import with_children
 from cueline.environment import user_name
 from cueline.errors import ConfigError, RejectedError
 from cueline.events.inbox import InboxMessage, MessageSent, SecretsWaived, StartAsked
@@ -68,8 +69,7 @@ class StartRequest:
         if self.parent is not None:
             asked = await child_of(client.cache, self.parent, asked)
             check_limits(asked.agent, asked.allowances)
-        for each in (asked.agent, *asked.agent.agents.values()):
-            await client.context.check_tools(each)
+        await client.context.check_tools(with_children(asked.agent))
         with_it: list[InboxMessage] = [] if self.waived is None else [self.waived]
         with_it += self.messages
         try:

@@ -48,10 +48,10 @@ class Command:
     def settled(self, stream: str) -> None:
         """Return None: its hosts are other processes."""
 
-    async def check_tools(self, agent: AgentSpec) -> None:
+    async def check_tools(self, agents: Sequence[AgentSpec]) -> None:
         """See `wiring.KnownPlacement`."""
         runners = [member.handle for member in self.members() if member.role == "runner"]
-        await check_tools(runners, agent)
+        await check_tools(runners, agents)
 
     def members(self) -> Sequence[Worker]:
         """Return the hosts and runners of the command."""

@@ -89,14 +89,18 @@ def runners_in(namespace: str, owner: str) -> list[Handle]:
     return runners
 
 
-async def check_tools(runners: Sequence[Handle], agent: AgentSpec) -> None:
-    """Check that each of *runners* that answers can run the tools of *agent*.
+async def check_tools(runners: Sequence[Handle], agents: Sequence[AgentSpec]) -> None:
+    """Check that each of *runners* that answers can run the tools of *agents*.
 
     Raises:
         ToolImportError: some cannot; the message names their nodes and says what to do.
     """
-    if not agent.tools:
-        return
+    for agent in agents:
+        if agent.tools:
+            await _check_agent(runners, agent)
+
+
+async def _check_agent(runners: Sequence[Handle], agent: AgentSpec) -> None:
     asked = [_check_on(runner, agent) for runner in runners]
     checks = [check for check in await asyncio.gather(*asked) if check is not None]
     wrong = sorted(

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from functools import partial
 
@@ -27,21 +27,21 @@ class AttachedRuntime:
         self._connecting = asyncio.Lock()
         """A process has one connection to Ray."""
 
-    async def check_tools(self, agent: AgentSpec) -> None:
+    async def check_tools(self, agents: Sequence[AgentSpec]) -> None:
         """See `KnownPlacement`: RAY_ADDRESS says that it is the cluster of this process."""
-        if not agent.tools or os.environ.get("RAY_ADDRESS") != self._record.address:
+        address, namespace = self._record.address, self._record.namespace
+        if not any(each.tools for each in agents) or os.environ.get("RAY_ADDRESS") != address:
             return
         from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - see `placement.on_ray`
 
-        namespace = self._record.namespace
         async with self._connecting:
-            with connect_ray(self._record.address, namespace):
+            with connect_ray(address, namespace):
                 from cueline.cluster.call import ask_head  # noqa: PLC0415 - it imports Ray
                 from cueline.cluster.node_check import check_tools, runners_in  # noqa: PLC0415 - as above
                 from cueline.cluster.up_actors import OWNER  # noqa: PLC0415 - as above
 
                 runners = await ask_head(partial(runners_in, namespace, OWNER))
-                await check_tools(runners, agent)
+                await check_tools(runners, agents)
 
     async def place(self, streams: Collection[str]) -> None:
         """See `Placement`."""

@@ -16,6 +16,7 @@ from cueline.testing.wait import await_until
 from tests.scripted import HELD, HELLO, ask, holder, scripted
 
 ONE = "session-default/one"
+GONE = holder().spec().tools[0].model_copy(update={"target": "nowhere:hold"})
 
 
 async def test_a_session_that_a_living_process_drives_is_not_resumed(runtime, log):
@@ -46,12 +47,32 @@ async def test_a_session_that_there_is_not_is_not_resumed(runtime):
 
 
 async def test_a_session_whose_tools_are_gone_is_not_resumed(runtime, log):
-    spec = agent_to_record(holder())
-    gone = spec.tools[0].model_copy(update={"target": "nowhere:hold"})
-    asked = StartAsked(agent=spec.model_copy(update={"tools": (gone,)}), asked_at=log.clock.now())
+    spec = agent_to_record(holder()).model_copy(update={"tools": (GONE,)})
+    asked = StartAsked(agent=spec, asked_at=log.clock.now())
     await ask_start(log.journal(), "one", asked)
     async with runtime() as here:
         with pytest.raises(ToolImportError):
+            await here.resume("one")
+
+
+@pytest.mark.parametrize(
+    ("lacks", "error"),
+    [
+        ({"tools": (GONE,)}, ToolImportError),
+        ({"provider": "anthropic", "model": "m"}, ConfigError),
+        ({"secrets": ("NOWHERE_SET",)}, ConfigError),
+    ],
+)
+async def test_a_session_that_could_not_start_its_children_is_not_resumed(
+    runtime, log, lacks, error
+):
+    spec = agent_to_record(scripted("reply = [{ calls = [{ name = 'scripted' }] }]", holder()))
+    [(name, child)] = spec.agents.items()
+    agents = {name: child.model_copy(update=lacks)}
+    asked = StartAsked(agent=spec.model_copy(update={"agents": agents}), asked_at=log.clock.now())
+    await ask_start(log.journal(), "one", asked)
+    async with runtime() as here:
+        with pytest.raises(error):
             await here.resume("one")
 
 

@@ -176,6 +176,11 @@ def child_agent(parent: AgentSpec, child: AgentSpec) -> AgentSpec:
     )
 
 
+def with_children(agent: AgentSpec) -> list[AgentSpec]:
+    """Return *agent*, and those that it starts, with what they get of it."""
+    return [agent, *(child_agent(agent, each) for each in agent.agents.values())]
+
+
 def stricter(parent: Policy, child: Policy) -> Policy:
     """Return the policy that asks whenever one of the two does, and grants as both do."""
     waits = (parent.auto_approve_after, child.auto_approve_after)
