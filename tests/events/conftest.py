@@ -43,6 +43,7 @@ BOUNDED |= {"max_tokens": st.integers(1, 99), "max_cost": st.decimals("0.01", 99
 BOUNDED |= {"approval_seconds": st.floats(1, 9), "votes": st.integers(1, 9)}
 BOUNDED |= {"auto_approve_after": st.floats(1, 9), "max_parallel": st.integers(1, 9)}
 BOUNDED |= {"context_window": st.integers(1, 99), "compact_at": st.floats(0, 1)}
+BOUNDED |= {"max_running": st.integers(1, 9), "every_seconds": st.floats(1, 9)}
 WORDS = st.from_regex(r"[a-z]{1,9}", fullmatch=True)
 BOUNDED |= {"labels": st.dictionaries(WORDS, WORDS, max_size=2)}
 BOUNDED |= {

@@ -27,7 +27,17 @@ NAMES = {
         "budget",
         "by",
     ),
-    *("channel", "child", "dependency", "digest", "effect", "effects", "excluded", "grant"),
+    *(
+        "channel",
+        "child",
+        "dependency",
+        "digest",
+        "effect",
+        "effects",
+        "excluded",
+        "first",
+        "grant",
+    ),
     *(
         "hash",
         "id",
