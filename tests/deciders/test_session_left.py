@@ -3,7 +3,7 @@
 import pytest
 
 from cueline.deciders.child_text import callback_of
-from cueline.deciders.session import wake_at
+from cueline.deciders.session import command_of, wake_at
 from cueline.deciders.session.children import newly_stopped
 from cueline.events.inbox import StopAsked
 from cueline.events.session import (
@@ -52,6 +52,7 @@ def test_the_late_end_of_a_child_is_a_message_to_the_model():
     past.when(saying(turn=2)).then(ModelReplied, ModelRequested)
 
     assert late.late
+    assert received(2, ended(text="Seen.")) == command_of(late)
     assert callback_of(late) == late.message
     assert (2,) == past.facts[-1].messages
     assert () == past.state.children

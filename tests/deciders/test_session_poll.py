@@ -100,6 +100,20 @@ def test_the_end_of_a_child_is_the_answer_as_often_as_the_model_asks():
     assert said.output == answer(past).output
 
 
+def test_of_several_children_each_is_asked_for_by_its_own_id():
+    past = calling("helper", "helper", spec=POLLER)
+    past.when(delegated(mode="async_poll"), delegated(1, mode="async_poll"), asking(2))
+    past.when(received(2, end(text="One.")))
+    two = ended(1, mode="async_poll", original_parameters={"goal": "see"}, text="Two.")
+
+    past.when(received(3, two), polling(session="1.1.1"))
+
+    assert ("session-default/1.1.1", "Two.") == (
+        answer(past).child,
+        json.loads(answer(past).output)["result"],
+    )
+
+
 @pytest.mark.parametrize("session", ["1.1.1", "1", ""])
 def test_only_a_child_can_be_asked_for(session):
     past = started_child()

@@ -285,6 +285,10 @@ def test_a_run_that_waited_for_a_runner_may_have_to_be_admitted():
     assert wake_at(past.state) is None
 
 
+def test_an_ordinary_session_cannot_be_admitted():
+    given().when(started(), asking(), received(2, RunAdmitted())).then(MessageReceived)
+
+
 def test_a_run_is_admitted_for_good():
     past = behind().when(received(2, RunAdmitted()), CLAIMED, gone(3, graceful=True))
 

@@ -255,8 +255,7 @@ class Turn(Struct, frozen=True):
     def with_call(self, changed: Call) -> "Turn":
         """Return the turn with the call of that effect replaced; one at rest stays there."""
         place, effect = self.place(changed.effect), changed.effect
-        if place is None:
-            return self
+        assert place is not None, "a changed call was read from this turn"
         if changed.phase in AT_REST:
             awake = [call for call in self.awake if call.effect != effect]
         else:
