@@ -6,10 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from cueline.agent import Agent
+from cueline.agent import Agent, output_schema
 from cueline.config.problem import problems_of
 from cueline.errors import ConfigError
-from cueline.output_schema import output_schema
 from cueline.tools.arguments import read_value, unfenced
 
 Output = type[BaseModel] | Mapping[str, Any]
