@@ -43,7 +43,7 @@ from cueline.tools.agent_tool import (
     child_result_tool,
     delegate_tool,
 )
-from cueline.tools.arguments import check_value
+from cueline.tools.arguments import output_schema
 from cueline.tools.catalogue import shipped_tool
 from cueline.tools.source import name_in_source
 from cueline.tools.tool import Tool, load
@@ -61,25 +61,6 @@ def _made_tool(given: object) -> object:
         name = getattr(given, "__name__", repr(given))
         why = f"{name} is a function, not a tool: decorate it with `@cueline.tool`"
     raise ValueError(why)
-
-
-def output_schema(given: object) -> object:
-    """Return the JSON schema of the output that is *given* as a pydantic model or a JSON schema.
-
-    Raises:
-        ValueError: it is neither.
-    """
-    if isinstance(given, type) and issubclass(given, BaseModel):
-        return given.model_json_schema()
-    if given is None:
-        return None
-    if not isinstance(given, Mapping):
-        raise ValueError(f"{given!r} is neither a pydantic model nor a JSON schema")  # noqa: TRY004 - pydantic takes no other
-    try:
-        check_value(given, None)
-    except ValueError as error:
-        raise ValueError(f"it is no JSON schema: {error}") from None
-    return dict(given)
 
 
 class ToolSettings(BaseModel):

@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from cueline.agent import Agent, output_schema
+from cueline.agent import Agent
 from cueline.config.problem import problems_of
 from cueline.errors import ConfigError
-from cueline.tools.arguments import read_value, unfenced
+from cueline.tools.arguments import output_schema, read_value, unfenced
 
 Output = type[BaseModel] | Mapping[str, Any]
 """A pydantic model, or a JSON schema."""

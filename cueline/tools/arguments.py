@@ -1,4 +1,4 @@
-"""Checks arguments against the schema that the model got."""
+"""Checks arguments, and what a model returns as JSON, against their schemas."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from jsonschema_rs import Draft202012Validator, ValidationError
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 
 from cueline.errors import ToolFailedError
 from cueline.events.agent import ToolSpec
@@ -56,6 +56,25 @@ def check_value(schema: Mapping[str, Any], value: Any) -> str:
     """Return why *value* does not match the JSON *schema*; empty if it does."""
     fault = next(Draft202012Validator(dict(schema)).iter_errors(value), None)
     return "" if fault is None else _fault_text(fault)
+
+
+def output_schema(given: object) -> object:
+    """Return the JSON schema of the output that is *given* as a pydantic model or a JSON schema.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if isinstance(given, type) and issubclass(given, BaseModel):
+        return given.model_json_schema()
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{given!r} is neither a pydantic model nor a JSON schema")  # noqa: TRY004 - pydantic takes no other
+    try:
+        check_value(given, None)
+    except ValueError as error:
+        raise ValueError(f"it is no JSON schema: {error}") from None
+    return dict(given)
 
 
 def read_value(text: str, schema: Mapping[str, Any]) -> tuple[Any, str]:
