@@ -1,4 +1,4 @@
-"""A client: the wishes and questions that a person or a program may have about one log."""
+"""A client: the messages and questions that a person or a program may have for one log."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
@@ -11,6 +11,7 @@ from cueline.agent import Agent
 from cueline.client.attachment import Attachable
 from cueline.client.context import NoRuntimeContext
 from cueline.client.fork import fork_request
+from cueline.client.message_sender import MessageSender
 from cueline.client.output import Output
 from cueline.client.rerun import RerunResult, rerun_request
 from cueline.client.resume import resume_request
@@ -18,7 +19,6 @@ from cueline.client.runs import retry, submit
 from cueline.client.schedule import At, Every
 from cueline.client.session import Result, Session
 from cueline.client.start import start_request
-from cueline.client.wishes import Wishes
 from cueline.config.config_file import DEFAULT_LOG
 from cueline.errors import CuelineError
 from cueline.events.log_url import LogName
@@ -26,7 +26,7 @@ from cueline.events.run import QUEUE_SECONDS
 from cueline.wiring import open_log
 
 
-class Client(Wishes):
+class Client(MessageSender):
     """An open log, and what is known of who drives its sessions."""
 
     async def start(

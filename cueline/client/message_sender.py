@@ -1,4 +1,4 @@
-"""The wishes that a person or a program may have about what a log has."""
+"""The messages that a person or a program may send to what is in a log."""
 
 from collections.abc import Mapping, Sequence
 from typing import Unpack
@@ -24,7 +24,7 @@ from cueline.events.stream import session_stream
 from cueline.wiring import OpenLog
 
 
-class Wishes(Reader):
+class MessageSender(Reader):
     """An open log that takes messages for its sessions, breakers and fleet."""
 
     def __init__(self, log: OpenLog, context: RuntimeContext) -> None:
