@@ -2,7 +2,7 @@
 # The peers that bench/ compares with are in .venv-bench, so that nothing else meets them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types check bench torture lock clean
+.PHONY: help setup demo test lint format types check bench sample size torture lock clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -43,6 +43,12 @@ check: lint types test  ## what a change must pass
 
 bench: $(READY) $(BENCH_READY)  ## measure the promises of docs/performance.md
 	$(BIN)/python -m bench $(NAMES)
+
+sample: setup  ## a minute of the benches, with half of their floors
+	$(BIN)/python -m bench --sample
+
+size: setup  ## files and lines of code, by room
+	@$(BIN)/python -m bench.size
 
 torture: setup  ## kill sessions for SECONDS, drawn by SEED, and write it into docs/reliability.md
 	$(BIN)/python -m tests.torture --seconds $(or $(SECONDS),600) --seed $(or $(SEED),1) \

@@ -1,8 +1,14 @@
-"""Run the benches, print one table, and fail if a bench fails or a floor is missed."""
+"""Run the benches, print one table, and fail if a bench fails or a floor is missed.
+
+`--sample` takes about a minute: small rounds of the benches whose floors are ratios, each with half
+of its floor or less. It finds what became several times slower, on any machine and under load.
+"""
 
 import argparse
 import sys
+import time
 import traceback
+from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,10 +42,11 @@ BENCHES = (
     "fleet_simulation",
     "postgres",
 )
+SAMPLED = ("append", "plan", "api")
 PAGE = Path(__file__).parent.parent / "docs/performance.md"
 OPENING = """# What does it cost?
 
-The figures of `bench/`, taken in one run of `make bench`; `python -m bench --write` writes this page.
+The figures of `bench/`, taken in one run at {commit}; `python -m bench --write` writes this page.
 Ratios compare what was measured in turn in the same run, so they say more than the rates, which belong to the machine.
 A floor is what a change must not fall below; *kept* and *MISSED* say how it stands in this run.
 A load average above one a core means that others worked on the machine: then read the ratios only, and measure again.
@@ -52,16 +59,23 @@ def existing() -> list[str]:
     return [name for name in BENCHES if find_spec(f"bench.{name}")]
 
 
-def measured(names: list[str]) -> tuple[dict[str, list[Row]], list[str]]:
-    """Run the benches, one after the other; return their rows, and which of them failed."""
-    rows, failed = {}, []
+def measured(
+    names: Iterable[str], measure: str = "measure"
+) -> tuple[dict[str, list[Row]], dict[str, str]]:
+    """Run the benches, one after the other; return their rows, and why others have none."""
+    rows, failed = {}, {}
     for name in names:
-        print(f"measuring {name} …", file=sys.stderr)
+        began = time.monotonic()
+        print(f"measuring {name} …", file=sys.stderr, end="", flush=True)
         try:
-            rows[name] = import_module(f"bench.{name}").measure()
-        except Exception:  # noqa: BLE001 - whatever one raises, the others' rows are kept
-            traceback.print_exc()
-            failed.append(name)
+            rows[name] = getattr(import_module(f"bench.{name}"), measure)()
+        # Whatever one raises, also `sys.exit` where the peers are missing: keep the others' rows.
+        except (Exception, SystemExit) as error:  # noqa: BLE001
+            failed[name] = str(error) or type(error).__name__
+            if not isinstance(error, SystemExit):
+                print(file=sys.stderr)
+                traceback.print_exc()
+        print(f" {time.monotonic() - began:.0f} s", file=sys.stderr)
     return {name: found for name, found in rows.items() if found}, failed
 
 
@@ -71,11 +85,13 @@ def sentences(name: str) -> str:
     return text.replace(". ", ".\n")
 
 
-def page(rows: dict[str, list[Row]]) -> str:
-    """Return the page of the documentation."""
+def page(rows: dict[str, list[Row]], failed: dict[str, str], commit: str) -> str:
+    """Return the page of the documentation, with the rows of this run alone."""
     table = markdown(row for found in rows.values() for row in found)
     told = "\n\n".join(f"### {name}\n\n{sentences(name)}" for name in rows)
-    return f"{OPENING}{table}\n\n{machine.told()}\n\n## What the rows measure\n\n{told}\n"
+    missing = "".join(f"\nNo rows of `{name}`: {why}." for name, why in failed.items())
+    opening = OPENING.format(commit=commit)
+    return f"{opening}{table}\n\n{machine.told()}{missing}\n\n## What the rows measure\n\n{told}\n"
 
 
 def main() -> int:
@@ -83,18 +99,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", help=f"of {', '.join(existing())}; all by default")
     parser.add_argument("--write", action="store_true", help=f"all of them, and write {PAGE.name}")
+    parser.add_argument("--sample", action="store_true", help=f"of {', '.join(SAMPLED)}, a minute")
     asked = parser.parse_args()
-    if asked.write and asked.names:
+    if asked.write and (asked.names or asked.sample):
         parser.error("--write writes the whole page; name no bench")
-    if unknown := set(asked.names) - set(existing()):
+    known = SAMPLED if asked.sample else existing()
+    if unknown := set(asked.names) - set(known):
         parser.error(f"there is no bench {min(unknown)!r}")
-    rows, failed = measured(asked.names or existing())
+    commit = machine.commit() if asked.write else ""
+    if commit.endswith("+"):
+        parser.error("--write names the commit that it measured; commit your changes first")
+    rows, failed = measured(asked.names or known, "sample" if asked.sample else "measure")
     everything = [row for found in rows.values() for row in found]
     print(plain(everything))
-    if failed:
-        print(f"failed, and without rows: {', '.join(failed)}", file=sys.stderr)
-    elif asked.write:
-        PAGE.write_text(page(rows))
+    for name, why in failed.items():
+        print(f"no rows of {name}: {why}", file=sys.stderr)
+    if asked.write:
+        PAGE.write_text(page(rows, failed, commit))
     return int(bool(failed) or not all(row.kept for row in everything))
 
 

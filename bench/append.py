@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
-from bench.table import Row, plain
+from bench.table import Row, eased, plain
 from cueline.clock import SystemClock
 from cueline.events.store import Draft, Write
 from cueline.loop import run
@@ -127,12 +127,12 @@ class Ours:
         await self._store.close()
 
 
-async def rounds() -> dict[str, list[float]]:
+async def rounds(count: int) -> dict[str, list[float]]:
     """Measure both sides in turn, so that the machine's moods meet both."""
     figures: dict[str, list[float]] = {name: [] for name in ("bare", "ours", "bulk", "group")}
     with tempfile.TemporaryDirectory(dir=".") as folder:
         bare, ours = Bare(Path(folder, "bare.db")), Ours(Path(folder, "log.db"))
-        for number in range(ROUNDS + 1):
+        for number in range(count + 1):
             taken = {
                 "bare": bare.single(SINGLE),
                 "ours": await ours.single(SINGLE),
@@ -146,9 +146,9 @@ async def rounds() -> dict[str, list[float]]:
     return figures
 
 
-def measure() -> list[Row]:
+def measure(count: int = ROUNDS) -> list[Row]:
     """Return the rows of this bench."""
-    figures = run(rounds())
+    figures = run(rounds(count))
     median: Callable[[str], float] = lambda name: statistics.median(figures[name])  # noqa: E731
     ratio: Callable[[str, str], float] = lambda one, other: statistics.median(  # noqa: E731
         a / b for a, b in zip(figures[one], figures[other], strict=True)
@@ -173,6 +173,11 @@ def measure() -> list[Row]:
             to="bare executemany",
         ),
     ]
+
+
+def sample() -> list[Row]:
+    """Return the rows of three rounds, with half of each floor."""
+    return [eased(row) for row in measure(3)]
 
 
 if __name__ == "__main__":

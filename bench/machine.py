@@ -37,6 +37,17 @@ def told() -> str:
     )
 
 
+def commit() -> str:
+    """Return the commit that is checked out; a `+` behind it says that files differ from it."""
+
+    def git(*asked: str) -> str:
+        command = ["git", *asked]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs")
+    return git("rev-parse", "--short=8", "HEAD") + ("+" if changed else "")
+
+
 def _list(versions: dict[str, str]) -> str:
     return ", ".join(f"{name} {number}" for name, number in versions.items())
 
@@ -59,6 +70,8 @@ def _file_system() -> str:
 
 
 def _peers() -> dict[str, str]:
+    if not PYTHON.exists():
+        return {"none": "installed"}
     asked = subprocess.run([str(PYTHON), "-c", _ASK], check=True, capture_output=True, text=True)
     versions: dict[str, str] = json.loads(asked.stdout)
     return versions

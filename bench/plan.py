@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.conversation import AGENT, Talker, hosted
-from bench.table import Row, plain
+from bench.table import Row, eased, plain
 from cueline.actors.inbox import ask_start
 from cueline.events.agent import AgentSpec
 from cueline.events.inbox import StartAsked
@@ -66,10 +66,10 @@ def one_round(folder: Path) -> tuple[float, float]:
     return run(follow(folder / "short.db", SHORT)), run(follow(folder / "long.db", LONG))
 
 
-def measure() -> list[Row]:
+def measure(count: int = ROUNDS) -> list[Row]:
     """Return the rows of this bench."""
     rounds = []
-    for _ in range(ROUNDS):
+    for _ in range(count):
         with tempfile.TemporaryDirectory(dir=".") as folder:
             rounds.append(one_round(Path(folder)))
     short, long = (median(taken) for taken in zip(*rounds, strict=True))
@@ -85,6 +85,11 @@ def measure() -> list[Row]:
             f"one of {steps}",
         ),
     ]
+
+
+def sample() -> list[Row]:
+    """Return the rows of one round, with half of each floor."""
+    return [eased(row) for row in measure(1)]
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _FLOOR = re.compile(r"([≥≤]) ([\d.,]+)( ×)?")
 
@@ -43,6 +43,16 @@ class Row:
             self.floor,
             "" if not self.floor else "kept" if self.kept else "MISSED",
         ]
+
+
+def eased(row: Row) -> Row:
+    """Return *row* with half of its floor: the bound of a single short round under load."""
+    matched = _FLOOR.match(row.floor)
+    if matched is None:
+        return row
+    sign, number, of_ratio = matched.groups()
+    bound = float(number.replace(",", "")) * (0.5 if sign == "≥" else 2)
+    return replace(row, floor=f"{sign} {bound:g}{of_ratio or ''}")
 
 
 HEADINGS = ["figure", "measured", "ratio", "floor", ""]

@@ -9,9 +9,18 @@ from pathlib import Path
 import pytest
 
 from bench import __main__ as benches
-from bench import api, backtest, conversation, fleet_simulation, host_kill, session, waiting
+from bench import (
+    api,
+    backtest,
+    conversation,
+    fleet_simulation,
+    host_kill,
+    session,
+    size,
+    waiting,
+)
 from bench.__main__ import existing
-from bench.table import Row
+from bench.table import Row, eased
 from cueline.actors.presence import presence_of
 from cueline.deciders.fleet import Range
 from cueline.stores import MemoryPresence
@@ -29,7 +38,7 @@ def test_a_bench_says_what_its_floor_is(name):
 
 
 def test_no_bench_is_forgotten():
-    files = [path for path in FOLDER.glob("*.py") if "def measure()" in path.read_text()]
+    files = [path for path in FOLDER.glob("*.py") if "def measure(" in path.read_text()]
 
     assert sorted(existing()) == sorted(path.stem for path in files)
 
@@ -49,9 +58,12 @@ def test_a_floor_bounds_the_value_or_the_ratio(row, kept):
     assert kept == row.kept
 
 
-def test_a_bench_that_fails_leaves_the_rows_of_the_others(monkeypatch, capsys):
+@pytest.mark.parametrize(
+    "raised", [StopIteration(), SystemExit("the peers are not installed")], ids=["bug", "no peers"]
+)
+def test_a_bench_that_fails_leaves_the_rows_of_the_others(raised, monkeypatch, capsys):
     def fail():
-        raise StopIteration
+        raise raised
 
     monkeypatch.setattr(backtest, "measure", fail)
     monkeypatch.setattr(session, "measure", lambda: [Row("turns", 12.0, "turns/s")])
@@ -62,7 +74,57 @@ def test_a_bench_that_fails_leaves_the_rows_of_the_others(monkeypatch, capsys):
     told = capsys.readouterr()
     assert 1 == status
     assert "12 turns/s" in told.out
-    assert "failed, and without rows: backtest" in told.err
+    assert f"no rows of backtest: {raised or 'StopIteration'}" in told.err
+
+
+def test_the_page_has_the_rows_of_one_run_and_names_its_commit():
+    rows = {"session": [Row("turns", 12.0, "turns/s")]}
+
+    page = benches.page(rows, {"peers": "they are not installed"}, "0a1b2c3d")
+
+    assert "taken in one run at 0a1b2c3d" in page
+    assert 1 == page.count("turns/s")
+    assert "No rows of `peers`: they are not installed." in page
+
+
+@pytest.mark.parametrize("name", benches.SAMPLED)
+def test_a_sampled_bench_has_a_short_round(name):
+    assert callable(importlib.import_module(f"bench.{name}").sample)
+
+
+@pytest.mark.parametrize(
+    ("floor", "half"),
+    [("≥ 0.30 ×", "≥ 0.15 ×"), ("≤ 5.0", "≤ 10"), ("≥ 70,000", "≥ 35000"), ("", "")],
+)
+def test_a_short_round_must_keep_half_of_the_floor(floor, half):
+    assert half == eased(Row("figure", 1.0, "s", floor)).floor
+
+
+def test_a_line_of_code_is_no_comment_docstring_or_import(tmp_path):
+    (tmp_path / "room").mkdir()
+    (tmp_path / "room/file.py").write_text(
+        '''"""What it is."""
+
+import os
+from a import (
+    b,
+)
+
+# Why.
+NAME = "one"
+"""What the name means."""
+
+
+def whole() -> str:
+    """Return it."""
+    return """two
+lines"""
+'''
+    )
+
+    files, lines = size.sizes(tmp_path)
+
+    assert ({"room": 1}, {"room": 4}) == (dict(files), dict(lines))
 
 
 async def test_the_bench_that_kills_a_host_waits_until_it_is_on_the_board():
