@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cueline.client.client import Client
 from cueline.client.decide import Decision, tool_of
-from cueline.client.question import PersonalQuestion
+from cueline.client.question import PersonalQuestion, always_text
 from cueline.client.session_view import SessionView
 from cueline.console.edit import edit_arguments
 from cueline.console.prompt import Answered
@@ -58,6 +58,7 @@ def question_of(
         preview=here.preview,
         barred=here.barred,
         fixed=here.fixed,
+        covers=here.covers,
     )
 
 
@@ -77,9 +78,10 @@ async def question_with_edit(
     """
     arguments = edit_arguments(question.arguments, [change])
     judged = await judge_edit(agent, tool_of(agent, question.tool), arguments)
+    covers = always_text(tool_of(agent, question.tool), arguments)
     cost = _cost(judged.usd, redactor.redact(judged.unpriced)[0])
     # The difference that was shown is one that these would not make.
-    return replace(question, arguments=arguments, cost=cost, preview="", edited=True)
+    return replace(question, arguments=arguments, cost=cost, preview="", edited=True, covers=covers)
 
 
 def decision_of(answered: Answered) -> Decision:

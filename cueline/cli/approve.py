@@ -1,5 +1,6 @@
 """`cueline approve` and `deny`: the answer to what waits for a person."""
 
+import sys
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -7,7 +8,7 @@ import typer
 
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.cli.pending import complete_approval
+from cueline.cli.pending import complete_approval, find, is_cut, print_whole
 from cueline.cli.resolution import ASKED, answer_lines
 from cueline.cli.up_lookup import print_receipt
 from cueline.client.client import Client
@@ -55,6 +56,9 @@ def approve(
     run_again: Annotated[
         bool, typer.Option("--run-again", help="Of a call in doubt: run it again.")
     ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not show a long call whole first.")
+    ] = False,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
@@ -73,6 +77,8 @@ def approve(
                            outcome is unknown.
 
     An edit changes the arguments: exactly those run, and the agent is told.
+    At a terminal, a call that `pending` cuts is shown whole first, and confirmed.
+
     With --always the same tool is not asked about again in this session, with the
     same paths, or those of --within; a tool without paths, with these arguments.
 
@@ -89,6 +95,8 @@ def approve(
         raise typer.BadParameter("--happened and --run-again exclude each other")
     if result and not happened:
         raise typer.BadParameter("--result is what a call gave that happened; it needs --happened")
+    if not (yes or happened or as_json) and sys.stdin.isatty():
+        _show_long(log, approval)
     said: GrantDetails = {
         "note": note,
         "always": tuple(within or ()) if always else None,
@@ -121,6 +129,14 @@ def deny(
     """
     receipt = open_log.wish(log, lambda c: c.deny(approval, note=reason, channel="cli"))
     _print_receipt(log, receipt, as_json=as_json)
+
+
+def _show_long(log: LogUrl, approval: str) -> None:
+    """Show a call whole that the list of those pending cuts, and ask whether to allow it."""
+    asked = find(open_log.ask(log, lambda reader: reader.pending()), approval)
+    if asked is not None and is_cut(asked):
+        print_whole(asked)
+        typer.confirm("Allow it?", abort=True)
 
 
 async def _approve(

@@ -1,7 +1,9 @@
 """`cueline pending`: what waits for a person."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,15 +15,44 @@ from cueline.cli.up_lookup import command
 from cueline.client.pending import PendingRow
 from cueline.client.reader import Reader
 from cueline.client.reading import Page
-from cueline.console.question import answer_text
+from cueline.console.line import Line
+from cueline.console.question import Question, answer_text, whole
+from cueline.console.screen import Screen
 from cueline.console.table import print_table
 from cueline.console.text import arguments, duration, json_of, one_line
+from cueline.errors import NotPendingError
 from cueline.events.log_url import LogUrl
 from cueline.tools.log_reach import REACHES_LOG
 
+_WIDTH = 80
+"""Of a call's arguments in the list."""
 
-def pending(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
+
+def complete_approval(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the pending approvals that begin with what was typed, for the shell."""
+
+    async def names(reader: Reader) -> list[str]:
+        return [each.id for each in await reader.pending()]
+
+    return completions(ctx, incomplete, names)
+
+
+def pending(
+    approval: Annotated[
+        str | None,
+        typer.Argument(
+            help="Show this one whole.",
+            metavar="APPROVAL",
+            autocompletion=complete_approval,
+        ),
+    ] = None,
+    *,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
     """List what waits for a person's decision, the most urgent first.
+
+    The list cuts long calls. With APPROVAL you see the whole arguments and the whole change.
 
     What was decided while nothing runs is marked: it counts when the session is
     next driven.
@@ -29,12 +60,19 @@ def pending(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> Non
     \b
     Examples:
       cueline pending
+      cueline pending 7f3a.3.0.1
       cueline pending --json | jq -r '.[].id'
     """
     waiting = open_log.ask(log, lambda reader: reader.pending())
+    if approval is not None:
+        if (found := find(waiting, approval)) is None:
+            raise NotPendingError(approval, "it does not wait; `cueline pending` lists what does")
+        waiting = replace(waiting, rows=(found,))
     if as_json:
         documents = [document_of(each, log) for each in open_log.rows(waiting)]
         typer.echo(json_of(documents, indent=2))
+    elif approval is not None:
+        print_whole(waiting.rows[0])
     elif waiting:
         _print(waiting, log)
     else:
@@ -42,13 +80,29 @@ def pending(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> Non
     open_log.end_of(waiting)
 
 
-def complete_approval(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the pending approvals that begin with what was typed, for the shell."""
+def find(waiting: Iterable[PendingRow], approval: str) -> PendingRow | None:
+    """Return the question of that name; None if it does not wait."""
+    return next((each for each in waiting if each.id == approval), None)
 
-    async def find(reader: Reader) -> list[str]:
-        return [each.id for each in await reader.pending()]
 
-    return completions(ctx, incomplete, find)
+def is_cut(asked: PendingRow) -> bool:
+    """Whether the list shows only a part of what would run."""
+    return bool(asked.preview) or arguments(asked.arguments, _WIDTH).endswith("…")
+
+
+def print_whole(asked: PendingRow) -> None:
+    """Print all of what would run."""
+    question = Question(
+        approval=asked.id,
+        session=asked.session,
+        tool=asked.tool,
+        arguments=asked.arguments,
+        deadline_at=asked.deadline_at,
+        preview=asked.preview,
+    )
+    screen = Screen()
+    screen.show([Line("note", f"{asked.tool} in session {asked.session}")])
+    screen.draw(whole(question))
 
 
 def document_of(row: dict[str, Any], log: LogUrl) -> dict[str, Any]:
@@ -79,15 +133,15 @@ def _print(waiting: Page[PendingRow], log: LogUrl) -> None:
             # It waits for the session, not for a person; but of several people one is not all.
             others = each.given == "grant" and each.votes_needed > 1
             asked = f"{asked}; {said}" if others else said
-        given = arguments(each.arguments, 80)
-        cut = cut or given.endswith("…")
+        given = arguments(each.arguments, _WIDTH)
+        cut = cut or is_cut(each)
         cost = f", about ${each.estimated_cost}" if each.estimated_cost else ""
         called = f"{each.tool} {given}{cost}"
         rows.append((each.id, each.session, asked, time_left(each, now), called))
     print_table(("approval", "session", "question", "time left", "call"), rows)
     if cut:
-        whole = command(log, "pending", "--json")
-        typer.echo(f"a call that ends in … is cut; see it whole with\n  {whole}")
+        shown = command(log, "pending", "APPROVAL")
+        typer.echo(f"a call that ends in … is cut; see it and its change whole with\n  {shown}")
     for each in waiting:
         if each.question == "did_it_happen" and not each.given:
             typer.echo(f"{each.id}: {one_line(each.rationale, 400)}")

@@ -7,12 +7,15 @@ from msgspec.structs import replace
 from cueline.actors.fold import fold
 from cueline.actors.inbox import Unread, unread_of
 from cueline.deciders.approval import APPROVAL, ApprovalState, Vote, refusal, vote_of
+from cueline.deciders.policy import always_scope
 from cueline.deciders.session import SessionState
 from cueline.environment import user_name
 from cueline.errors import InvalidNameError
 from cueline.event_text import refusal_text
+from cueline.events.agent import ToolSpec
 from cueline.events.inbox import DecisionGiven, Resolution
 from cueline.events.journal import Journal
+from cueline.events.message import Arguments
 from cueline.events.session import ApprovalRequested
 from cueline.events.store import RecordedEvent, from_us
 from cueline.events.stream import stream_name, tenant_of
@@ -31,6 +34,8 @@ class PersonalQuestion:
     """Why this person may not allow it; empty where they may."""
     fixed: str = ""
     """Why they can only allow it as it is, and only this once; empty where they can do more."""
+    covers: str = ""
+    """What "always allow this" would cover."""
 
 
 async def personal_question(
@@ -46,13 +51,22 @@ async def personal_question(
     if (opened := approval.opened) is None:
         return PersonalQuestion(unpriced=unpriced)
     happened: Resolution | None = "happened" if opened.question == "did_it_happen" else None
+    tool = state.setup.tools.get(opened.tool) if state.setup is not None else None
     plain = Vote("grant", opened.digest, person, "", "", now, resolution=happened)
     return PersonalQuestion(
         preview=opened.preview,
         unpriced=unpriced,
         barred=refused_text(approval, plain),
         fixed=refused_text(approval, replace(plain, always=())),
+        covers="" if tool is None else always_text(tool, opened.arguments),
     )
+
+
+def always_text(tool: ToolSpec, arguments: Arguments) -> str:
+    """Return what "always allow this" covers for a call of *tool* with these arguments."""
+    if not tool.paths:
+        return f"{tool.name} with exactly these arguments"
+    return f"{tool.name} at {', '.join(always_scope(tool, arguments))}, whatever else is given"
 
 
 def refused_text(state: ApprovalState, vote: Vote) -> str:

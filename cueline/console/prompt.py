@@ -26,6 +26,7 @@ from cueline.console.text import visible
 from cueline.events.inbox import Resolution
 
 Verdict = Literal["grant", "deny"]
+_UNSEEN = "the box shows a part of what would run: type d to see all of it, then answer"
 _CHANGE = "Change (NAME=VALUE, or all of it in JSON; Enter: leave it)"
 
 
@@ -74,6 +75,7 @@ class Prompts:
         self._asked: str | None = None
         """The approval that is answered by what is typed; None: that is a message."""
         self._drawn: str | None = None
+        self._shown_whole: Question | None = None
 
     @property
     def talks(self) -> bool:
@@ -148,6 +150,7 @@ class Prompts:
             self._screen.show(Line("dim", line) for line in explanation(question))
         elif typed in ("d", "details"):
             self._screen.draw(whole(question))
+            self._shown_whole = question
         elif not self._entry.run(typed):
             key, _, more = typed.partition(" ")
             decide = self._resolve if question.resolutions else self._judge
@@ -161,6 +164,8 @@ class Prompts:
             self._object(objection(question))
         elif resolution is None or (more and resolution == "run_again"):
             self._object("please answer h, r or n: only you can find out; ? tells what each does")
+        elif resolution == "run_again" and self._is_unseen(question):
+            self._object(_UNSEEN)
         else:
             said = Answered(
                 question,
@@ -185,8 +190,14 @@ class Prompts:
             self._object(f"{typed} is no answer: y, n, {'' if question.fixed else 'a, e, '}d or ?")
         elif key in ("e", "edit"):
             self._editing = True
+        elif self._is_unseen(question):
+            self._object(_UNSEEN)
         else:
             self._give(Answered(question, "grant", key in ("a", "always")), typed)
+
+    def _is_unseen(self, question: Question) -> bool:
+        """Whether the person has not been shown all of what would run."""
+        return question.is_cut and question is not self._shown_whole
 
     def _object(self, why: str) -> None:
         self._screen.show([Line("bad", why)])

@@ -8,11 +8,12 @@ from rich.box import ROUNDED
 from rich.panel import Panel
 from rich.text import Text
 
-from cueline.console.text import capped, diff_style, is_diff, json_of, one_line, visible
+from cueline.console.text import capped, diff_style, is_capped, is_diff, json_of, one_line, visible
 from cueline.events.inbox import Resolution
 
 _LINES_OF_A_VALUE = 12
 _LINES_OF_A_DIFF = 24
+_WIDTH = 400
 _MINUTE = 60
 ANSWERED: Mapping[str, str] = {
     "happened": "answered (it happened)",
@@ -58,15 +59,24 @@ class Question:
     """Why the person here may not allow it."""
     fixed: str = ""
     """Why they can only allow it as it is, and only this once."""
+    covers: str = ""
+    """What `a` would allow from now on."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether `box` leaves out some of what would run, so that `d` has to show it first."""
+        parts = [(_text_of(value), _LINES_OF_A_VALUE) for value in self.arguments.values()]
+        parts.append((self.preview, _LINES_OF_A_DIFF))
+        return any(is_capped(text, most, _WIDTH) for text, most in parts)
 
 
 def box(question: Question) -> Panel:
     """Return what a person is asked about, in a box."""
     rows = [f"Action: {visible(question.tool)}"]
     for key, value in question.arguments.items():
-        first, *rest = capped(_text_of(value), _LINES_OF_A_VALUE, 400)
+        first, *rest = capped(_text_of(value), _LINES_OF_A_VALUE, _WIDTH)
         rows += [f"{visible(key).capitalize()}: {first}", *(f"  {line}" for line in rest)]
-    change = capped(question.preview, _LINES_OF_A_DIFF, 400) if question.preview else []
+    change = capped(question.preview, _LINES_OF_A_DIFF, _WIDTH) if question.preview else []
     after = [*_why(question), f"Session: {question.session}", f"Approval: {question.approval}"]
     title = "⚠️  OUTCOME UNKNOWN" if question.resolutions else "⚠️  APPROVAL REQUIRED"
     return Panel(
@@ -110,9 +120,9 @@ def explanation(question: Question) -> Iterator[str]:
     else:
         yield "n TEXT denies it, and tells the agent why; only Enter denies it without a word"
         if not (question.barred or question.fixed):
-            yield "a holds for this tool at the same paths, until the session ends"
+            yield f"a allows {visible(question.covers)}, until the session ends"
             yield "e asks for NAME=VALUE, or for all arguments as a JSON object, and asks again"
-    yield "d shows the arguments and the change whole"
+    yield "d shows the arguments and the change whole; only then y and a count where some is cut"
     yield "/cost tells what the session used, /pause or Ctrl-C leaves the question open"
     yield f"from any other shell: cueline approve {question.approval}"
 
@@ -134,7 +144,11 @@ def _choices(question: Question) -> Iterator[str]:
             yield f"{key}: {question.resolutions[resolution]}{more}"
     else:
         more = "" if question.fixed else "a always · e change it · "
-        yield f"y allow · n deny (or only Enter) · {more}d show all of it · ? explain"
+        first = "d show all of it, then y allow" if question.is_cut else "y allow"
+        last = "" if question.is_cut else "d show all of it · "
+        yield f"{first} · n deny (or only Enter) · {more}{last}? explain"
+        if more and question.covers:
+            yield f"always: {one_line(question.covers, _WIDTH)}"
 
 
 def objection(question: Question) -> str:

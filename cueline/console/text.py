@@ -48,6 +48,12 @@ def capped(text: str, lines: int, width: int, of: str = "") -> list[str]:
     return [*shown, f"… {count(left, 'more line')}{of}"] if left > 0 else shown
 
 
+def is_capped(text: str, lines: int, width: int) -> bool:
+    """Whether `capped` leaves something out."""
+    every = visible(text).rstrip("\n").split("\n")
+    return len(every) > lines or any(len(line) > width for line in every)
+
+
 def _cut(line: str, width: int) -> str:
     left = len(line) - width
     return f"{line[:width]}… {count(left, 'more character')}" if left > 0 else line

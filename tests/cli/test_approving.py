@@ -6,9 +6,10 @@ import json
 import pytest
 
 from cueline.client.decide import was_given
-from cueline.client.question import approval_of
+from cueline.client.question import always_text, approval_of
 from cueline.errors import NotPendingError
 from cueline.events.inbox import DecisionGiven
+from cueline.tools.catalogue import shipped_tool
 from cueline.wiring import open_log
 
 TWICE = """
@@ -21,6 +22,10 @@ calls = [{ name = "delete_file", arguments = { path = "list.txt" } }]
 [[reply]]
 text = "Done."
 """
+
+
+def cueline_tool(name):
+    return shipped_tool(name, "agent").spec()
 
 
 def files(shell):
@@ -284,7 +289,27 @@ def test_pending_says_where_a_call_that_it_cuts_is_whole(shell):
     told = shell("pending").stdout
 
     assert "AdaA" in told
-    assert "a call that ends in … is cut; see it whole with\n  cueline pending --json" in told
+    assert "is cut; see it and its change whole with\n  cueline pending APPROVAL" in told
+
+
+def test_pending_shows_one_call_whole(shell):
+    long = WRITES.replace("Ada", "Ada" * 200)
+    start(shell, long, '[policy]\napproval = "all_writes"\n', tools=("write_file",))
+
+    told = shell("pending", "one.1.0.1").stdout.replace("\n", "")
+    none = shell("pending", "one.1.0.2")
+
+    assert 2 == "".join(told.split()).count("Ada" * 200)
+    assert 2 == none.exit_code
+    assert "`cueline pending` lists what does" in none.output
+
+
+def test_always_says_what_it_covers():
+    writes = cueline_tool("write_file")
+    runs = cueline_tool("run_command")
+
+    assert "write_file at a.md, whatever else is given" == always_text(writes, {"path": "a.md"})
+    assert "run_command with exactly these arguments" == always_text(runs, {"command": "ls"})
 
 
 # D36, 000-067: a hook is a channel.

@@ -267,6 +267,26 @@ def test_who_resumes_is_shown_what_a_call_would_change(shell, terminal):
     assert "+Bob" in terminal.sees("Approve? [y/N]")
 
 
+def test_a_long_call_is_shown_whole_before_it_is_approved(shell, terminal):
+    long = shell.deletes.replace("delete_file", "write_file").replace(
+        '"list.txt" }', f'"list.txt", content = "{"Bob " * 40}the end" }}'
+    )
+    more = f'policy.approval = "all_writes"\n{shell.reachable}'
+    shell.agent(long, tools=("write_file",), more=more)
+    assert 3 == shell(*RUN).exit_code
+
+    terminal.command("approve", "one.1.0.1")
+    shown = terminal.sees("Allow it? [y/N]")
+    terminal.type("n", "Enter")
+    terminal.sees("exit 1")
+    (waiting,) = shell.json("pending")
+    terminal.command("approve", "one.1.0.1", "--yes")
+
+    assert "the end" in shown
+    assert None is waiting["given"]
+    assert "granted" in terminal.sees("exit 0")
+
+
 def test_who_resumes_is_asked_what_still_waits(asking, terminal):
     terminal.command("resume", "one", "--inline")
     terminal.sees("Approve? [y/N] (timeout: 23h 59m)")

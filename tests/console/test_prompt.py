@@ -108,6 +108,54 @@ def test_what_is_cut_in_the_box_can_be_shown_whole(person):
     assert "x" * 900 in person.out.getvalue().replace("\n", "")
 
 
+CUT = [
+    question(command="ls" + " " * 400 + "; rm -r ~"),
+    question(content="a line\n" * 13),
+    replace(question(), preview="+a line\n" * 25),
+]
+
+
+@pytest.mark.parametrize("typed", ["y", "a"])
+@pytest.mark.parametrize("asked", CUT, ids=["command", "content", "change"])
+def test_a_yes_counts_only_after_all_that_would_run_was_shown(person, asked, typed):
+    person.prompts.ask(asked)
+
+    person.enter(typed)
+    before = list(person.given)
+    person.enter("d", typed)
+
+    assert [] == before
+    assert "type d to see all of it" in person.out.getvalue()
+    assert [("one.1.0.1", "grant")] == person.given
+
+
+def test_a_cut_call_in_doubt_runs_again_only_after_it_was_shown(person):
+    person.prompts.ask(question(happened=True, command="x" * 401))
+
+    person.enter("r")
+    before = list(person.given)
+    person.enter("d", "r")
+
+    assert [] == before
+    assert ["run_again"] == [each.resolution for each in person.answered]
+
+
+def test_a_cut_call_is_denied_without_reading_it(person):
+    person.prompts.ask(CUT[0])
+
+    person.enter("n")
+
+    assert [("one.1.0.1", "deny")] == person.given
+
+
+def test_an_edited_call_that_is_cut_has_to_be_shown_again(person):
+    person.prompts.ask(CUT[0])
+
+    person.enter("d", "e", "b" * 401, "y")
+
+    assert [] == person.given
+
+
 @pytest.mark.parametrize(
     ("typed", "said"),
     [

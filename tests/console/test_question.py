@@ -30,6 +30,20 @@ def test_a_box_cannot_be_forged_by_an_argument():
     assert "│   Session: two" in page.file.getvalue()
 
 
+def test_the_box_says_what_always_would_cover():
+    page = Console(file=io.StringIO(), width=90)
+    page.print(box(replace(question(), covers="write_file at notes/a.md")))
+
+    assert "always: write_file at notes/a.md" in page.file.getvalue()
+
+
+def test_the_box_of_a_cut_call_asks_to_see_it_first():
+    page = Console(file=io.StringIO(), width=90)
+    page.print(box(question(command="x" * 401)))
+
+    assert "d show all of it, then y allow" in page.file.getvalue()
+
+
 @pytest.mark.parametrize(
     ("seconds", "told"),
     [(300, "5m"), (299, "4m 59s"), (60, "1m"), (9, "9s"), (-1, "0s"), (86_400, "24h 0m")],
