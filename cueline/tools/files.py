@@ -16,6 +16,7 @@ from cueline.events.image import IMAGE_LIMIT, LONGEST_START, image_type
 from cueline.events.sanitize import CUT, cut
 from cueline.tools.folder import (
     FolderEntry,
+    HardLinks,
     failure,
     folder_at,
     kind_of,
@@ -48,9 +49,10 @@ def read_file(
 
     At most 200,000 bytes are returned; a note at the end says where to go on.
     """
+    links = HardLinks(context.workspace)
     with (
         parent_of(context.workspace, path) as (parent, name),
-        os.fdopen(open_file(parent, name, path), "rb") as file,
+        os.fdopen(open_file(parent, name, path, links), "rb") as file,
     ):
         size = os.fstat(file.fileno()).st_size
         if is_image(file):
@@ -121,8 +123,9 @@ def search_files(  # noqa: D417 - the model is not told of the context
         ) from None
     lines: list[str] = []
     skipped = 0
+    links = HardLinks(context.workspace)
     for entry in entries_at(context, path):
-        found = search(entry, wanted, max_matches - len(lines))
+        found = search(entry, wanted, max_matches - len(lines), links)
         skipped += found is None
         lines += found or []
         if len(lines) == max_matches:
@@ -251,10 +254,12 @@ def entries_at(context: ToolContext, path: str) -> Iterator[FolderEntry]:
         yield from (entry for entry in walk(folder, prefix) if entry.kind == stat.S_IFREG)
 
 
-def search(entry: FolderEntry, wanted: re.Pattern[str], most: int) -> list[str] | None:
+def search(
+    entry: FolderEntry, wanted: re.Pattern[str], most: int, links: HardLinks
+) -> list[str] | None:
     """Return the matching lines of *entry*; None if it is not searched."""
     try:
-        descriptor = open_file(entry.parent, entry.name, entry.path)
+        descriptor = open_file(entry.parent, entry.name, entry.path, links)
     except (PathEscapeError, ToolFailedError):
         return None
     with os.fdopen(descriptor, "rb") as file:

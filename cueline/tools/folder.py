@@ -10,6 +10,7 @@ be opened raises `ToolFailedError`.
 import errno
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ ENTER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK, opening a FIFO waits for a writer.
 LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 DEPTH = 64
+SEVERAL = 2
+"""So many names make hard links."""
 SKIPPED = {".git", LOG_FOLDER}
 
 
@@ -97,15 +100,44 @@ def enter(parent: int, name: str, path: str, *, create: bool = False) -> int:
         return os.open(name, ENTER, dir_fd=parent)
 
 
-def open_file(parent: int, name: str, path: str) -> int:
-    """Open a regular file for reading."""
+class HardLinks:
+    """Knows which files of a folder have no name outside it; looks through it at most once."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._names: Counter[tuple[int, int]] | None = None
+        """How many names the folder has for each file with several."""
+
+    def all_inside(self, status: os.stat_result) -> bool:
+        """Whether each name of a file is in the folder."""
+        if status.st_nlink < SEVERAL:
+            return True
+        if self._names is None:
+            self._names = Counter(self._with_several())
+        return self._names[status.st_dev, status.st_ino] >= status.st_nlink
+
+    def _with_several(self) -> Iterator[tuple[int, int]]:
+        for folder, _, names in os.walk(self._root):
+            for name in names:
+                with suppress(OSError):
+                    status = Path(folder, name).lstat()
+                    if status.st_nlink >= SEVERAL:
+                        yield status.st_dev, status.st_ino
+
+
+def open_file(parent: int, name: str, path: str, links: HardLinks) -> int:
+    """Open a regular file for reading, if all its names are inside."""
     with refusals(parent, name, path):
         file = os.open(name, LOOK, dir_fd=parent)
-    kind = stat.S_IFMT(os.fstat(file).st_mode)
-    if kind == stat.S_IFREG:
+    status = os.fstat(file)
+    kind = stat.S_IFMT(status.st_mode)
+    if kind == stat.S_IFREG and links.all_inside(status):
         return file
     os.close(file)
-    raise failure(path, f"is a {word_for(kind)}, not a file")
+    if kind != stat.S_IFREG:
+        raise failure(path, f"is a {word_for(kind)}, not a file")
+    why = f"has {status.st_nlink} names (hard links), and some are not in the workspace"
+    raise PathEscapeError(path, f"`{name}` {why}; copy the file instead")
 
 
 @contextmanager

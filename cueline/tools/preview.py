@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from cueline.actors.presence import machine_name
 from cueline.errors import CuelineError
 from cueline.events.agent import ToolSpec, Workspace
-from cueline.tools.folder import kind_of, open_file, parent_of
+from cueline.tools.folder import HardLinks, kind_of, open_file, parent_of
 from cueline.tools.log_reach import REACHES_LOG, within
 
 LARGEST = 1_000_000
@@ -60,7 +60,7 @@ def _content(root: Path, path: str) -> str | None:
         with parent_of(root, path) as (parent, name):
             if kind_of(parent, name) is None:
                 return ""
-            with fdopen(open_file(parent, name, path), "rb") as file:
+            with fdopen(open_file(parent, name, path, HardLinks(root)), "rb") as file:
                 found = file.read(LARGEST + 1)
         return found.decode() if len(found) <= LARGEST else None
     except (OSError, ValueError, CuelineError):

@@ -110,6 +110,34 @@ def test_a_file_that_is_a_link_is_not_followed(use, workspace, outside, tool, ar
         use(tool, path="link", **arguments)
 
 
+def test_a_file_with_a_name_outside_is_not_read(use, workspace, outside):
+    (workspace / "notes.txt").hardlink_to(outside / "secret.txt")
+
+    with pytest.raises(PathEscapeError, match=r"`notes\.txt` has 2 names \(hard links\)"):
+        use(read_file, path="notes.txt")
+
+    assert "[left out 1 binary, huge or unreadable files]" in use(search_files, pattern="hidden")
+
+
+def test_a_file_whose_names_are_all_inside_is_read(use, workspace):
+    (workspace / "deep").mkdir()
+    (workspace / "deep/one.txt").write_text("hidden\n")
+    (workspace / "two.txt").hardlink_to(workspace / "deep/one.txt")
+
+    assert "hidden\n" == use(read_file, path="two.txt")
+    assert 2 == use(search_files, pattern="hidden").count("hidden")
+
+
+def test_writing_to_a_name_of_an_outside_file_leaves_that_file_as_it_is(use, workspace, outside):
+    (workspace / "notes.txt").hardlink_to(outside / "secret.txt")
+    before = (outside / "secret.txt").read_text()
+
+    use(write_file, path="notes.txt", content="new")
+
+    assert before == (outside / "secret.txt").read_text()
+    assert "new" == (workspace / "notes.txt").read_text()
+
+
 def test_links_are_listed_and_neither_searched_nor_entered(use, workspace, outside):
     (workspace / "link").symlink_to(outside)
     (workspace / "file").symlink_to(outside / "secret.txt")
