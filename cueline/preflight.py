@@ -9,6 +9,7 @@ from cueline.agent import Agent
 from cueline.deciders.policy import NOT_ESTIMATED, judge, tools_that_may_ask
 from cueline.deciders.session.changed_agent import with_tools
 from cueline.deciders.session.delegation import allowances_below, with_children
+from cueline.deciders.startup_file import own_modules
 from cueline.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.agent import (
@@ -40,7 +41,14 @@ async def judge_edit(agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> 
     if (problem := check_call(tool, arguments)) is not None:
         raise ConfigError("the edit", problem)
     cost = await estimate(tool, arguments) if tool.estimates else NOT_ESTIMATED
-    judged = judge(agent.policy, tool, arguments, estimate=cost, workspace=agent.workspace)
+    judged = judge(
+        agent.policy,
+        tool,
+        arguments,
+        estimate=cost,
+        workspace=agent.workspace,
+        modules=own_modules(agent),
+    )
     if judged.answer == "deny":
         raise ConfigError("the edit", f"a rule denies it ({judged.rule})")
     return judged

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Final, Literal
 
 from cueline.deciders.policy import NOT_ESTIMATED, ToolGate, gate_of, judge
+from cueline.deciders.startup_file import own_modules
 from cueline.events.agent import AgentSpec, Answer, Policy, ToolSpec, Workspace
 from cueline.events.message import ToolCall
 from cueline.events.session import (
@@ -62,6 +63,7 @@ class _SessionPolicy:
 
     tools: dict[str, ToolSpec]
     gates: dict[str, ToolGate]
+    modules: tuple[str, ...]
     workspace: Workspace | None
 
 
@@ -94,7 +96,7 @@ class Backtest:
     def _of(self, agent: AgentSpec) -> _SessionPolicy:
         tools = {tool.name: tool for tool in agent.tools}
         gates = {name: gate_of(self._policy, tool) for name, tool in tools.items()}
-        return _SessionPolicy(tools, gates, agent.workspace)
+        return _SessionPolicy(tools, gates, own_modules(agent), agent.workspace)
 
     def _judge(self, session: str, fact: ModelReplied | CallsAdded) -> None:
         estimates = {} if isinstance(fact, CallsAdded) else fact.estimates
@@ -110,6 +112,7 @@ class Backtest:
                 estimate=estimates.get(effect, NOT_ESTIMATED),
                 workspace=known.workspace,
                 gate=known.gates[tool.name],
+                modules=known.modules,
             )
             before = _BEFORE[fact.judged.get(effect, UNJUDGED).answer]
             self._calls[session, effect] = BacktestFinding(session, effect, call, judged, before)

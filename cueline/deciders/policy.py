@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from cueline.deciders.pattern import command_matches, escape_glob, matches_any, path_matches
 from cueline.deciders.standing import StandingGrant
+from cueline.deciders.startup_file import ASKS, writes_startup_file
 from cueline.events.agent import (
     AgentSpec,
     Answer,
@@ -119,8 +120,11 @@ def judge(
     workspace: Workspace | None = None,
     gate: ToolGate | None = None,
     standing: Iterable[StandingGrant] = (),
+    modules: tuple[str, ...] = (),
 ) -> Judgement:
     """Judge a call by what is declared about it, never by its name alone.
+
+    A call that may write a file which a later start reads or runs asks at least.
 
     Args:
         policy: the rules.
@@ -130,14 +134,19 @@ def judge(
         workspace: paths below it count as relative to it.
         gate: the result of `gate_of`, if it is known.
         standing: the grants for the rest of the session.
+        modules: globs for the modules of the agent's own tools; see `own_modules`.
     """
     gate = gate or gate_of(policy, tool)
+    place = workspace.path if workspace else ""
     judged = gate.settled
     if judged is None:
-        place = workspace.path if workspace else ""
         hits = [rule for rule in gate.rules if _rule_matches(rule, tool, arguments, place)]
         cost = estimate if tool.estimates else Estimate(usd=tool.cost_usd)
         judged = _strongest(_rules_at(cost, hits), cost, _default_answer(policy))
+    if judged.answer in ("allow", "notify") and writes_startup_file(
+        tool, arguments, modules, place
+    ):
+        judged = judged.model_copy(update={"answer": ASKS.answer, "rule": ASKS.name})
     if judged.answer == "ask":
         for each in standing:
             meets = not judged.people_only or judged.demand == each.demand

@@ -132,6 +132,20 @@ def test_the_goal_can_be_piped_in(shell):
     assert "you: Read this\n" in done.stdout
 
 
+@pytest.mark.parametrize(
+    "path", ["cueline.toml", "agent.toml", ".git/hooks/pre-commit", ".github/workflows/ci.yml"]
+)
+def test_writing_what_a_later_start_reads_is_asked_though_the_policy_asks_nothing(shell, path):
+    script = OVERWRITES.replace(".cueline/log.db", path)
+    agent = shell.agent(script, tools=("write_file",), more='[policy]\napproval = "off"\n')
+
+    done = shell("run", "Hi", "--agent", agent, "--inline", "--workspace", ".", "--id", "one")
+    (waiting,) = shell.json("pending")
+
+    assert 3 == done.exit_code, done.output
+    assert ("write_file", "read at a start") == (waiting["tool"], waiting["rule"])
+
+
 OVERWRITES = """
 [[reply]]
 calls = [{ name = "write_file", arguments = { path = ".cueline/log.db", content = "x" } }]

@@ -5,6 +5,7 @@ import hashlib
 from cueline.deciders.policy import NOT_ESTIMATED, judge
 from cueline.deciders.session.delegation import too_deep
 from cueline.deciders.session.state import SessionState
+from cueline.deciders.startup_file import own_modules
 from cueline.events.child import starts_child
 from cueline.events.message import Arguments, Estimate, ToolCall, canonical_json
 from cueline.events.session import ApprovalResolved, CallsAdded, Judgement, ModelReplied, calls_of
@@ -75,6 +76,7 @@ def _judged(
         estimate=estimate,
         workspace=agent.workspace,
         standing=state.setup.standing,
+        modules=own_modules(agent),
     )
     digest = digest_of(state, effect, tool, arguments)
     problem = _denied(judged) if judged.answer == "deny" else ""
