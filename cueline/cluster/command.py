@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from uuid import uuid4
 
 import ray
 
 from cueline.actors.background_task import Trouble, background_task, shielded
+from cueline.actors.checked_tools import CheckedTools
 from cueline.actors.dispatcher import TICK_SECONDS
 from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
@@ -32,6 +34,7 @@ class Command:
 
     def __init__(self, loops: ControlLoops) -> None:
         self._loops = loops
+        self._checked = CheckedTools()
 
     async def place(self, streams: Collection[str]) -> None:
         """Assign sessions to a host; active ones read their inbox."""
@@ -50,8 +53,9 @@ class Command:
 
     async def check_tools(self, agents: Sequence[AgentSpec]) -> None:
         """See `wiring.KnownPlacement`."""
-        runners = [member.handle for member in self.members() if member.role == "runner"]
-        await check_tools(runners, agents)
+        runners = {m.incarnation: m.handle for m in self.members() if m.role == "runner"}
+        ask = partial(check_tools, list(runners.values()))
+        await self._checked.check(agents, runners, ask)
 
     def members(self) -> Sequence[Worker]:
         """Return the hosts and runners of the command."""

@@ -85,6 +85,27 @@ def connect_ray(address: str | None, namespace: str) -> Iterator[RayConnection]:
 
 
 @contextmanager
+def connected_ray(address: str, namespace: str) -> Iterator[None]:
+    """Connect to the cluster at *address*, or use this program's own connection to it.
+
+    Raises:
+        ClusterError: it cannot be reached, or the program has a connection to another cluster.
+    """
+    ray = sys.modules.get("ray")
+    if ray is not None and ray.is_initialized():
+        has: str = ray.get_runtime_context().gcs_address
+        if has != address:
+            why = (
+                f"this program is connected to the Ray at {has}, and `cueline up` runs at {address}"
+            )
+            raise ClusterError(address, f"{why}: take a process for each")
+        yield
+        return
+    with connect_ray(address, namespace):
+        yield
+
+
+@contextmanager
 def _private_folder() -> Iterator[str]:
     """Yield a folder for Ray inside one that only its owner can read.
 

@@ -1,11 +1,11 @@
 """Attaches to the running `cueline up` of a log."""
 
-import asyncio
 import os
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 from functools import partial
 
+from cueline.actors.checked_tools import CheckedTools
 from cueline.actors.presence import living
 from cueline.errors import ClusterError
 from cueline.events.agent import AgentSpec
@@ -22,26 +22,30 @@ class AttachedRuntime:
 
     is_dedicated = False
 
-    def __init__(self, record: UpRecord) -> None:
+    def __init__(self, log: OpenLog, record: UpRecord) -> None:
+        self._log = log
         self._record = record
-        self._connecting = asyncio.Lock()
-        """A process has one connection to Ray."""
+        self._checked = CheckedTools()
 
     async def check_tools(self, agents: Sequence[AgentSpec]) -> None:
         """See `KnownPlacement`: RAY_ADDRESS says that it is the cluster of this process."""
-        address, namespace = self._record.address, self._record.namespace
-        if not any(each.tools for each in agents) or os.environ.get("RAY_ADDRESS") != address:
+        if os.environ.get("RAY_ADDRESS") != self._record.address:
             return
-        from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - see `placement.on_ray`
+        present = await living(self._log.board, self._log.clock.now())
+        runners = [each.incarnation for each in present if each.role == "runner"]
+        await self._checked.check(agents, runners, self._ask_runners)
 
-        async with self._connecting:
-            with connect_ray(address, namespace):
-                from cueline.cluster.call import ask_head  # noqa: PLC0415 - it imports Ray
-                from cueline.cluster.node_check import check_tools, runners_in  # noqa: PLC0415 - as above
-                from cueline.cluster.up_actors import OWNER  # noqa: PLC0415 - as above
+    async def _ask_runners(self, agents: Sequence[AgentSpec]) -> None:
+        from cueline.cluster.connection import connected_ray  # noqa: PLC0415 - see `placement.on_ray`
 
-                runners = await ask_head(partial(runners_in, namespace, OWNER))
-                await check_tools(runners, agents)
+        address, namespace = self._record.address, self._record.namespace
+        with connected_ray(address, namespace):
+            from cueline.cluster.call import ask_head  # noqa: PLC0415 - it imports Ray
+            from cueline.cluster.node_check import check_tools, runners_in  # noqa: PLC0415 - as above
+            from cueline.cluster.up_actors import OWNER  # noqa: PLC0415 - as above
+
+            runners = await ask_head(partial(runners_in, namespace, OWNER))
+            await check_tools(runners, agents)
 
     async def place(self, streams: Collection[str]) -> None:
         """See `Placement`."""
@@ -71,7 +75,7 @@ async def attach_to_up(log: OpenLog, record: UpRecord, address: str | None) -> A
     until = log.clock.now() + timedelta(seconds=ANSWER_SECONDS)
     while log.clock.now() < until:
         if await dispatcher_lives(log):
-            return AttachedRuntime(record)
+            return AttachedRuntime(log, record)
         await log.clock.sleep(POLL_SECONDS)
     again = "`cueline up` starts it again, " if record.kept_by == "ray" else ""
     reason = f"{record.keeper_text} does not answer: {again}`cueline down` ends it"
