@@ -68,7 +68,7 @@ class Many:
             ConfigError: the file cannot be read or is empty, or a line is wrong.
         """
         try:
-            lines = file.read_text(encoding="utf-8").splitlines()
+            lines = file.read_text(encoding="utf-8").split("\n")  # and no other end of a line
         except (OSError, ValueError) as error:
             raise ConfigError(str(file), f"it cannot be read: {error}") from error
         tasks = {

@@ -187,14 +187,19 @@ def needs_sanitizing(payload: bytes, redactor: Redactor) -> bool:
 def fit(text: str) -> str:
     """Return *text* without NUL and lone surrogates, which databases refuse."""
     if "\0" in text:
-        return text.translate(_UNFIT)
+        return with_pairs(text).translate(_UNFIT)
     if text.isascii():
         return text
     try:
         text.encode()
     except UnicodeEncodeError:
-        return text.translate(_UNFIT)
+        return with_pairs(text).translate(_UNFIT)
     return text
+
+
+def with_pairs(text: str) -> str:
+    """Return *text* with each pair of surrogates as the character that it means."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def _sanitize(value: Any, redactor: Redactor, depth: int) -> Any:

@@ -1,7 +1,6 @@
 """Calls a vendor without an SDK: one JSON request, one stream of JSON pieces."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any, Final
@@ -13,8 +12,10 @@ from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.message import Block, ToolCall, Usage
 from cueline.events.sanitize import CUT, Redactor
 from cueline.providers.account import Account
+from cueline.providers.event_stream import DONE, json_events
 from cueline.providers.fault import BY_TYPE, Fault, error_in, fault_of, redact_fault, with_usage
 from cueline.providers.patience import CONNECT_SECONDS, REST_SECONDS, Patience
+from cueline.providers.reading import WholeCharacters
 
 Json = dict[str, Any]
 Pieces = AsyncIterator[Any]
@@ -24,10 +25,9 @@ FAILURES: Final = (
     *(httpx2.HTTPError, httpx2.StreamError, TimeoutError, ValueError),
     *(ProviderUnavailableError, ProviderRefusedError),
 )
-_MALFORMED: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+_MALFORMED: Final = (AttributeError, ArithmeticError, LookupError, TypeError, ValueError)
 _UNCONNECTED: Final = (httpx2.ConnectError, httpx2.ConnectTimeout)
 _OK: Final = 200
-_END: Final = "[DONE]"
 
 
 class PartialReply:
@@ -51,7 +51,7 @@ class PartialReply:
         """
         self.ended = False
         """Whether the vendor has sent its last necessary piece."""
-        self._deltas = deltas
+        self._deltas = WholeCharacters(deltas)
         self._asked = asked
         self._prefix = prefix
         self._lacking = lacking
@@ -65,6 +65,9 @@ class PartialReply:
             ProviderRefusedError: the piece is an error; do not repeat the request.
         """
         raise NotImplementedError
+
+    def end(self) -> None:
+        """Take the end of the stream; in some dialects, it ends the reply."""
 
     def whole(self) -> ModelReply:
         """Return the reply.
@@ -82,11 +85,15 @@ class PartialReply:
     @property
     def used(self) -> dict[str, int] | None:
         """The final usage, if it was sent; None before the end."""
-        try:
-            usage = self._usage() if self.ended else None
-        except (TypeError, ValueError):
-            return None
+        usage = self._known_usage() if self.ended else None
         return None if usage is None else usage.model_dump()
+
+    def _known_usage(self) -> Usage | None:
+        """Return the final usage; None if it cannot be read, and is to be estimated."""
+        try:
+            return self._usage()
+        except _MALFORMED:
+            return None
 
     def _check_ended(self) -> None:
         if not self.ended:
@@ -101,7 +108,7 @@ class PartialReply:
             content=tuple(content),
             calls=calls,
             stop_reason="max_tokens" if cut else "tool_use" if calls else "end_turn",
-            usage=self._usage() or Usage(),
+            usage=self._known_usage() or Usage(),
             model=self._model,
             lacking=self._lacking,
         )
@@ -114,6 +121,9 @@ def bearer(account: Account) -> dict[str, str]:
 
 class HttpClient:
     """The connections to one account, for any number of calls at a time; see `Client`."""
+
+    pieces_of: Callable[[AsyncIterator[bytes]], AsyncGenerator[Any]] = staticmethod(json_events)
+    """Reads the stream of a reply."""
 
     def __init__(self, account: Account, headers: Mapping[str, str]) -> None:
         self._account = account
@@ -206,7 +216,7 @@ class HttpClient:
             if answer.status_code != _OK:
                 text = (await answer.aread()).decode(errors="replace")
                 raise fault(answer.status_code, text, answer.headers)
-            async with aclosing(pieces_of(answer)) as pieces:
+            async with aclosing(self.pieces_of(answer.aiter_bytes())) as pieces:
                 await collect(pieces, reply)
         try:
             return reply.whole()
@@ -231,27 +241,16 @@ async def collect(pieces: Pieces, reply: PartialReply) -> None:
         async with asyncio.timeout(None) as rest:
             async for piece in pieces:
                 try:
-                    reply.add(piece)
+                    if piece is DONE:
+                        reply.end()
+                    else:
+                        reply.add(piece)
                 except _MALFORMED as error:
                     raise malformed(error) from error
                 rest.reschedule(now() + REST_SECONDS if reply.ended else None)
     except FAILURES:
         if not reply.ended:
             raise
-
-
-async def pieces_of(answer: httpx2.Response) -> AsyncGenerator[Any]:
-    """Yield the JSON values of a stream of server-sent events, or of JSON lines."""
-    async for line in answer.aiter_lines():
-        text = line.strip()
-        if text.startswith("data:"):
-            text = text.removeprefix("data:").strip()
-        elif not text.startswith(("{", "[")):
-            continue  # an event's name, a comment, or nothing
-        if text == _END:
-            return
-        if text:
-            yield json.loads(text)
 
 
 def usual_fault(status: int, text: str, headers: Mapping[str, str]) -> Fault:

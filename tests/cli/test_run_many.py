@@ -47,6 +47,15 @@ def test_each_line_is_a_session_and_the_same_command_starts_none_again(shell):
     assert ["mail", "mail"] == [each["kind"] for each in labels.values()]
 
 
+def test_a_line_ends_with_a_newline_and_nothing_else(shell):
+    goal = "one\u2028two\u0085four"
+    (shell.folder / "tasks.jsonl").write_text(json.dumps({"goal": goal}, ensure_ascii=False))
+
+    shell("run", "--many", "tasks.jsonl", "--inline", "--agent", shell.agent(shell.hello))
+
+    assert [goal] == [each["goal"] for each in shell.json("list")]
+
+
 def test_another_key_starts_all_anew(shell):
     many = write(shell, "one")
     agent = shell.agent(shell.hello)

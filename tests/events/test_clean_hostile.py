@@ -25,6 +25,7 @@ from tests.events.cleaning import CANARY, REDACTOR, encode, replied, sanitised
 HOSTILE = {
     "nul": ("a\0b", "a\ufffdb"),
     "surrogate": ("a\ud800b", "a\ufffdb"),
+    "two halves of one character": ("a\ud83d\ude00b\ud83d", "a\U0001f600b\ufffd"),
     "nan": ([math.nan], ["NaN"]),
     "infinity": ([math.inf, -math.inf], ["Infinity", "-Infinity"]),
     "large": ({"n": 2**63}, {"n": str(2**63)}),

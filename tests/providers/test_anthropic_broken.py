@@ -3,7 +3,7 @@
 import pytest
 
 from cueline.errors import ProviderUnavailableError
-from cueline.events.message import TextBlock
+from cueline.events.message import TextBlock, Usage
 from cueline.providers.anthropic import connection
 from tests.providers.streaming import block, ended, started
 
@@ -25,7 +25,6 @@ BROKEN = {
         *list(block(0, {}, {"type": "text_delta", "text": "a"}))[1:],
     ],
     "no message": [{"type": "message_start"}],
-    "tokens below zero": [started(input_tokens=-1), *ended("end_turn", output_tokens=1)],
     "nothing": [],
     "an error of no type": [started(), {"type": "error"}],
 }
@@ -37,6 +36,15 @@ async def test_what_is_not_a_whole_reply_is_a_failed_attempt(vendor, ask, events
 
     with pytest.raises(ProviderUnavailableError, match="malformed_reply"):
         await ask(vendor.url)
+
+
+@pytest.mark.parametrize("usage", [{"input_tokens": -1}, {"input_tokens": "ten"}])
+async def test_a_reply_counts_though_its_usage_cannot_be_read(vendor, ask, usage):
+    vendor.will_say(started(**usage), *SAID[1:])
+
+    reply = await ask(vendor.url)
+
+    assert ((TextBlock(text="a"),), Usage()) == (reply.content, reply.usage)
 
 
 GARBAGE = {

@@ -168,7 +168,6 @@ async def test_calls_are_read_from_the_text_where_an_agent_asks_for_it(vendor, a
         ),
         (said({"text": "It"}), ProviderUnavailableError("malformed_reply", "")),
         ({"candidates": 5}, ProviderUnavailableError("malformed_reply", "")),
-        (done(promptTokenCount="x"), ProviderUnavailableError("malformed_reply", "")),
     ],
 )
 async def test_an_answer_that_was_stopped_has_a_kind(vendor, ask, piece, error):

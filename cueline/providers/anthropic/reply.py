@@ -147,7 +147,7 @@ class StreamedReply:
             content=tuple(content),
             calls=tuple(self.calls()),
             stop_reason=self.stop_reason,
-            usage=Usage(**self.counts),
+            usage=Usage(**(self.used or {})),  # one that cannot be read is estimated
             model=self.model,
         )
 

@@ -9,7 +9,7 @@ from cueline.events.message import Block, OpaqueBlock, TextBlock, ThinkingBlock,
 from cueline.providers.gemini.conversation import PROVIDER, SIGNATURE
 from cueline.providers.gemini.fault import gemini_fault
 from cueline.providers.http import PartialReply
-from cueline.providers.reading import tool_call
+from cueline.providers.reading import count_of, tool_call
 
 CUT: Final = "MAX_TOKENS"
 FINISHED: Final = frozenset({"STOP", "FUNCTION_CALL", CUT})
@@ -106,7 +106,7 @@ class StreamedReply(PartialReply):
         """Return the usage; thoughts are paid for as output."""
         if not self._counts:
             return None
-        counts = {name: value or 0 for name, value in self._counts.items()}
+        counts = {n: count_of(v) for n, v in self._counts.items() if n.endswith("TokenCount")}
         cached = counts.get("cachedContentTokenCount", 0)
         sent = counts.get("promptTokenCount", 0) + counts.get("toolUsePromptTokenCount", 0)
         output = counts.get("candidatesTokenCount", 0) + counts.get("thoughtsTokenCount", 0)

@@ -8,6 +8,7 @@ from typing import Final
 from cueline.actors.model_port import DeltaSink, ModelReply, ModelRequest
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.providers.account import Account
+from cueline.providers.event_stream import json_lines
 from cueline.providers.fault import Fault
 from cueline.providers.http import HttpClient, bearer
 from cueline.providers.ollama.reply import StreamedReply
@@ -23,6 +24,8 @@ _LISTING: Final = Patience(total=10, chunk=10)
 
 class OllamaClient(HttpClient):
     """A client of one server, for any number of calls at a time."""
+
+    pieces_of = staticmethod(json_lines)
 
     def __init__(self, account: Account) -> None:
         super().__init__(account, bearer(account))

@@ -8,9 +8,10 @@ from cueline.events.message import Block, TextBlock, ThinkingBlock, ToolCall, Us
 from cueline.providers.fault import fault_of
 from cueline.providers.http import PartialReply
 from cueline.providers.ollama.request import PROVIDER
-from cueline.providers.reading import tool_call
+from cueline.providers.reading import count_of, tool_call
 
 CUT = "length"
+COUNTED = ("prompt_eval_count", "eval_count")
 
 
 class StreamedReply(PartialReply):
@@ -20,7 +21,7 @@ class StreamedReply(PartialReply):
         super().__init__(deltas, **about)
         self._thoughts = self._text = self._reason = ""
         self._calls: list[ToolCall] = []
-        self._told = Usage()
+        self._told: dict[str, Any] = {}
 
     def add(self, piece: Any) -> None:
         if error := piece.get("error"):
@@ -37,9 +38,7 @@ class StreamedReply(PartialReply):
             self._calls.append(self._call(call))
         if piece.get("done"):
             self._reason = piece.get("done_reason") or "stop"
-            self._told = Usage(
-                input=piece.get("prompt_eval_count") or 0, output=piece.get("eval_count") or 0
-            )
+            self._told = piece
             self.ended = True
 
     def _call(self, call: Any) -> ToolCall:
@@ -50,7 +49,8 @@ class StreamedReply(PartialReply):
         return tool_call(call_id, function["name"], text)
 
     def _usage(self) -> Usage:
-        return self._told
+        read, written = (count_of(self._told.get(name)) for name in COUNTED)
+        return Usage(input=read, output=written)
 
     def whole(self) -> ModelReply:
         self._check_ended()

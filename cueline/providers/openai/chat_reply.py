@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cueline.actors.model_port import Delta, DeltaSink, ModelReply, drop_delta
+from cueline.actors.model_port import DeltaSink, ModelReply, drop_delta
 from cueline.errors import ProviderUnavailableError
 from cueline.events.message import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
 from cueline.providers.http import PartialReply
 from cueline.providers.openai.chat_request import KEPT
-from cueline.providers.openai.content import fault_in_stream, filtered, refusal, usage_of
+from cueline.providers.openai.content import fault_in_stream, filtered, refusal, texts_of, usage_of
 from cueline.providers.openai.servers import PROVIDER, THOUGHTS, Server
-from cueline.providers.reading import tool_call, without_half
+from cueline.providers.reading import is_object, tool_call, without_half
 
 CUT: Final = "length"
 FILTERED: Final = "content_filter"
@@ -28,6 +28,12 @@ class StreamedCall:
     name: str = ""
     arguments: str = ""
 
+    def is_before(self, call_id: str | None, name: str | None, arguments: str) -> bool:
+        """Whether a piece with these values begins another call."""
+        if (call_id and self.id and call_id != self.id) or (name and self.name not in {"", name}):
+            return True
+        return bool(name) and arguments.startswith("{") and is_object(self.arguments)
+
 
 class ChatReply(PartialReply):
     """A reply, as far as it came."""
@@ -36,7 +42,8 @@ class ChatReply(PartialReply):
         """Begin a reply of a *server*; for the rest see `PartialReply`."""
         super().__init__(deltas, **about)
         self._server = server
-        self._text = self._thoughts = self._refusal = ""
+        self._said = {"text": "", "thinking": ""}
+        self._refusal = ""
         self._reason: str | None = None
         self._calls: list[StreamedCall] = []
         self._kept: list[Any] = []
@@ -56,12 +63,10 @@ class ChatReply(PartialReply):
                 self.ended = True
 
     def _add_delta(self, delta: Mapping[str, Any]) -> None:
-        if thoughts := next((delta[name] for name in THOUGHTS if delta.get(name)), ""):
-            self._thoughts += thoughts
-            self._deltas(Delta("thinking", thoughts))
-        if text := delta.get("content"):
-            self._text += text
-            self._deltas(Delta("text", text))
+        thoughts = next((delta[name] for name in THOUGHTS if delta.get(name)), "")
+        for said in (*texts_of(thoughts, "thinking"), *texts_of(delta.get("content"))):
+            self._said[said.kind] += said.text
+            self._deltas(said)
         self._refusal += delta.get("refusal") or ""
         if self._server.kept:
             self._kept += delta.get(self._server.kept) or ()
@@ -71,19 +76,35 @@ class ChatReply(PartialReply):
     def _add_call(self, told: Mapping[str, Any]) -> None:
         """Add a piece of a call.
 
-        Servers leave out the index, or give one to several whole calls; an id that is new
-        begins another call.
+        Servers leave out index or id, or give one to several whole calls. Another id, another
+        name, or another whole object begins another call; a call that comes twice is one.
         """
         index, call_id, function = told.get("index"), told.get("id"), told.get("function") or {}
+        name, arguments = function.get("name"), function.get("arguments") or ""
+        arguments = arguments if isinstance(arguments, str) else json.dumps(arguments)
         known = [call for call in self._calls if index is None or call.index == index]
         call = known[-1] if known else None
-        if call is None or (call_id and call.id and call_id != call.id):
+        if (
+            call is not None
+            and call.id
+            and (call.id, call.name, call.arguments)
+            == (
+                call_id,
+                name,
+                arguments,
+            )
+        ):
+            return
+        if call is None or call.is_before(call_id, name, arguments):
             call = StreamedCall(index)
             self._calls.append(call)
         call.id = call_id or call.id
-        call.name = function.get("name") or call.name
-        arguments = function.get("arguments") or ""
-        call.arguments += arguments if isinstance(arguments, str) else json.dumps(arguments)
+        call.name = name or call.name
+        call.arguments += arguments
+
+    def end(self) -> None:
+        # Some servers give no reason for the end.
+        self.ended = self.ended or bool(self._said["text"] or self._calls or self._refusal)
 
     def _usage(self) -> Usage | None:
         return usage_of(self._told) if self._told else None
@@ -100,14 +121,14 @@ class ChatReply(PartialReply):
         return self._made(self._content(), self._whole_calls(cut=cut), cut=cut)
 
     def _content(self) -> Iterator[Block]:
-        if self._thoughts:
-            yield ThinkingBlock(text=self._thoughts, provider=PROVIDER)
+        if thoughts := self._said["thinking"]:
+            yield ThinkingBlock(text=thoughts, provider=PROVIDER)
         if self._kept:
             yield OpaqueBlock(
                 provider=PROVIDER, model=self._asked, data={"type": KEPT, KEPT: self._kept}
             )
-        if self._text:
-            yield TextBlock(text=self._text)
+        if text := self._said["text"]:
+            yield TextBlock(text=text)
 
     def _whole_calls(self, *, cut: bool) -> Iterator[ToolCall]:
         """Yield the tool calls; one that was cut off does not run."""

@@ -1,14 +1,16 @@
 """What both dialects send and read in the same way."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, Literal
 
+from cueline.actors.model_port import Delta
 from cueline.errors import ProviderRefusedError
 from cueline.events.agent import AgentSpec
 from cueline.events.message import FileBlock, ImageBlock, Usage
 from cueline.providers.fault import BY_TYPE, Fault, fault_of
 from cueline.providers.openai.servers import CACHED, OWN, WRITTEN
 from cueline.providers.patience import OWN as OURS
+from cueline.providers.reading import count_of
 
 Json = dict[str, Any]
 
@@ -28,11 +30,11 @@ def data_url(attachment: ImageBlock | FileBlock) -> str:
 
 def usage_of(told: Mapping[str, Any]) -> Usage:
     """Return the usage that a server tells, whose input includes what was cached."""
-    sent = told.get("input_tokens") or told.get("prompt_tokens") or 0
+    sent = count_of(told.get("input_tokens") or told.get("prompt_tokens"))
     read, written = number_at(told, CACHED), number_at(told, WRITTEN)
     return Usage(
         input=max(0, sent - read - written),
-        output=told.get("output_tokens") or told.get("completion_tokens") or 0,
+        output=count_of(told.get("output_tokens") or told.get("completion_tokens")),
         cache_read=read,
         cache_write=written,
     )
@@ -44,9 +46,18 @@ def number_at(told: Mapping[str, Any], paths: Iterable[tuple[str, ...]]) -> int:
         value: Any = told
         for name in path:
             value = value.get(name) if isinstance(value, Mapping) else None
-        if isinstance(value, int):
-            return value
+        if value is not None:
+            return count_of(value)
     return 0
+
+
+def texts_of(content: Any, kind: Literal["text", "thinking"] = "text") -> Iterator[Delta]:
+    """Yield the texts and thoughts of a message's content, which may be a list of parts."""
+    if isinstance(content, str):
+        yield Delta(kind, content)
+    for part in content if isinstance(content, list) else ():
+        yield from texts_of(part.get("text"), kind)
+        yield from texts_of(part.get("thinking"), "thinking")
 
 
 def fault_in_stream(error: Any) -> Fault:

@@ -27,6 +27,7 @@ class ResponsesReply(PartialReply):
         self._items: dict[int, dict[str, Any]] = {}
         self._texts: dict[int, str] = {}
         """Text or arguments of items that did not come whole."""
+        self._places: dict[Any, int] = {}
         self._response: Mapping[str, Any] = {}
 
     def add(self, piece: Any) -> None:
@@ -34,7 +35,7 @@ class ResponsesReply(PartialReply):
             case "response.created" | "response.in_progress":
                 self._model = piece["response"].get("model") or self._model
             case "response.output_item.added" | "response.output_item.done":
-                self._items[piece["output_index"]] = piece["item"]
+                self._items[self._place(piece)] = piece["item"]
             case "response.function_call_arguments.delta":
                 self._keep(piece)
             case "response.reasoning_summary_part.added" if piece.get("summary_index"):
@@ -55,8 +56,15 @@ class ResponsesReply(PartialReply):
                 pass
 
     def _keep(self, piece: Any) -> None:
-        index = piece["output_index"]
+        index = self._place(piece)
         self._texts[index] = self._texts.get(index, "") + piece["delta"]
+
+    def _place(self, piece: Any) -> int:
+        """Return the place of a piece's item; some servers name the item only."""
+        item = piece.get("item") or {}
+        named = piece.get("item_id") or item.get("id") or item.get("call_id")
+        index = piece.get("output_index")
+        return self._places.setdefault(named, len(self._places)) if index is None else int(index)
 
     def _usage(self) -> Usage | None:
         told = self._response.get("usage")
