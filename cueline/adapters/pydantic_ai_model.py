@@ -193,7 +193,8 @@ def _said(message: AssistantMessage) -> "Iterator[theirs.ModelResponsePart]":
                 yield theirs.ThinkingPart(text)
     for call in message.calls:
         more: dict[str, Any] = call.opaque.data if call.opaque else {}
-        yield theirs.ToolCallPart(call.name, call.arguments, call.id, **more)
+        given = call.arguments if call.malformed is None else call.malformed
+        yield theirs.ToolCallPart(call.name, given, call.id, **more)
 
 
 def _asked(message: UserMessage | ToolMessage, names: Mapping[str, str]) -> Any:

@@ -24,6 +24,8 @@ class Endpoint:
     """The environment variable with another address."""
     key_variable: str
     """The environment variable with the key."""
+    other_key_variables: tuple[str, ...] = ()
+    """Read, in this order, where `key_variable` is not set."""
     needs_key: bool = True
     needs_key_elsewhere: bool = True
     """Whether a server at another address needs one, too."""
@@ -31,6 +33,11 @@ class Endpoint:
     """Makes an address of the variable's value."""
     secret_variables: tuple[str, ...] = ()
     """Other variables that may hold a secret of the provider."""
+
+    def variable_in(self, environ: Mapping[str, str]) -> str:
+        """Return the variable with the key; `key_variable` if none is set."""
+        names = (self.key_variable, *self.other_key_variables)
+        return next((name for name in names if environ.get(name, "").strip()), names[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +65,7 @@ def account_of(endpoint: Endpoint, agent: AgentSpec, environ: Mapping[str, str])
         ConfigError: set the variable, or correct the setting, that it names.
     """
     base_url = url_of(endpoint, agent, environ)
-    variable = agent.key_variable or endpoint.key_variable
+    variable = agent.key_variable or endpoint.variable_in(environ)
     stored = None
     if agent.key_variable is None:
         stored = KeyStore(environ).key(agent.provider, agent.key_owner)

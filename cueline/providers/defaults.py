@@ -53,7 +53,7 @@ def key_source(provider: Provider, environ: Mapping[str, str], user: str) -> str
         return ""
     if (stored := KeyStore(environ).owner(provider.name, user)) is not None:
         return f"stored for {stored.user}" if stored.user else "stored"
-    variable = provider.endpoint.key_variable
+    variable = provider.endpoint.variable_in(environ)
     return variable if environ.get(variable, "").strip() else ""
 
 

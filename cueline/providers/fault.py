@@ -45,6 +45,9 @@ WHATEVER_STATUS: Final = {"insufficient_quota": "auth"}
 """The status says less: it is 429, and waiting does not help."""
 
 BAD_REQUEST: Final = 400
+FORBIDDEN: Final = 403
+PROXY_WANTS_LOGIN: Final = 407
+REDIRECTS: Final = range(300, 400)
 UNTYPED: Final = {200: "malformed_reply", BAD_REQUEST: "invalid_request"}
 """For 400 and 200 with a body of another form."""
 
@@ -75,10 +78,23 @@ def fault_of(status: int, error_type: object, message: str, headers: Mapping[str
         kind = "context_too_long"
     if kind == "invalid_request" and FILTERED.search(message):
         kind = "content_filtered"
-    told = f"HTTP {status}, {known_type or 'no type'}: {cut(message, LONGEST_MESSAGE)}"
+    said = cut(message, LONGEST_MESSAGE)
+    told = f"HTTP {status}, {known_type or 'no type'}: {said}"
+    if status in REDIRECTS and (where := headers.get("location")):
+        fix = f"the server redirects to {where}; name its address as base_url"
+        return ProviderRefusedError("invalid_request", f"HTTP {status}: {fix}")
+    if is_of_proxy(status, headers):
+        told = f"HTTP {status} of a proxy or firewall, not of the vendor: {said}"
+        return ProviderUnavailableError("network", told)
     if kind in TRANSIENT:
         return ProviderUnavailableError(kind, told, retry_after(headers))
     return ProviderRefusedError(kind, told)
+
+
+def is_of_proxy(status: int, headers: Mapping[str, str]) -> bool:
+    """Whether an answer is of a proxy before the server: the APIs refuse a key in JSON."""
+    form = headers.get("content-type", "json")
+    return status == PROXY_WANTS_LOGIN or (status == FORBIDDEN and "json" not in form)
 
 
 def code_of(body: object) -> str | None:

@@ -26,7 +26,7 @@ FAILURES: Final = (
     *(ProviderUnavailableError, ProviderRefusedError),
 )
 _MALFORMED: Final = (AttributeError, ArithmeticError, LookupError, TypeError, ValueError)
-_UNCONNECTED: Final = (httpx2.ConnectError, httpx2.ConnectTimeout)
+UNCONNECTED: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError)
 _OK: Final = 200
 
 
@@ -276,13 +276,15 @@ def malformed(error: Exception) -> ProviderUnavailableError:
 def what_failed(error: BaseException) -> str:
     """Return what a transport's *error* says, with the host that could not be reached."""
     told = f"{type(error).__name__}: {error}"
-    return f"{told} ({error.request.url.host})" if isinstance(error, _UNCONNECTED) else told
+    if isinstance(error, httpx2.ProxyError):
+        told = f"the proxy that the environment names refused the connection: {error}"
+    return f"{told} ({error.request.url.host})" if isinstance(error, UNCONNECTED) else told
 
 
 def translation(error: Exception, patience: Patience) -> Fault:
     """Return the error that *error* means."""
     # A request that did not arrive has used no tokens.
-    used: dict[str, int] | None = {} if isinstance(error, _UNCONNECTED) else None
+    used: dict[str, int] | None = {} if isinstance(error, UNCONNECTED) else None
     match error:
         case ProviderUnavailableError() | ProviderRefusedError():
             return error

@@ -145,7 +145,8 @@ def _told(results: Sequence[ToolMessage], names: dict[str, str]) -> UserMessage:
 
 def written_call(call: ToolCall) -> str:
     """Return the text of a call, as the model writes it."""
-    told = json.dumps({"name": call.name, "arguments": call.arguments}, ensure_ascii=False)
+    arguments = call.arguments if call.malformed is None else call.malformed
+    told = json.dumps({"name": call.name, "arguments": arguments}, ensure_ascii=False)
     # In a text of JSON, `\u003c` is `<`: no value begins or ends a call.
     told = told.replace("<", "\\u003c")
     return f"{CALL}\n{told}\n{CALL_END}"

@@ -62,7 +62,11 @@ def secret_variables() -> frozenset[str]:
     for name in known_providers():
         with suppress(ConfigError):
             if (endpoint := provider_named(name).endpoint) is not None:
-                found |= {endpoint.key_variable, *endpoint.secret_variables}
+                found |= {
+                    endpoint.key_variable,
+                    *endpoint.other_key_variables,
+                    *endpoint.secret_variables,
+                }
     return frozenset(found)
 
 

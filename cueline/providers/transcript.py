@@ -7,6 +7,7 @@ up to a reply give the same result whatever follows, so the prefix of a prompt s
 """
 
 import base64
+import json
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
@@ -72,6 +73,26 @@ class CallIds:
 def sent_name(call: ToolCall) -> str:
     """Return the name to send for a call."""
     return UNKNOWN_LETTER.sub("_", call.name)[:LONGEST_NAME] or "_"
+
+
+def sent_arguments(call: ToolCall) -> dict[str, Any]:
+    """Return the arguments of a call as an object, malformed ones as Anthropic advises.
+
+    See "Handling invalid JSON in tool responses" in
+    platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming.
+    """
+    return call.arguments if call.malformed is None else {"INVALID_JSON": call.malformed}
+
+
+def written_arguments(call: ToolCall, *, unparsed: bool) -> str:
+    """Return the arguments of a call as text.
+
+    Malformed ones are as the model wrote them if the server leaves them *unparsed*; otherwise
+    they are wrapped in JSON.
+    """
+    if unparsed and call.malformed is not None:
+        return call.malformed
+    return json.dumps(sent_arguments(call), separators=(",", ":"))
 
 
 def function_tools(agent: AgentSpec) -> list[dict[str, Any]]:
@@ -152,15 +173,9 @@ def _is_sent(block: Block | OpaqueBlock | None, provider: str, model: str) -> bo
 def _sent_call(call: ToolCall, ids: CallIds, provider: str, model: str) -> ToolCall:
     opaque = call.opaque if _is_sent(call.opaque, provider, model) else None
     sent, name = ids.sent_for(call.id), sent_name(call)
-    if (sent, name, opaque, None, None) == (
-        call.id,
-        call.name,
-        call.opaque,
-        call.malformed,
-        call.problem,
-    ):
+    if (sent, name, opaque) == (call.id, call.name, call.opaque):
         return call
-    return ToolCall(id=sent, name=name, arguments=call.arguments, opaque=opaque)
+    return call.model_copy(update={"id": sent, "name": name, "opaque": opaque})
 
 
 def _changed(message: Said, update: dict[str, Any]) -> Said:

@@ -298,7 +298,7 @@ async def test_an_error_of_an_odd_shape_is_known_by_its_status(vendor, ask, body
 async def test_neither_key_nor_conversation_follow_a_redirect(vendor, ask):
     vendor.will_fail(307, b"", location=f"{vendor.url}/elsewhere")
 
-    with pytest.raises(ProviderRefusedError, match="unknown: HTTP 307"):
+    with pytest.raises(ProviderRefusedError, match="HTTP 307: the server redirects to"):
         await ask(vendor.url)
 
     assert 1 == len(vendor.bodies)

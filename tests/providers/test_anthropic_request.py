@@ -75,10 +75,12 @@ def test_a_blank_message_is_sent_as_words():
     assert [("user", [("text", "(empty)")])] == turns(UserMessage(text=" \n"))
 
 
-def test_malformed_arguments_go_back_as_none():
+def test_malformed_arguments_go_back_as_the_vendor_advises():
     call = ToolCall(id="a", name="go", malformed='{"to')
 
-    assert ("assistant", [("tool_use", "a", "go", {})]) == turns(AssistantMessage(calls=(call,)))[0]
+    sent = turns(AssistantMessage(calls=(call,)))[0]
+
+    assert ("assistant", [("tool_use", "a", "go", {"INVALID_JSON": '{"to'})]) == sent
 
 
 def test_calls_of_one_id_go_back_by_ids_of_their_own():

@@ -1,5 +1,6 @@
 """No vendor refuses a transcript, whoever made it (I13): for a switch in mid-session, too."""
 
+import json
 from itertools import pairwise, product
 
 import pytest
@@ -33,15 +34,18 @@ from tests.providers.vendor_rules import (
     check_anthropic,
     check_chat,
     check_gemini,
+    check_mistral,
     check_ollama,
+    check_parsed_chat,
     check_responses,
 )
 
 FORMS = {
     "anthropic": ("anthropic", {}, check_anthropic),
     "chat": ("openai", {"dialect": "chat"}, check_chat),
-    "deepseek": ("openai", {"dialect": "chat", "server": "api.deepseek.com"}, check_chat),
+    "deepseek": ("openai", {"dialect": "chat", "server": "api.deepseek.com"}, check_parsed_chat),
     "gemini": ("gemini", {}, check_gemini),
+    "mistral": ("openai", {"dialect": "chat", "server": "api.mistral.ai"}, check_mistral),
     "ollama": ("ollama", {}, check_ollama),
     "responses": ("openai", {"dialect": "responses"}, check_responses),
 }
@@ -132,6 +136,33 @@ MESSAGES = st.one_of(
 @settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=150)
 def test_no_transcript_is_refused(form, talk):
     request(form, [HELLO, *talk, UserMessage(text="And now?")])
+
+
+MALFORMED = '{"city": Paris'
+BACK = {
+    "anthropic": [("INVALID_JSON", MALFORMED)],
+    "chat": [("arguments", MALFORMED)],
+    "deepseek": [("arguments", json.dumps({"INVALID_JSON": MALFORMED}, separators=(",", ":")))],
+    "gemini": [("INVALID_JSON", MALFORMED)],
+    "mistral": [("arguments", json.dumps({"INVALID_JSON": MALFORMED}, separators=(",", ":")))],
+    "ollama": [("INVALID_JSON", MALFORMED)],
+    "responses": [("arguments", MALFORMED)],
+}
+
+
+# A model that does not see what it wrote makes the same mistake again.
+@each_form
+def test_malformed_arguments_go_back_as_the_model_wrote_them(form):
+    call = ToolCall(id="a", name="get_weather", malformed=MALFORMED, problem="no JSON")
+    talk = [HELLO, AssistantMessage(calls=(call,)), ToolMessage(call="a", text="no", failed=True)]
+
+    found = []
+    json.loads(
+        json.dumps(request(form, talk)),
+        object_pairs_hook=lambda pairs: found.extend(p for p in pairs if "city" in str(p)),
+    )
+
+    assert BACK[form][0] in [(name, value) for name, value in found if isinstance(value, str)]
 
 
 async def made_by(maker, recorder):

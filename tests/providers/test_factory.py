@@ -8,6 +8,7 @@ import pytest
 from cueline.errors import ConfigError
 from cueline.events.agent import Fallback
 from cueline.events.recording import Recording
+from cueline.providers.defaults import completed
 from cueline.providers.factory import (
     account_for,
     account_names,
@@ -16,7 +17,7 @@ from cueline.providers.factory import (
     model_factory,
 )
 from cueline.providers.lazy_model import CountingModel
-from cueline.providers.registry import known_providers, providers
+from cueline.providers.registry import known_providers, providers, secret_variables
 from cueline.providers.scripted.model import ScriptedModel
 from tests.adapters import shop
 
@@ -93,6 +94,22 @@ def test_a_server_elsewhere_may_need_no_key(agent):
         account_for(agent(provider="openai"), {})
     with pytest.raises(ConfigError, match=r"^TEAM_KEY: is not set"):
         account_for(local.model_copy(update={"key_variable": "TEAM_KEY"}), {})
+
+
+@pytest.mark.parametrize(
+    ("environ", "key"),
+    [
+        ({"GOOGLE_API_KEY": "google"}, "google"),
+        ({"GEMINI_API_KEY": " ", "GOOGLE_API_KEY": "google"}, "google"),
+        ({"GEMINI_API_KEY": "gemini", "GOOGLE_API_KEY": "google"}, "gemini"),
+    ],
+)
+def test_gemini_reads_either_variable_of_its_vendor(agent, environ, key):
+    account = account_for(agent(provider="gemini"), environ)
+
+    assert key == account.key.get_secret_value()
+    assert "gemini" == completed(None, None, environ, "")[0]
+    assert "GOOGLE_API_KEY" in secret_variables()
 
 
 def test_a_missing_key_is_named_by_the_agents_own_variable(claude):

@@ -143,6 +143,14 @@ def test_a_whole_call_before_the_limit_runs():
     assert (PARIS,) == read(written_call(PARIS), cut=True).calls
 
 
+def test_malformed_arguments_go_back_as_the_model_wrote_them():
+    call = PARIS.model_copy(update={"arguments": {}, "malformed": '{"city": <Paris'})
+
+    (read_back,) = read(written_call(call)).calls
+
+    assert (call.name, call.malformed) == (read_back.name, read_back.malformed)
+
+
 @given(st.lists(TEXTS | TAGS, max_size=8).map("".join), st.booleans())
 def test_any_text_is_read_without_an_error(text, cut):
     reply = read(text, cut=cut)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import pairwise
 
 LETTERS = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
@@ -30,7 +31,7 @@ def check_anthropic(body):
 
 
 def check_chat(body):
-    """platform.openai.com/docs/api-reference/chat, and what vLLM and llama.cpp check."""
+    """platform.openai.com/docs/api-reference/chat."""
     waiting, seen = [], set()
     for message in body["messages"]:
         if message["role"] == "tool":
@@ -44,10 +45,26 @@ def check_chat(body):
         assert len(waiting) == len(set(waiting))
         assert all(len(call_id) <= 40 for call_id in waiting)
         assert all(LETTERS.fullmatch(call["function"]["name"]) for call in calls)
-        assert all(isinstance(json.loads(c["function"]["arguments"]), dict) for c in calls)
         assert message["content"] or calls
         seen |= set(waiting)
     assert [] == waiting
+
+
+def check_parsed_chat(body):
+    """What vLLM and llama.cpp check: they parse the arguments of the calls, too."""
+    check_chat(body)
+    calls = [call for message in body["messages"] for call in message.get("tool_calls", [])]
+    assert all(isinstance(json.loads(c["function"]["arguments"]), dict) for c in calls)
+
+
+def check_mistral(body):
+    """Mistral's mistral-common/src/mistral_common/protocol/instruct/validator.py."""
+    check_parsed_chat(body)
+    roles = [message["role"] for message in body["messages"]]
+    assert ("tool", "user") not in pairwise(roles)
+    ids = [call["id"] for m in body["messages"] for call in m.get("tool_calls", [])]
+    ids += [m["tool_call_id"] for m in body["messages"] if m["role"] == "tool"]
+    assert all(re.fullmatch("[a-zA-Z0-9]{9}", each) for each in ids)
 
 
 def check_responses(body):

@@ -28,7 +28,7 @@ from cueline.providers.anthropic.conversation import Json
 from cueline.providers.anthropic.reply import StreamedReply
 from cueline.providers.anthropic.request import count_body, request_body
 from cueline.providers.fault import Fault, code_of, fault_of, redact_fault, with_usage
-from cueline.providers.http import what_failed
+from cueline.providers.http import UNCONNECTED, what_failed
 from cueline.providers.patience import (
     CONNECT_SECONDS,
     LIST_SECONDS,
@@ -50,7 +50,6 @@ FAILURES: Final = (
     UnicodeDecodeError,
     TimeoutError,
 )
-_UNCONNECTED: Final = (httpx2.ConnectError, httpx2.ConnectTimeout)
 
 
 class AnthropicClient:
@@ -209,7 +208,7 @@ def translation(error: Exception, model: str, patience: Patience) -> Fault:
     """Return the error that *error* means."""
     cause = error.__cause__ or error
     # A request that did not arrive has used no tokens.
-    used: dict[str, int] | None = {} if isinstance(cause, _UNCONNECTED) else None
+    used: dict[str, int] | None = {} if isinstance(cause, UNCONNECTED) else None
     match error:
         case APIStatusError():
             about = f"model {model}: " if model and error.status_code == NOT_FOUND else ""

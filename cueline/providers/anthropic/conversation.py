@@ -17,7 +17,7 @@ from cueline.events.message import (
     ToolMessage,
     UserMessage,
 )
-from cueline.providers.transcript import BLANK, note_of, text_of, transcript
+from cueline.providers.transcript import BLANK, note_of, sent_arguments, text_of, transcript
 
 PROVIDER: Final = "anthropic"
 Json = dict[str, Any]
@@ -105,7 +105,7 @@ def attachment_block(attachment: Attachment) -> Json:
 
 def call_block(call: ToolCall) -> Json:
     """Return the block of a tool call."""
-    return {"type": CALL, "id": call.id, "name": call.name, "input": call.arguments}
+    return {"type": CALL, "id": call.id, "name": call.name, "input": sent_arguments(call)}
 
 
 def result_block(message: ToolMessage) -> Json:

@@ -18,7 +18,7 @@ from cueline.events.message import (
     ToolMessage,
     UserMessage,
 )
-from cueline.providers.transcript import note_of, text_of
+from cueline.providers.transcript import note_of, sent_arguments, text_of
 
 PROVIDER: Final = "gemini"
 Json = dict[str, Any]
@@ -67,7 +67,7 @@ def answer_parts(message: AssistantMessage) -> list[Json]:
         add_block(block, parts)
     signed = any(call.opaque for call in message.calls)
     for index, call in enumerate(message.calls):
-        asked = {"id": call.id, "name": sent_name(call), "args": call.arguments}
+        asked = {"id": call.id, "name": sent_name(call), "args": sent_arguments(call)}
         part: Json = {"functionCall": asked}
         if call.opaque is not None:
             part |= call.opaque.data

@@ -42,7 +42,7 @@ PROVIDER: Final = Provider(
         url="https://generativelanguage.googleapis.com",
         url_variable="GEMINI_BASE_URL",
         key_variable="GEMINI_API_KEY",
-        secret_variables=("GOOGLE_API_KEY",),
+        other_key_variables=("GOOGLE_API_KEY",),
     ),
     default_model="gemini-3.8-flash",
     looked_up="2026-11-24",

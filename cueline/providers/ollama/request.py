@@ -17,7 +17,7 @@ from cueline.events.message import (
     UserMessage,
 )
 from cueline.providers.patience import OWN, TOOL_PROTOCOL
-from cueline.providers.transcript import function_tools, transcript
+from cueline.providers.transcript import function_tools, sent_arguments, transcript
 
 PROVIDER: Final = "ollama"
 Json = dict[str, Any]
@@ -101,7 +101,7 @@ def answer(message: AssistantMessage) -> Json:
         told["thinking"] = "\n\n".join(thought)
     if message.calls:
         told["tool_calls"] = [
-            {"id": call.id, "function": {"name": call.name, "arguments": call.arguments}}
+            {"id": call.id, "function": {"name": call.name, "arguments": sent_arguments(call)}}
             for call in message.calls
         ]
     return told

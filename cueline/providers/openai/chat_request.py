@@ -1,6 +1,7 @@
 """Builds requests of the Chat Completions dialect from neutral messages."""
 
-import json
+import hashlib
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -20,9 +21,16 @@ from cueline.events.message import (
 )
 from cueline.providers.openai.content import Json, data_url, given
 from cueline.providers.openai.servers import PROVIDER, Server
-from cueline.providers.transcript import BLANK, function_tools, note_of, transcript
+from cueline.providers.transcript import (
+    BLANK,
+    function_tools,
+    note_of,
+    transcript,
+    written_arguments,
+)
 
 KEPT: Final = "reasoning_details"
+MISTRAL_ID: Final = re.compile("[a-zA-Z0-9]{9}")
 PDF: Final = "application/pdf"
 
 
@@ -56,8 +64,30 @@ def chat_body(
         files=server.files,
     )
     # Last, so that the text of a request is a prefix of the next one's.
-    body["messages"] = [*told, *conversation(heard, server)]
+    said = conversation(heard, server)
+    body["messages"] = [*told, *(for_mistral(said) if server.is_mistral else said)]
     return body
+
+
+def for_mistral(messages: Iterable[Json]) -> Iterator[Json]:
+    """Yield *messages* in the form that mistral-common checks."""
+    before = ""
+    for message in messages:
+        if (before, message["role"]) == ("tool", "user"):
+            yield {"role": "assistant", "content": BLANK}
+        before = message["role"]
+        for call in message.get("tool_calls", ()):
+            call["id"] = mistral_id(call["id"])
+        if before == "tool":
+            message["tool_call_id"] = mistral_id(message["tool_call_id"])
+        yield message
+
+
+def mistral_id(call_id: str) -> str:
+    """Return an id for Mistral, the same for the same *call_id*."""
+    if MISTRAL_ID.fullmatch(call_id):
+        return call_id
+    return hashlib.sha256(call_id.encode()).hexdigest()[:9]
 
 
 def conversation(messages: Iterable[Message], server: Server) -> Iterator[Json]:
@@ -118,15 +148,15 @@ def answer(message: AssistantMessage, server: Server) -> Json:
     if server.kept and any(kept):
         told[server.kept] = next(filter(None, kept))
     if message.calls:
-        told["tool_calls"] = list(map(call_of, message.calls))
+        told["tool_calls"] = [call_of(call, server) for call in message.calls]
     elif not words:
         told["content"] = BLANK
     return told
 
 
-def call_of(call: ToolCall) -> dict[str, Any]:
+def call_of(call: ToolCall, server: Server) -> dict[str, Any]:
     """Return a tool call in the dialect's form."""
-    arguments = json.dumps(call.arguments, separators=(",", ":"))
+    arguments = written_arguments(call, unparsed=server.leaves_unparsed)
     return {
         "id": call.id,
         "type": "function",

@@ -38,7 +38,7 @@ class OpenAIClient(HttpClient):
         """
         agent = request.agent
         if dialect_of(agent, self._account) == "responses":
-            body = responses_body(agent, request.messages)
+            body = responses_body(agent, request.messages, server_of(agent, self._account))
             told = ResponsesReply(deltas, asked=agent.model)
             return await self.stream("/responses", body, patience_of(agent), told)
         seen = any(b'"kind":"image"' in message for message in request.messages)

@@ -46,9 +46,8 @@ def check(agent: AgentSpec) -> None:
 def request(agent: AgentSpec, messages: Iterable[bytes], account: Account) -> Json:
     """Return the JSON of the next request, in the dialect of the server."""
     asking, heard = as_asked(agent, messages)
-    if dialect_of(agent, account) == "responses":
-        return responses_body(asking, heard)
-    return chat_body(asking, heard, server_of(agent, account))
+    made = responses_body if dialect_of(agent, account) == "responses" else chat_body
+    return made(asking, heard, server_of(agent, account))
 
 
 PROVIDER: Final = Provider(

@@ -1,6 +1,5 @@
 """Builds requests of the Responses dialect from neutral messages."""
 
-import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -18,8 +17,8 @@ from cueline.events.message import (
     UserMessage,
 )
 from cueline.providers.openai.content import Json, data_url, given
-from cueline.providers.openai.servers import PROVIDER, UNTHINKING
-from cueline.providers.transcript import note_of, transcript
+from cueline.providers.openai.servers import PROVIDER, UNTHINKING, Server
+from cueline.providers.transcript import note_of, transcript, written_arguments
 
 CALL: Final = "function_call"
 PHASE: Final = "phase"
@@ -28,8 +27,8 @@ ENCRYPTED: Final = "reasoning.encrypted_content"
 PDF: Final = "application/pdf"
 
 
-def responses_body(agent: AgentSpec, messages: Iterable[bytes]) -> Json:
-    """Return the JSON of a request for the next reply, as a stream.
+def responses_body(agent: AgentSpec, messages: Iterable[bytes], server: Server) -> Json:
+    """Return the JSON of a request to *server* for the next reply, as a stream.
 
     The server stores nothing, so thoughts come encrypted, and go back with each request.
     """
@@ -59,16 +58,16 @@ def responses_body(agent: AgentSpec, messages: Iterable[bytes]) -> Json:
     if agent.instructions.strip():
         body["instructions"] = agent.instructions
     # Last, so that the text of a request is a prefix of the next one's.
-    body["input"] = list(items(messages, agent.model))
+    body["input"] = list(items(messages, agent.model, server))
     return body
 
 
-def items(messages: Iterable[bytes], model: str) -> Iterator[Json]:
+def items(messages: Iterable[bytes], model: str, server: Server) -> Iterator[Json]:
     """Yield the items of a conversation."""
     for message in transcript(messages, provider=PROVIDER, model=model):
         match message:
             case AssistantMessage():
-                yield from answer_items(message)
+                yield from answer_items(message, server)
             case ToolMessage(call=call, text=text, attachments=attachments):
                 parts = list(content(text, attachments))
                 output = parts if attachments else text
@@ -77,12 +76,12 @@ def items(messages: Iterable[bytes], model: str) -> Iterator[Json]:
                 yield {"role": "user", "content": list(content(text, attachments))}
 
 
-def answer_items(message: AssistantMessage) -> Iterator[Json]:
+def answer_items(message: AssistantMessage, server: Server) -> Iterator[Json]:
     """Yield the items of an answer; calls without a place are at the end.
 
     The server refuses a thought that nothing follows.
     """
-    calls = deque(map(call_item, message.calls))
+    calls = deque(call_item(call, server) for call in message.calls)
     told: list[Json] = []
     mark: Json = {}
     for block in message.content:
@@ -105,9 +104,9 @@ def answer_items(message: AssistantMessage) -> Iterator[Json]:
     yield from told
 
 
-def call_item(call: ToolCall) -> Json:
+def call_item(call: ToolCall, server: Server) -> Json:
     """Return the item of a tool call."""
-    arguments = json.dumps(call.arguments, separators=(",", ":"))
+    arguments = written_arguments(call, unparsed=server.leaves_unparsed)
     return {"type": CALL, "call_id": call.id, "name": call.name, "arguments": arguments}
 
 

@@ -27,23 +27,28 @@ class Server(Struct, frozen=True, kw_only=True):
     """Whether it takes `stream_options`, without which most servers send no usage."""
     files: bool = False
     """Whether it takes documents."""
+    is_mistral: bool = False
+    """Whether ids of calls have 9 letters and digits, and no user speaks after a result."""
     thoughts: str = ""
     """The field in which thoughts go back; empty: they do not."""
+    leaves_unparsed: bool = False
+    """Whether it takes arguments of a call that are no JSON; others would refuse the request."""
     kept: str = ""
     """The field with opaque thoughts, which go back unchanged."""
 
 
 USUAL: Final = Server()
+OPENAI: Final = Server(limit="max_completion_tokens", files=True, leaves_unparsed=True)
 SERVERS: Final = {
-    "api.openai.com": Server(limit="max_completion_tokens", files=True),
-    "openai.azure.com": Server(limit="max_completion_tokens", files=True),
+    "api.openai.com": OPENAI,
+    "openai.azure.com": OPENAI,
     "openrouter.ai": Server(files=True, kept="reasoning_details"),
     # It refuses a later request without the thoughts of a reply that called tools.
     "api.deepseek.com": Server(thoughts="reasoning_content"),
     "api.moonshot.ai": Server(thoughts="reasoning_content"),
     "api.z.ai": Server(thoughts="reasoning_content"),
     # It refuses fields that it does not know, and sends the usage unasked.
-    "api.mistral.ai": Server(usage_option=False),
+    "api.mistral.ai": Server(usage_option=False, is_mistral=True),
 }
 """By host, or a domain above it. The parameter `server` names an entry for another host."""
 
