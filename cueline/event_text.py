@@ -66,6 +66,8 @@ def cause_text(cause: Cause) -> str:  # noqa: C901, PLR0911, PLR0912 - one case 
             return f"error: its host died {counted(cause.times, 'time')} in it"
         case "unexpected_error":
             return f"error: {cause.message}"
+        case "rule_failed":
+            return f"error: a rule of cueline failed, what happened is recorded: {cause.message}"
         case "model_failed" | "tool_failed":
             return f"error: {cause.failure}: {cause.message}"
         case "call_denied":

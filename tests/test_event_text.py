@@ -50,6 +50,10 @@ CAUSES = [
     (Cause(code="hosts_died", times=3), "error: its host died 3 times in it"),
     (Cause(code="unexpected_error", message="KeyError: 'a'"), "error: KeyError: 'a'"),
     (
+        Cause(code="rule_failed", message="KeyError: 'a' (turn.py:7)"),
+        "error: a rule of cueline failed, what happened is recorded: KeyError: 'a' (turn.py:7)",
+    ),
+    (
         Cause(code="model_failed", failure="timeout", message="no answer"),
         "error: timeout: no answer",
     ),

@@ -94,6 +94,7 @@ class EffectExecutor:
 
         Raises:
             FencedError: another process owns the session now.
+            Exception: a rule of the ledger or the gate raised; the session is paused.
         """
         try:
             return await self._execute_with_retries(effect)
@@ -112,7 +113,9 @@ class EffectExecutor:
                 if not error.retryable:
                     return await self._given_up(effect, error)
                 await self._clock.sleep(RETRY_SECONDS)
-            except Exception as error:  # noqa: BLE001 - the session must learn of any failure
+            except Exception as error:
+                if not isinstance(effect, CallModel | RunTool | RecoverTool | NotifyPeople):
+                    raise  # nothing began that has an outcome: it is due again
                 return await self._given_up(effect, error)
 
     async def _execute_once(  # noqa: C901, PLR0911 - one case per effect is a table, not a maze
@@ -162,9 +165,12 @@ class EffectExecutor:
             if compaction is None:
                 return self._model.failed(effect, NO_OLD_MESSAGES, "there is nothing to summarise")
             messages, cut = compaction.messages, compaction.cut
+        limited = state.limited
         outcome = await self._model.call(effect, state.turn.number, messages, cut)
         # If the ledger reserved budget, it settles the call, at known cost or not.
-        return outcome if state.limited else self._model.estimated(effect, outcome, messages)
+        with suppress(Exception):  # an outcome is recorded in any case
+            return outcome if limited else self._model.estimated(effect, outcome, messages)
+        return outcome
 
     def _compaction(self, effect: CallModel | ReserveBudget) -> Compaction | None:
         """Return what a call that summarises sends; None for any other call."""
@@ -199,9 +205,9 @@ class EffectExecutor:
 
     async def _report_to_breakers(self, effect: Effect, outcome: SessionEvent) -> Facts:
         """Report *outcome* to the breakers; return it even if that fails."""
-        target = self._guard.target_of(effect, self._entity.state)
-        if target is not None:
-            with suppress(asyncio.CancelledError, CuelineError):
+        with suppress(asyncio.CancelledError, Exception):
+            target = self._guard.target_of(effect, self._entity.state)
+            if target is not None:
                 await self._guard.record_outcome(target, outcome)
         return [outcome]
 

@@ -17,7 +17,8 @@ a crash, the next entity replays the log and calls `due`.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from functools import partial
+from contextlib import suppress
+from functools import partial, reduce
 from typing import Any, TypeVar, cast
 
 from msgspec.structs import replace
@@ -27,6 +28,7 @@ from cueline.actors.agent_cache import LoadedAgent
 from cueline.actors.background_task import Trouble, shielded
 from cueline.actors.event_actor import actor_of
 from cueline.actors.inbox import check_asked_for
+from cueline.actors.rule_failure import folded, held_after, known_facts, pause_of
 from cueline.actors.series import next_start
 from cueline.actors.session_owner import is_left
 from cueline.actors.session_tree import (
@@ -38,8 +40,8 @@ from cueline.actors.session_tree import (
 )
 from cueline.clock import Clock
 from cueline.deciders.prompt import Prompt, calls_after
-from cueline.deciders.session import SessionState, evolve, session_of, step
-from cueline.errors import LogUnavailableError, UnknownOutcomeError
+from cueline.deciders.session import SessionState, evolve, step
+from cueline.errors import CuelineError, LogUnavailableError, UnknownOutcomeError
 from cueline.events.codec import not_redacted
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.sanitize import Redactor, sanitize
@@ -77,6 +79,20 @@ class PendingAppend:
             self.children += command.type == "CallDelegated"
         return bool(facts)
 
+    def hold(self, facts: Sequence[SessionEvent], pause: SessionEvent, *, ask: bool) -> None:
+        """Add *facts* up to one whose rules raise; what happened of the others; and *pause*.
+
+        Without *ask*, no rule says what follows from any of them.
+        """
+        left = list(facts)
+        with suppress(Exception):  # known by then: it is why the session pauses
+            while ask and left:
+                self.take(left[0])
+                del left[0]
+        held = [*known_facts(self.state, left), pause]
+        self.steps.append(held)
+        self.state = reduce(folded, held, self.state)
+
 
 class Entity:
     """A session that this process owns, until the store says otherwise."""
@@ -90,6 +106,7 @@ class Entity:
         "_report",
         "_snapshot",
         "epoch",
+        "failure",
         "journal",
         "prompt",
         "state",
@@ -109,8 +126,9 @@ class Entity:
         read_output: OutputReader,
     ) -> None:
         self.stream = stream
-        self.state = session_of(stream)
-        self.prompt = Prompt()
+        self.state = SessionState(stream=stream)
+        self.failure: Exception | None = None
+        """What the rules raised; the state is not to be relied on."""
         self.epoch = 0
         self.was_handed_over = False
         """Whether the former owner lived, and gave the session up."""
@@ -142,7 +160,18 @@ class Entity:
             await check_asked_for(store, self.stream)
         self.epoch = await store.acquire(self.stream, self._owner, head.epoch)
         self.was_handed_over = is_left(head.owner)
-        await self._fold(self.stream, None)
+        try:
+            await self._fold(self.stream, None)
+        except CuelineError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever the rules raise
+            self.failure, self.state = error, held_after(self.state, None, error)
+            self.version = (await store.head(self.stream)).version
+
+    def check_fold(self) -> None:
+        """Raise what the rules raised when the session was replayed."""
+        if self.failure is not None:
+            raise self.failure
 
     async def inherit(self, parent: str, version: int) -> None:
         """Replay the parent's stream up to *version*, where this fork begins."""
@@ -156,11 +185,13 @@ class Entity:
             setup = replace(self.state.setup, agent=loaded_agent.agent, tools=loaded_agent.tools)
             self.state = replace(self.state, setup=setup)
 
-    async def record(self, steps: PendingAppend, secret_versions: Collection[int] = ()) -> None:
+    async def record(
+        self, steps: PendingAppend, secret_versions: Collection[int] = (), *, alone: bool = False
+    ) -> None:
         """Append *steps* and make their state the current one.
 
         The inbox messages at *secret_versions* held a secret; the same append that
-        records them cleaned redacts them (I11).
+        records them cleaned redacts them (I11). *alone*, it tells nobody else.
 
         Raises:
             FencedError: another process owns the session; drop it.
@@ -181,8 +212,8 @@ class Entity:
                 if self.state.inbox_seen < version <= steps.state.inbox_seen
             ],
         )
-        writes = [write, *self._writes_to_tree(steps)]
-        if self.state.schedule is not None:
+        writes = [write] if alone else [write, *self._writes_to_tree(steps)]
+        if self.state.schedule is not None and not alone:
             ask = partial(next_start, self.journal, self.state, steps.state, self._clock.now())
             writes += await self.patiently(ask)
         appended = await self.patiently(partial(self.journal.append, writes, None))
@@ -192,6 +223,32 @@ class Entity:
         for facts in steps.steps:
             for fact in facts:
                 self.prompt.add(fact)
+
+    async def hold(
+        self, facts: Sequence[SessionEvent], error: Exception, secret_versions: Collection[int]
+    ) -> None:
+        """Record what is known of *facts*, and that the session is paused as a rule raised *error*.
+
+        Raises:
+            FencedError: another process owns the session; drop it.
+        """
+        before, ask = self.version, self.failure is None
+        self.failure = self.failure or error
+        pause = sanitize(pause_of(error), self._redactor)[0]
+        while True:
+            steps = PendingAppend(self.state)
+            try:
+                steps.hold(facts, pause, ask=ask)
+                await self.record(steps, secret_versions, alone=not ask)
+            except CuelineError:
+                raise
+            except Exception:
+                if self.version == before:  # else it is recorded, and the prompt raised
+                    if not ask:
+                        raise
+                    ask = False
+                    continue
+            return
 
     def _writes_to_tree(self, steps: PendingAppend) -> list[FactWrite]:
         """Return what the append of *steps* tells the session's parent and children."""
@@ -227,7 +284,7 @@ class Entity:
                 await self._clock.sleep(RETRY_SECONDS)
 
     async def _fold(self, stream: str, until: int | None) -> None:
-        state, version = self.state, NO_STREAM
+        state, version, self.prompt = self.state, NO_STREAM, Prompt()
         folded = await snapshots.newest_with_messages(self.journal, stream, until)
         if folded is not None:
             state = replace(folded.state, stream=self.stream)

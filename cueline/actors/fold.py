@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from typing import Any, TypeVar, cast
 
+from cueline.actors.rule_failure import held_after
 from cueline.actors.snapshots import newest
 from cueline.deciders.decider import Decider
 from cueline.deciders.session import SESSION, SessionState, session_of
@@ -26,14 +27,21 @@ async def fold(
 
     From version 0, the fold of a session begins with its newest snapshot.
 
-    Raises what `Journal.read` raises, also for a redacted event; *state* is unchanged.
+    A session whose rules raise is paused. Raises what `Journal.read` raises, also for a
+    redacted event; *state* is unchanged.
     """
     if rules is SESSION and version == NO_STREAM:
         folded = await newest(journal, stream)
         if folded is not None:
             state, version = cast("State", folded.state), folded.version
     async for recorded, fact in journal.read(stream, version):
-        state = rules.evolve(state, cast("Any", not_redacted(recorded, fact)))
+        event = cast("Any", not_redacted(recorded, fact))
+        try:
+            state = rules.evolve(state, event)
+        except Exception as error:
+            if not isinstance(state, SessionState):
+                raise
+            state = cast("State", held_after(state, event, error))
         version = recorded.version
     return state, version
 

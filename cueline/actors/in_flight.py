@@ -90,11 +90,12 @@ class InFlightEffects:
     def take(self) -> list[SessionEvent]:
         """Return the facts since the last call.
 
-        Raises the error of a failed effect; it ends the session loop.
+        Raises the error of a failed effect, once; it ends the session loop.
         """
         self._stop_waiting()
-        if self._error is not None:
-            raise self._error
+        if (error := self._error) is not None:
+            self._error = None
+            raise error
         brought, self._brought = self._brought, []
         taken: list[SessionEvent] = []
         for name, facts in brought:
@@ -114,7 +115,7 @@ class InFlightEffects:
         No coroutine and no task: an idle session costs nothing else.
         """
         self._waiting = asyncio.get_running_loop().create_future()
-        if self._rung:
+        if self._rung or self._brought:
             self._waiting.set_result(None)
         elif until is not None:
             self._alarm.set(self._waiting, until)

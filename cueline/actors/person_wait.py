@@ -4,8 +4,9 @@ from datetime import datetime
 from typing import cast
 
 from cueline.actors.fold import fold
+from cueline.actors.rule_failure import folded
 from cueline.actors.stream_end import BUSY, last_fact
-from cueline.deciders.session import SESSION, SessionState, evolve, rests, session_of
+from cueline.deciders.session import SESSION, SessionState, rests, session_of
 from cueline.deciders.session.children import awaited
 from cueline.events.codec import Redacted
 from cueline.events.journal import Journal
@@ -64,7 +65,7 @@ async def _person_waits(journal: Journal, stream: str, now: datetime) -> list[In
     async for recorded, fact in journal.read(stream):
         if isinstance(fact, Redacted):
             continue
-        state = evolve(state, cast("SessionEvent", fact))
+        state = folded(state, cast("SessionEvent", fact))
         waiting = _waits_for_person(state)
         if waiting and since is None:
             since = recorded.recorded_at

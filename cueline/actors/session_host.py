@@ -186,6 +186,9 @@ class SessionHost:
                     await drive.load()
                 # Awaited here: one more coroutine would take 0.25 KB a session.
                 await drive.run()
+                has_work = False
+                if drive.is_held(inbox):
+                    return
                 if drive.drains and drive.is_driven:
                     await self._hand_over(stream)
                 again = not drive.drains and await self._has_news(stream, drive)
@@ -198,7 +201,9 @@ class SessionHost:
             await self._fail(stream, inbox, error)
         except Exception as error:  # noqa: BLE001 - one session's failure must not end the others
             told = f"{shown(stream)}: {type(error).__name__}: {error}"
-            bug = CuelineError(self._drives[stream].hidden(told))
+            bug = CuelineError(
+                self._drives[stream].hidden(told) if stream in self._drives else told
+            )
             bug.__cause__ = error
             has_work = False
             await self._fail(stream, inbox, bug)
@@ -215,7 +220,8 @@ class SessionHost:
         if not error.retryable and not isinstance(error, UnknownSessionError):
             with suppress(CuelineError):
                 await self._set_aside_stream(stream)
-                self._set_aside[stream] = max(inbox, self._drives[stream].inbox_seen)
+                drive = self._drives.get(stream)
+                self._set_aside[stream] = max(inbox, drive.inbox_seen if drive else NO_STREAM)
         self._on_trouble(stream, error)
 
     async def _hand_over(self, stream: str) -> None:

@@ -1,6 +1,7 @@
 """The loop that drives one session: read the inbox, record facts, start due effects, wait."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple
@@ -40,7 +41,7 @@ from cueline.deciders.session.due import (
 from cueline.deciders.session.limit_state import Bill
 from cueline.deciders.session.permission import need_ended_by
 from cueline.deciders.session.unread import waived_secrets, will_stop
-from cueline.errors import WrongExpectedVersionError
+from cueline.errors import CuelineError, WrongExpectedVersionError
 from cueline.events.agent import AgentSpec, own_model
 from cueline.events.session import ModelStarted, SessionContinued, SessionEvent
 from cueline.events.store import NO_STREAM
@@ -83,6 +84,7 @@ class SessionLoop:
         "_draining",
         "_entity",
         "_executors",
+        "_facts",
         "_graces",
         "_in_flight",
         "_mailbox",
@@ -111,6 +113,8 @@ class SessionLoop:
         self._graces = CancellationTimers(parts.clock, parts.grace_seconds)
         self._draining = False
         self._executors: _Executors | None = None
+        self._facts: tuple[int, list[SessionEvent]] = (NO_STREAM, [])
+        """The version at which facts came that are to be recorded, and these."""
 
     def nudge(self) -> None:
         """Read the inbox soon."""
@@ -162,10 +166,19 @@ class SessionLoop:
     @property
     def inbox_seen(self) -> int:
         """See `SessionState.inbox_seen`."""
-        return self._entity.state.inbox_seen
+        return max(self._entity.state.inbox_read, 1)
+
+    def is_held(self, inbox: int) -> bool:
+        """Whether it was paused since a rule raised; raises that if its log does not say so.
+
+        Then it stops, or it has not read its *inbox* up to that version.
+        """
+        if self._entity.failure is not None and (self.is_driven or inbox > self.inbox_seen):
+            raise self._entity.failure
+        return self._entity.failure is not None
 
     async def run(self) -> None:
-        """Drive the session until it waits or ends.
+        """Drive the session until it waits or ends; pause it if a rule raises.
 
         Raises:
             FencedError: another process owns it now; do nothing more for it.
@@ -173,28 +186,56 @@ class SessionLoop:
         if self._draining:
             return
         try:
-            await self._advance([*await self._first_facts(), *await self._new_messages()])
+            self._entity.check_fold()
+            news = self._taken(await self._first_facts())
+            news += await self._new_messages()
+            await self._advance(news)
             self._entity.share(
                 self._known().loaded_agent
             )  # a new session gets its executors only here
             while not self._may_rest():
                 moment = wake_at(self._entity.state)
                 await self._in_flight.wait(self._wake_time(moment))
-                news = [
-                    *self._in_flight.take(),
-                    *await self._passed_deadline(moment),
-                    *self._end_breaker_wait(),
-                ]
+                news = self._taken(self._in_flight.take())
+                news += await self._passed_deadline(moment)
+                news += self._end_breaker_wait()
                 if self._mailbox.news:
                     news += await self._new_messages(news)
                 await self._advance(news)
                 del news  # a waiting session holds as little memory as possible
+                self._facts = (NO_STREAM, [])
             await self._entity.rest()
+        except CuelineError:
+            raise
+        except Exception as error:
+            if self._entity.version == NO_STREAM and not self._facts[1]:
+                raise  # there is no session yet to be paused
+            await self._hold(error)
         finally:
             self._in_flight.drop()
             self._slots.close()
             if self._executors is not None:
                 await self._agent_cache.give_back(self._executors.loaded_agent)
+
+    def _taken(self, facts: list[SessionEvent]) -> list[SessionEvent]:
+        """Keep *facts* until they are recorded, whatever happens."""
+        self._facts = (self._entity.version, facts)
+        return facts
+
+    async def _hold(self, error: Exception) -> None:
+        """Record what is known, and what running effects bring; start nothing more."""
+        version, facts = self._facts
+        if version != self._entity.version:
+            facts = []  # recorded before the rules raised
+        if self._entity.failure is None:
+            with suppress(Exception):  # those that it has been told of are read, if they can be
+                facts += await self._new_messages(facts)
+        while True:
+            await self._entity.hold(facts, error, self._mailbox.secret_versions)
+            if self._in_flight.empty:
+                return
+            await self._in_flight.wait(None)
+            facts = self._in_flight.take()
 
     async def _first_facts(self) -> list[SessionEvent]:
         """Return the first facts of the activation: a start, a takeover, or unfinished steps."""

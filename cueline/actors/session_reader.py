@@ -5,8 +5,9 @@ from typing import cast
 
 from msgspec.structs import replace
 
+from cueline.actors.rule_failure import folded
 from cueline.actors.stream_end import inbox_seen, last_of
-from cueline.deciders.session import SESSION, session_of
+from cueline.deciders.session import session_of
 from cueline.deciders.session.changed_agent import with_changes
 from cueline.errors import CorruptEventError
 from cueline.events.codec import EMPTIED, Redacted
@@ -55,7 +56,7 @@ class SessionReader:
                 yield recorded, None
                 continue
             event = cast("SessionEvent", fact)
-            self.state = SESSION.evolve(self.state, event)
+            self.state = folded(self.state, event)
             yield recorded, event
 
     async def skip(self, until: int) -> None:

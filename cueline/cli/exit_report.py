@@ -107,6 +107,8 @@ def next_step(
     on = "go on with"
     if waiting.cause.code == "model_failed" and waiting.cause.failure == "auth":
         on = "`cueline providers` says where its key comes from; correct it, and go on with"
+    if waiting.cause.code == "rule_failed":
+        on = "use a cueline in which that is mended, and go on with"
     if session.too_long:
         on = "go on from an earlier version with"
         resume = f"  {command(log, 'fork', session.id, '--at', 'VERSION')}"

@@ -57,6 +57,8 @@ def first_difference(stream: str, past: Past, *, whole: bool) -> tuple[int, Diff
     for number, step in enumerate(steps, start=1):
         facts = [_kept(recorded, fact) for recorded, fact in step]
         complete = whole or number < len(steps)
+        if _is_undecided(facts[-1]):
+            complete = False
         if complete and step[0][0].stream == stream:
             found = _compare(step, list(decide(command_of(facts[0]), state)))
             if found is not None:
@@ -84,6 +86,11 @@ def _kept(recorded: RecordedEvent, fact: SessionEvent | None) -> SessionEvent:
     if fact is None:
         raise CorruptEventError(recorded.stream, recorded.version, recorded.position, EMPTIED)
     return fact
+
+
+def _is_undecided(last: SessionEvent) -> bool:
+    """Whether a step ends as a rule raised: no rule has said what follows."""
+    return last.type == "SessionWaiting" and last.cause.code == "rule_failed"
 
 
 def _compare(step: Step, decided: list[SessionEvent]) -> Difference | None:

@@ -18,6 +18,7 @@ CauseCode = Literal[
     "limit_reached",
     "hosts_died",
     "unexpected_error",
+    "rule_failed",
     "model_failed",
     "tool_failed",
     "call_denied",

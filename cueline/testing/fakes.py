@@ -11,12 +11,13 @@ from pydantic import JsonValue
 
 from cueline.actors.dispatcher import Work
 from cueline.actors.model_port import Delta, DeltaSink, ModelReply, ModelRequest, drop_delta
+from cueline.actors.rule_failure import folded
 from cueline.actors.runner import RunnerPort
 from cueline.actors.runner_registry import ClaimedRun
 from cueline.actors.tool_port import ReconcileFinding, ToolOrder, ToolOutput
 from cueline.deciders.matching import Offer, Unmet, counted, least_unmet
 from cueline.deciders.matching import unmet as unmet_by
-from cueline.deciders.session import DRIVEN, SessionState, evolve, session_of
+from cueline.deciders.session import DRIVEN, SessionState, session_of
 from cueline.errors import CorruptEventError, ProviderRefusedError, UnknownEventTypeError
 from cueline.events.agent import AgentSpec, Declared, ToolSpec
 from cueline.events.codec import Redacted
@@ -254,7 +255,7 @@ class FoldedIndex:
             with suppress(CorruptEventError, UnknownEventTypeError):
                 async for _, fact in self._journal.read(stream):
                     if not isinstance(fact, Redacted):
-                        state = evolve(state, cast("SessionEvent", fact))
+                        state = folded(state, cast("SessionEvent", fact))
             states[stream] = state
         return states
 

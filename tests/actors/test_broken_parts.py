@@ -2,8 +2,6 @@
 
 from decimal import Decimal
 
-import pytest
-
 from cueline.actors.approval_gate import ApprovalGate
 from cueline.actors.cost_ledger import CostLedger
 from cueline.actors.entity import RETRY_SECONDS
@@ -33,10 +31,8 @@ class Broken:
         raise self._error
 
 
-@pytest.mark.parametrize(
-    "error", [ZeroDivisionError("a bug"), CorruptEventError("budget-a", 3, 9, "bits flipped")]
-)
-async def test_a_ledger_that_cannot_settle_is_not_pestered(error):
+async def test_a_ledger_that_cannot_settle_is_not_pestered():
+    error = CorruptEventError("budget-a", 3, 9, "bits flipped")
     place = SessionHarness([says("Done.")], limits=Limits(max_cost=Decimal(1)))
     ledger = Broken(CostLedger(place.outside.journal), "settle", error)
     place.outside.ledger = ledger
@@ -48,6 +44,19 @@ async def test_a_ledger_that_cannot_settle_is_not_pestered(error):
     await place.clock.advance(600)
     assert ledger.calls < 30
     assert f"{type(error).__name__}: {error}" == (await place.state()).hold.cause.message
+
+
+async def test_a_bug_of_the_ledger_pauses_the_session_until_a_person_resumes_it():
+    place = SessionHarness([says("Done.")], limits=Limits(max_cost=Decimal(1)))
+    place.outside.ledger = Broken(
+        CostLedger(place.outside.journal), "settle", ZeroDivisionError("a bug")
+    )
+    world = await place.begin()
+    await place.clock.advance(600)
+
+    assert 1 == place.outside.ledger.calls
+    assert "ZeroDivisionError: a bug" in (await place.state()).hold.cause.message
+    assert [] == await world.host.active()
 
 
 async def test_a_gate_that_cannot_supersede_is_not_pestered():

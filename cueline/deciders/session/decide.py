@@ -63,7 +63,7 @@ def decide(command: SessionEvent, state: SessionState) -> list[SessionEvent]:
 
 def step(command: SessionEvent, state: SessionState) -> tuple[list[SessionEvent], SessionState]:
     """Return the events of `decide` and the state after them, which it computes anyway."""
-    opening = _opening(command, state)
+    opening = opening_of(command, state)
     if opening is None:
         return [], state
     facts, after = with_derived_events(evolve(state, opening))
@@ -96,8 +96,8 @@ def command_of(opening: SessionEvent) -> SessionEvent:
             return opening
 
 
-def _opening(command: SessionEvent, state: SessionState) -> SessionEvent | None:
-    """Return the first event of the step; dispatch by the type's name, as in `evolve`."""
+def opening_of(command: SessionEvent, state: SessionState) -> SessionEvent | None:
+    """Return the first event of the step; None: nothing changes. By type name, as in `evolve`."""
     match command.type:
         case "ModelReplied" | "ModelFailed":
             return _model_outcome(command, state)

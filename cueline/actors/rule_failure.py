@@ -1,0 +1,107 @@
+"""What is recorded of a session whose rules raise: what happened, and that it is paused.
+
+The shell calls the rules and does not trust them. An outcome is recorded also if no
+rule can tell what follows from it; with mended rules the session goes on from there.
+"""
+
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from cueline.deciders.session import SessionState, Status, evolve
+from cueline.deciders.session.decide import opening_of
+from cueline.deciders.session.state import LimitHold, Wait
+from cueline.events.cause import Cause
+from cueline.events.session import (
+    Judgement,
+    ModelReplied,
+    SessionEvent,
+    SessionWaiting,
+    ToolFailed,
+    ToolInDoubt,
+    calls_of,
+)
+
+_HAPPENED = frozenset(
+    {
+        "MessageReceived",
+        "ModelFailed",
+        "ModelReplied",
+        "PeopleNotified",
+        "ReservationClosed",
+        "SessionForked",
+        "SessionStarted",
+        "SessionTakenOver",
+        "ToolFailed",
+        "ToolInDoubt",
+        "ToolReconciled",
+        "ToolReturned",
+    }
+)
+"""What nobody would tell again; all else the next owner asks for, or does."""
+_UNKNOWN = frozenset({"lost", "cancelled", "killed"})
+"""The errors of calls that may have had effects."""
+_UNJUDGED = "The rules failed before they could judge this call; nothing was run. Ask again."
+
+
+def pause_of(error: Exception) -> SessionWaiting:
+    """Return the pause of a session in whose rules *error* was raised."""
+    return SessionWaiting(kind="operator", cause=_cause(error))
+
+
+def _cause(error: Exception) -> Cause:
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return Cause(code="rule_failed", message=f"{type(error).__name__}: {error}{where}")
+
+
+def held_after(state: SessionState, event: SessionEvent | None, error: Exception) -> SessionState:
+    """Return *state* for those who read a session whose fold of *event* raised: it is paused."""
+    cause = _cause(error)
+    return replace(
+        state,
+        status=Status.WAITING,
+        waiting=Wait("operator", cause),
+        hold=LimitHold(cause),
+        inbox_read=getattr(event, "inbox_version", state.inbox_read),
+    )
+
+
+def folded(state: SessionState, event: SessionEvent) -> SessionState:
+    """Return the state after *event*; a paused one if the rules raise."""
+    try:
+        return evolve(state, event)
+    except Exception as error:  # noqa: BLE001 - whatever the rules raise
+        return held_after(state, event, error)
+
+
+def known_facts(state: SessionState, facts: Sequence[SessionEvent]) -> list[SessionEvent]:
+    """Return what of *facts* happened, as the rules record it, or as it came if they raise."""
+    known: list[SessionEvent] = []
+    for fact in facts:
+        if fact.type not in _HAPPENED:
+            continue
+        kept: SessionEvent | None
+        try:
+            kept = opening_of(fact, state)
+        except Exception:  # noqa: BLE001 - whatever the rules raise
+            kept = _as_it_came(fact)
+        if kept is not None:
+            known.append(kept)
+            state = folded(state, kept)
+    return known
+
+
+def _as_it_came(fact: SessionEvent) -> SessionEvent:
+    """Return *fact* so that nothing runs without a judgement, or twice."""
+    match fact:
+        case ModelReplied():
+            unjudged = Judgement(answer="allow", rule="", problem=_UNJUDGED)
+            return fact.model_copy(update={"judged": dict.fromkeys(calls_of(fact), unjudged)})
+        case ToolFailed(kind=kind, message=message) if kind in _UNKNOWN:
+            cause = Cause(code="tool_failed", failure=kind, message=message)
+            return ToolInDoubt(effect=fact.effect, attempt=fact.attempt, cause=cause)
+        case _:
+            return fact
