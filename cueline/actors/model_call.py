@@ -1,7 +1,6 @@
 """Makes one attempt at a model call, and returns its outcome as a fact."""
 
 import asyncio
-import json
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -16,13 +15,14 @@ from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.model_port import Model, ModelReply, ModelRequest
 from cueline.deciders.session.budget import known_usage
 from cueline.deciders.session.due import CallModel
+from cueline.deciders.silence import silence
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
 from cueline.events.agent import AgentSpec, answering
 from cueline.events.failure import SAID
 from cueline.events.message import Cost, Estimate, TextBlock, ToolCall, Usage, prompt_size
 from cueline.events.session import Cut, ModelFailed, ModelReplied, calls_of
 
-_NOTHING: Final = "it ended its turn without text, thoughts or calls"
+_NOTHING: Final = "it ended its turn without text and calls"
 
 
 class ModelCaller:
@@ -82,8 +82,8 @@ class ModelCaller:
                 reply = await self._reply(model, request)
             else:
                 reply = _summary(await isolate_cancellation(model.reply(request)))
-            replied = await self._replied(effect, agent, reply, self._since(began))
-            return replied.model_copy(update={"cut": cut})
+            replied = await self._replied(effect, agent, reply, self._since(began), messages)
+            return replied if cut is None else replied.model_copy(update={"cut": cut})
         except ProviderUnavailableError as error:
             failed = self.failed(effect, _said(error.kind), error.message, error.retry_after)
             return self._billed(failed, effect, error.used)
@@ -104,7 +104,6 @@ class ModelCaller:
         deltas = self._parts.live_text.sink(self._stream, request.effect, request.attempt, redactor)
         reply = await isolate_cancellation(model.reply(request, deltas))
         deltas.end()
-        _check(reply, request.messages)
         return reply
 
     def failed(
@@ -134,8 +133,18 @@ class ModelCaller:
         return failed.model_copy(update={"usage": usage, "cost": cost})
 
     async def _replied(
-        self, effect: CallModel, agent: AgentSpec, reply: ModelReply, seconds: float
-    ) -> ModelReplied:
+        self,
+        effect: CallModel,
+        agent: AgentSpec,
+        reply: ModelReply,
+        seconds: float,
+        messages: Sequence[bytes],
+    ) -> ModelReplied | ModelFailed:
+        code = None
+        with suppress(Exception):  # a rule that raises loses no reply
+            code = silence(reply.content, reply.calls, reply.stop_reason, messages)
+        if code is not None:
+            return self._billed(self.failed(effect, code, _NOTHING), effect, _used(reply))
         replied = ModelReplied(
             effect=effect.effect,
             attempt=effect.attempt,
@@ -189,15 +198,8 @@ def highest_cost(
     return Cost(usd=usd, prices=listed.prices, estimated=True)
 
 
-def _check(reply: ModelReply, messages: Sequence[bytes]) -> None:
-    """Check that *reply* has content.
-
-    Raises:
-        ProviderUnavailableError: the reply to a message is empty; try again.
-    """
-    if _is_nothing(reply) and _asks_for_words(messages):
-        used = reply.usage.model_dump() if reply.usage.total else None
-        raise ProviderUnavailableError("malformed_reply", _NOTHING, None, used)
+def _used(reply: ModelReply) -> dict[str, int] | None:
+    return reply.usage.model_dump() if reply.usage.total else None
 
 
 def _summary(reply: ModelReply) -> ModelReply:
@@ -208,21 +210,8 @@ def _summary(reply: ModelReply) -> ModelReply:
     """
     text = tuple(b for b in reply.content if isinstance(b, TextBlock) and b.text.strip())
     if not text:
-        used = reply.usage.model_dump() if reply.usage.total else None
-        raise ProviderUnavailableError("malformed_reply", "it has no text", None, used)
+        raise ProviderUnavailableError("malformed_reply", "it has no text", None, _used(reply))
     return replace(reply, content=text, calls=())
-
-
-def _is_nothing(reply: ModelReply) -> bool:
-    """Whether the reply ends the turn without any content."""
-    says = any(not isinstance(b, TextBlock) or b.text.strip() for b in reply.content)
-    return reply.stop_reason == "end_turn" and not reply.calls and not says
-
-
-def _asks_for_words(messages: Sequence[bytes]) -> bool:
-    """Whether the prompt ends with messages; after a tool's result, a reply may be empty."""
-    roles = (json.loads(message)["role"] for message in reversed(messages))
-    return next((role for role in roles if role != "user"), "") != "tool"
 
 
 def _made(estimate: asyncio.Future[Estimate]) -> Estimate:

@@ -3,13 +3,13 @@
 import hashlib
 from datetime import datetime, timedelta
 
-from cueline.events.failure import NOT_STARTED
+from cueline.events.failure import NO_ANSWER, NOT_STARTED
 from cueline.events.failure_policy import RetryPolicy
 
-FATAL_MODEL = frozenset({"invalid_request", "refused", "content_filtered"})
+FATAL_MODEL = frozenset({"invalid_request", "refused", "content_filtered", NO_ANSWER})
 """Failures that any retry of the same request would repeat."""
-SUITS_ANOTHER = frozenset({"invalid_request"})
-"""Some of these may succeed with another model, which knows the parameter."""
+SUITS_ANOTHER = frozenset({"invalid_request", NO_ANSWER})
+"""Some of these may succeed with another model, which knows the parameter, or answers."""
 LOST = frozenset({"lost", NOT_STARTED})
 """A tool call that was lost with its runner, or never began."""
 HELD = frozenset({NOT_STARTED, "tool_changed"})

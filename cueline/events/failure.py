@@ -30,8 +30,11 @@ NOT_RECORDED: Final = "not_recorded"
 """A tool call of a rerun that the earlier session has no result of; it did not run."""
 NO_OLD_MESSAGES: Final = "no_old_messages"
 """A compaction of a conversation that has no old messages to summarise; no model was called."""
+NO_ANSWER: Final = "no_answer"
+"""A reply of thoughts alone: the model is asked once more."""
 OURS: Final = frozenset(
     {
+        NO_ANSWER,
         NO_OLD_MESSAGES,
         NOT_RECORDED,
         "config",

@@ -97,6 +97,33 @@ def test_another_model_may_fare_better(kind):
     assert [(2, 1)] == fallbacks(fallen(kind))
 
 
+def test_a_model_that_gives_no_answer_is_asked_once_more():
+    past = given().when(started(agent(max_retries=0)), asking(), failing("no_answer"))
+
+    assert [(2, 0)] == fallbacks(past.when(SessionContinued(by="deadline", at=later(0))))
+    past.when(asking(attempt=2), failing("no_answer", attempt=2)).then(ModelFailed, SessionFailed)
+    assert ("no_answer", Status.FAILED) == (past.facts[-1].kind, past.state.status)
+
+
+def test_other_failures_before_do_not_count_as_no_answer():
+    past = given().when(started(agent(max_retries=1, base_seconds=0)), asking())
+    past.when(failing("overloaded"), SessionContinued(by="deadline", at=later(0)))
+    past.when(asking(attempt=2), failing("no_answer", attempt=2))
+
+    past.when(SessionContinued(by="deadline", at=later(0)))
+    assert [(3, 0)] == fallbacks(past)
+
+
+def test_after_no_answer_twice_the_next_model_is_asked():
+    past = fallen("no_answer").when(SessionContinued(by="deadline", at=later(0)))
+    past.when(asking(attempt=2), failing("no_answer", attempt=2))
+
+    past.then(ModelFailed, PromptPrefixChanged, ModelRequested)
+    past.when(asking(attempt=3), failing("no_answer", attempt=3))
+    past.when(SessionContinued(by="deadline", at=later(0)))
+    assert [(4, 1)] == fallbacks(past)
+
+
 @pytest.mark.parametrize("kind", ["refused", "content_filtered"])
 def test_what_was_refused_for_what_it_says_is_put_to_no_other(kind):
     fallen(kind).then(ModelFailed, SessionFailed)

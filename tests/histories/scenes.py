@@ -1,6 +1,8 @@
 """Sessions that were killed, stopped …: what a cueline really wrote, for the histories."""
 
+from cueline.actors.model_port import ModelReply
 from cueline.events.inbox import ForkPoint, MessageSent, PauseAsked, ResumeAsked, StopAsked
+from cueline.events.message import ThinkingBlock
 from cueline.testing.crash import CrashPoint
 from cueline.testing.fakes import asks_for, says
 from tests.actors.session_harness import SessionHarness, Valve
@@ -86,4 +88,16 @@ async def followed():
     return place
 
 
-SCENES = (whole, killed, killed_and_told, stopped, steered, poisoned, forked, compacted, followed)
+async def silent():
+    """Its model answers with thoughts alone, is asked once more, and goes on."""
+    thoughts = ModelReply(content=(ThinkingBlock(text="Hm."),), stop_reason="end_turn")
+    scene = SessionHarness({(1, 1): thoughts, (1, 2): asks_for(("read", {})), (2, 1): says("Yes.")})
+    await scene.begin()
+    await scene.clock.advance(60)
+    return scene.outside
+
+
+SCENES = (
+    *(whole, killed, killed_and_told, stopped, steered, poisoned, forked, compacted, followed),
+    silent,
+)

@@ -20,7 +20,7 @@ from cueline.deciders.session.turn import Call
 from cueline.deciders.session.unread import unheard
 from cueline.events.agent import answering
 from cueline.events.cause import Cause
-from cueline.events.failure import TRANSIENT
+from cueline.events.failure import NO_ANSWER, TRANSIENT
 from cueline.events.inbox import (
     ChildAsked,
     ChildEnded,
@@ -248,7 +248,7 @@ def _model_outcome(command: ModelReplied | ModelFailed, state: SessionState) -> 
         return _late(command)
     if command.type == "ModelReplied":
         return judge_reply(state, command)
-    again = None
+    again = command.failed_at if command.kind == NO_ANSWER and not model.silent else None
     if command.kind in TRANSIENT and command.failed_at is not None:
         again = retry_at(
             answering(state.agent, model.fallback).retry,

@@ -12,6 +12,7 @@ from cueline.deciders.session.limit import with_notes_delivered
 from cueline.deciders.session.state import PromptDigests, SessionState, Status
 from cueline.deciders.session.turn import ModelCall, Turn
 from cueline.events.cause import Cause
+from cueline.events.failure import NO_ANSWER
 from cueline.events.message import TextBlock
 from cueline.events.session import (
     UNJUDGED,
@@ -58,7 +59,11 @@ def _requested(turn: Turn, event: ModelRequested) -> ModelCall:
     if before is None or (before.effect, before.fallback) != (event.effect, event.fallback):
         return model
     return replace(
-        model, failures=before.failures, failing_since=before.failing_since, early=before.early
+        model,
+        failures=before.failures,
+        failing_since=before.failing_since,
+        silent=before.silent,
+        early=before.early,
     )
 
 
@@ -142,6 +147,7 @@ def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
         retry_at=event.retry_at,
         rests=rests(event.failed_at, event.retry_at),
         error=_error(event),
+        silent=model.silent or event.kind == NO_ANSWER,
         fatal=_fatal(state, model, event.kind),
     )
     active = state.turn.active_seconds + event.seconds

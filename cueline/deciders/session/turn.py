@@ -53,6 +53,8 @@ class ModelCall(Struct, frozen=True):
     """The ledger holds a reservation for it."""
     room: BudgetWait | None = None
     """It waits for budget."""
+    silent: bool = False
+    """That model has replied without an answer."""
     early: bool = False
     """A person resumed: it may probe an open breaker before its time."""
 
