@@ -16,7 +16,7 @@ from cueline.client.live_text import TextDelta, live_text
 from cueline.client.message import pause
 from cueline.client.session_view import SessionView
 from cueline.console.entry import Entry
-from cueline.console.event_renderer import EventRenderer
+from cueline.console.event_renderer import EventRenderer, not_shown
 from cueline.console.line import WIDTH, Line
 from cueline.console.reply_preview import ReplyPreview
 from cueline.console.screen import Screen
@@ -230,9 +230,13 @@ class TerminalView:
                 self.screen.show([Line("note", one_line(said, WIDTH))])
 
     def _take(self, recorded: RecordedEvent, fact: SessionEvent, *, show: bool) -> None:
-        lines = self._preview.not_shown(self.telling.render(recorded, fact))
-        self._preview.learn(fact)
-        self._status.learn(fact, recorded.recorded_at)
+        lines = self.telling.render(recorded, fact)
+        try:
+            lines = self._preview.not_shown(lines)
+            self._preview.learn(fact)
+            self._status.learn(fact, recorded.recorded_at)
+        except Exception as error:  # noqa: BLE001 - what happens goes on, shown or not
+            lines.append(not_shown(recorded, error))
         if show and self._facts is not None:
             self._facts(recorded, fact)
         if show and not self._is_asked(fact):

@@ -11,6 +11,7 @@ from typing import Generic, TypeVar, overload
 from sqlite_utils import Database
 
 from cueline.errors import CorruptEventError, LogUnavailableError
+from cueline.projections.fault import first_fault
 from cueline.projections.views import Views
 from cueline.wiring import OpenLog
 
@@ -77,6 +78,9 @@ async def read_models(log: OpenLog, notice: Notice = print_notice) -> AsyncItera
         # A backup, or the log of another user, can be read all the same.
         views, damage = await _caught_up(log, Views(":memory:"), notice)
     with closing(views):
+        if (fault := first_fault(views.db)) is not None:
+            said = f"{fault.name} could not be read ({fault.error}), so this may be incomplete"
+            notice(f"warning: {said}; the log has it: use a cueline in which that is mended")
         yield ReadModels(views.db, damage)
 
 

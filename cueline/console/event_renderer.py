@@ -66,6 +66,12 @@ _CUT = {
 _WITHOUT = "; the work goes on without it"
 
 
+def not_shown(recorded: RecordedEvent, error: Exception) -> Line:
+    """Return the line for an event that cannot be shown."""
+    why = one_line(f"{type(error).__name__}: {error}", WIDTH)
+    return Line("bad", f"! {recorded.type} is recorded, and cannot be shown: {why}")
+
+
 class EventRenderer:
     """Tells facts in order; it remembers what they refer to."""
 
@@ -104,9 +110,12 @@ class EventRenderer:
                 self.calls[effect] = self.calls[effect].model_copy(update=changed)
 
     def render(self, recorded: RecordedEvent, fact: Fact) -> list[Line]:
-        """Take in a fact and return what it says to a reader."""
-        self.learn(fact, recorded.recorded_at)
-        return list(self._lines(fact, recorded.stream))
+        """Take in a fact and return what it says to a reader; it never fails."""
+        try:
+            self.learn(fact, recorded.recorded_at)
+            return list(self._lines(fact, recorded.stream))
+        except Exception as error:  # noqa: BLE001 - what happens goes on, shown or not
+            return [not_shown(recorded, error)]
 
     def _lines(self, fact: Fact, stream: str) -> Iterator[Line]:
         match fact:

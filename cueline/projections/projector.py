@@ -3,7 +3,9 @@
 import json
 
 from sqlite_utils import Database
+from sqlite_utils.db import sqlite3  # type: ignore[attr-defined]  # the library that it chose
 
+from cueline.errors import CuelineError
 from cueline.events.approval import (
     ApprovalDenied,
     ApprovalExpired,
@@ -30,6 +32,7 @@ from cueline.projections.breaker import Breaker
 from cueline.projections.breaker_fold import fold_breaker
 from cueline.projections.effect import Effect
 from cueline.projections.effect_fold import EffectFold
+from cueline.projections.fault import Fault
 from cueline.projections.inheritance import inherit
 from cueline.projections.row import AppendOnlyRows, Row, Rows, row_of
 from cueline.projections.session import SessionReadModel
@@ -55,9 +58,31 @@ class Projector:
         self._bookings = AppendOnlyRows(db, UsageEntry)
         self._transcript = AppendOnlyRows(db, TranscriptLine)
         self._events = AppendOnlyRows(db, AuditEntry)
+        self._faults = AppendOnlyRows(db, Fault)
 
     def project(self, recorded: RecordedEvent, fact: object) -> None:
-        """Apply one event; a redacted or unknown fact leaves its audit columns only."""
+        """Apply one event; a redacted or unknown fact leaves its audit columns only.
+
+        So does one for which a projection raises; it is noted as a `Fault`.
+        """
+        tool, session = "", ""
+        try:
+            tool, session = self._project(recorded, fact)
+        except (CuelineError, sqlite3.Error):
+            raise  # the file's own trouble
+        except Exception as error:  # noqa: BLE001 - one event must not keep the others from readers
+            name = f"{shown(recorded.stream)}@{recorded.version} {recorded.type}"
+            fault = (recorded.position, name, f"{type(error).__name__}: {error}")
+            self._faults.add(fault)
+        self._events.add(
+            (
+                *(recorded.position, recorded.stream, recorded.version, recorded.type),
+                *(recorded.actor, tool, session, recorded.recorded_us),
+            )
+        )
+
+    def _project(self, recorded: RecordedEvent, fact: object) -> tuple[str, str]:
+        """Apply one event to the rows that it concerns; return its tool and its session."""
         tool, session = "", ""
         match category_of(recorded.stream):
             case "session":
@@ -71,12 +96,7 @@ class Projector:
                 tool, session = self._project_approval(recorded, fact)
             case "breaker":
                 fold_breaker(self._breaker(recorded.stream), fact)
-        self._events.add(
-            (
-                *(recorded.position, recorded.stream, recorded.version, recorded.type),
-                *(recorded.actor, tool, session, recorded.recorded_us),
-            )
-        )
+        return tool, session
 
     def flush(self) -> None:
         """Write all changes since the last flush."""
@@ -88,6 +108,7 @@ class Projector:
         self._bookings.flush()
         self._transcript.flush()
         self._events.flush()
+        self._faults.flush()
 
     def _session(self, stream: str, recorded_us: int) -> Row:
         found = self._sessions.find(stream)

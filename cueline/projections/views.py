@@ -24,13 +24,14 @@ from cueline.projections.approval import Approval
 from cueline.projections.audit import AuditEntry
 from cueline.projections.breaker import Breaker
 from cueline.projections.effect import Effect
+from cueline.projections.fault import Fault
 from cueline.projections.row import ReadModel, create
 from cueline.projections.session import SessionReadModel
 from cueline.projections.transcript import TranscriptLine
 from cueline.projections.usage import DayUsage
 from cueline.projections.usage_entry import UsageEntry
 
-VERSION = 17
+VERSION = 18
 """Raise it with every change of a table or its content; files of other versions are rebuilt."""
 BATCH = 2000
 """Events in one transaction, which blocks the event loop for some 60 ms."""
@@ -46,6 +47,7 @@ MODELS: tuple[type[ReadModel], ...] = (
     UsageEntry,
     TranscriptLine,
     AuditEntry,
+    Fault,
 )
 _CANNOT_OPEN = 14
 _BUSY = frozenset({5, 6})

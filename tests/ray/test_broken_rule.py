@@ -1,0 +1,32 @@
+"""A rule that raises where sessions are driven on Ray."""
+
+import pytest
+
+from tests.broken_cueline import BrokenShell
+
+
+@pytest.mark.parametrize(
+    ("file", "function", "when"),
+    [
+        ("deciders/session/derived_events.py", "_after_turn", "state.turn.calls"),
+        (
+            "deciders/session/due.py",
+            "due",
+            "any(call.phase == 'closed' for call in state.turn.calls)",
+        ),
+        ("deciders/session/call.py", "call_closed", "True"),
+    ],
+)
+def test_a_rule_that_raises_pauses_a_session_on_ray(tmp_path, file, function, when):
+    broken = BrokenShell(tmp_path)
+    broken.break_(file, function, when)
+    done = broken.run("--ray")
+
+    assert (3, True) == (done.returncode, "a rule of cueline failed" in done.stdout), done
+    assert "paused" == broken.row()["status"]
+    assert "paid\n" == broken.book.read_text()
+
+    broken.mend()
+    done = broken("resume", "one", "--inline")
+
+    assert (0, "paid\n") == (done.returncode, broken.book.read_text()), done
