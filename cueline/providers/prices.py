@@ -6,7 +6,7 @@ list. Amounts are exact decimals, never floats.
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
@@ -22,6 +22,22 @@ UNSEEN_TOKENS: Final = 1024
 """Tokens that a vendor may add to a prompt, to explain tools to the model."""
 MARGIN: Final = 10
 """This fraction of a vendor's count is added to it."""
+LISTED: Final[Mapping[str, frozenset[str]]] = {
+    "enable_search": frozenset(),
+    "inference_geo": frozenset({"global"}),
+    "plugins": frozenset(),
+    "search_parameters": frozenset(),
+    "serviceTier": frozenset({"standard", "unspecified"}),
+    "service_tier": frozenset({"auto", "default", "standard", "standard_only"}),
+    "speed": frozenset({"standard"}),
+    "web_search_options": frozenset(),
+}
+"""The parameters that change a price, with the values for which the list has it.
+
+They choose a tier, a place or a speed, or switch on web searches, which are priced apart.
+"""
+AN_HOUR: Final = '"ttl": "1h"'
+"""In the parameters: what is written to the cache is kept for an hour, at another price."""
 _MILLION: Final = Decimal(1_000_000)
 _FREE: Final = Decimal(0)
 
@@ -47,8 +63,8 @@ def _cost_of(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
         return Cost(usd=_sum(own, usage), prices=f"own list {_digest(own)}")
     if _is_free(agent):
         return Cost(usd=_FREE, prices=agent.provider)
-    for name in names:
-        if (listed := _listed_cost(_list_of(agent), name, usage)) is not None:
+    for name in names if not unlisted(agent) else ():
+        if (listed := _listed_cost(agent, name, usage)) is not None:
             return listed
     if agent.on_unknown_price == "assume" and ANY in agent.prices:
         assumed = agent.prices[ANY]
@@ -81,6 +97,18 @@ def bound(
     if rates is None:
         return sent + answered, None
     return sent + answered, (sent * rates[0] + answered * rates[1]) / _MILLION
+
+
+def unlisted(agent: AgentSpec) -> str:
+    """Return the parameter that makes the list's prices wrong; empty if none does."""
+    for name, value in agent.parameters.items():
+        if name in LISTED and value and str(value).lower() not in LISTED[name]:
+            return name
+    return ""
+
+
+def _keeps_an_hour(agent: AgentSpec) -> bool:
+    return AN_HOUR in json.dumps(agent.parameters)
 
 
 def context_window(agent: AgentSpec) -> int | None:
@@ -125,10 +153,11 @@ def check_prices(agent: AgentSpec, *, money_limited: bool) -> None:
         idle = 'is for models without a price: it needs on_unknown_price = "assume"'
         raise ConfigError('prices."*"', needs if policy == "assume" else idle)
     if policy == "error" and bound(agent, 0)[1] is None:
-        name = f"{agent.provider}/{agent.model}"
+        name, parameter = f"{agent.provider}/{agent.model}", unlisted(agent)
+        why = f" with parameters.{parameter}" if parameter else ""
         raise ConfigError(
             f'prices."{name}"',
-            "no price is known, so no limit of money could be kept; add "
+            f"no price is known{why}, so no limit of money could be kept; add "
             f'[prices."{name}"] with input and output in USD per million tokens, '
             'or set on_unknown_price to "assume" or "ignore"',
         )
@@ -172,7 +201,7 @@ def _digest(price: Price) -> str:
     return hashlib.sha256(canonical_json(price)).hexdigest()[:12]
 
 
-def _listed_cost(provider: str, model: str, usage: Usage) -> Cost | None:
+def _listed_cost(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
     import genai_prices  # noqa: PLC0415 - its table takes a while, and few commands need it
 
     # Theirs includes tokens from the cache, ours does not.
@@ -181,9 +210,10 @@ def _listed_cost(provider: str, model: str, usage: Usage) -> Cost | None:
         output_tokens=usage.output,
         cache_read_tokens=usage.cache_read,
         cache_write_tokens=usage.cache_write,
+        cache_write_1h_tokens=usage.cache_write if _keeps_an_hour(agent) else 0,
     )
     try:
-        price = genai_prices.calc_price(counts, model, provider_id=provider)
+        price = genai_prices.calc_price(counts, model, provider_id=_list_of(agent))
     except LookupError:
         return None
     return Cost(usd=price.total_price, prices=f"genai-prices {genai_prices.__version__}")
@@ -194,8 +224,11 @@ def _dearest(agent: AgentSpec, sent: int) -> tuple[Decimal, Decimal] | None:
     own = _own(agent, agent.model)
     if own is None and _is_free(agent):
         return _FREE, _FREE
-    if own is None and (listed := _listed(_list_of(agent), agent.model)) is not None:
-        reading = {*_rates(listed, "input_mtok", sent), *_rates(listed, "cache_write_mtok", sent)}
+    listed = None if own or unlisted(agent) else _listed(_list_of(agent), agent.model)
+    if listed is not None:
+        units = ["input_mtok", "cache_write_mtok"]
+        units += ["cache_write_1h_mtok"] if _keeps_an_hour(agent) else []
+        reading = {rate for unit in units for rate in _rates(listed, unit, sent)}
         return max(reading, default=_FREE), max(_rates(listed, "output_mtok", sent), default=_FREE)
     if own is None and agent.on_unknown_price == "assume":
         own = agent.prices.get(ANY)

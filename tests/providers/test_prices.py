@@ -128,6 +128,57 @@ def test_an_unknown_price_is_refused_where_money_is_limited():
     )
 
 
+HOUR = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+
+
+def test_what_stays_in_the_cache_for_an_hour_is_priced_as_such():
+    used, spec = Usage(input=1000, cache_write=1000), agent("claude-opus-4-6", parameters=HOUR)
+
+    assert Decimal("0.015") == cost_of(spec, "", used).usd
+    assert Decimal("0.01125") == cost_of(agent("claude-opus-4-6"), "", used).usd
+    assert bound(spec, 1_000_000)[1] > 2 * bound(agent("claude-opus-4-6"), 1_000_000)[1] * 3 / 4
+
+
+PRICED_APART = [
+    ("anthropic", "claude-opus-4-6", {"service_tier": "priority"}),
+    ("anthropic", "claude-opus-4-6", {"inference_geo": "us"}),
+    ("anthropic", "claude-opus-4-6", {"speed": "fast"}),
+    ("gemini", "gemini-2.5-flash", {"serviceTier": "PRIORITY"}),
+    ("openai", "gpt-5.1", {"service_tier": "flex"}),
+    ("openai", "gpt-5.1", {"web_search_options": {"search_context_size": "low"}}),
+    ("openai", "gpt-5.1", {"plugins": [{"id": "web"}]}),
+]
+
+
+@pytest.mark.parametrize(("provider", "model", "parameters"), PRICED_APART)
+def test_a_price_that_a_parameter_changes_is_unknown(provider, model, parameters):
+    spec = agent(model, provider, parameters=parameters)
+
+    assert (None, None) == (cost_of(spec, "", Usage(input=1)), bound(spec, 0)[1])
+    (name,) = parameters
+    with pytest.raises(ConfigError, match=f"no price is known with parameters.{name}"):
+        check_prices(spec, money_limited=True)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"service_tier": "auto"}, {"service_tier": None}, {"plugins": []}, {"speed": "standard"}],
+)
+def test_a_parameter_that_leaves_the_price_as_it_is_changes_nothing(parameters):
+    spec = agent("claude-opus-4-6", parameters=parameters)
+
+    assert cost_of(agent("claude-opus-4-6"), "", Usage(input=1)) == cost_of(
+        spec, "", Usage(input=1)
+    )
+
+
+def test_a_price_of_ones_own_holds_whatever_the_parameters():
+    spec = agent(parameters={"service_tier": "priority"}, prices={"anthropic/*": OWN})
+
+    assert Decimal("0.003") == cost_of(spec, "", Usage(input=1000)).usd
+    check_prices(spec, money_limited=True)
+
+
 def test_an_unknown_price_is_an_error_without_a_limit_only_if_the_agent_says_so():
     with pytest.raises(ConfigError, match="no price is known"):
         check_prices(agent("claude-none-1", on_unknown_price="error"), money_limited=False)
