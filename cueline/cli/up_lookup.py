@@ -60,7 +60,8 @@ def note_detached(log: LogUrl, receipt: Receipt, *, as_json: bool) -> Exit:
         return Exit.DONE
     typer.echo(receipt.session)
     if isinstance(receipt, StartReceipt) and receipt.starts_at is not None:
-        typer.echo(f"it starts {date_time(receipt.starts_at)}", err=True)
+        why = f"; the clocks skip {receipt.skipped}" if receipt.skipped else ""
+        typer.echo(f"it starts {date_time(receipt.starts_at)}{why}", err=True)
     if receipt.read_by == "nobody":
         up_command = command(log, "up")
         typer.echo(f"it is recorded; nothing runs that would take it up: `{up_command}`", err=True)

@@ -45,6 +45,8 @@ class StartReceipt(Receipt):
 
     starts_at: datetime | None = None
     """When its work starts; None: at once."""
+    skipped: str = ""
+    """The local time that was asked for, if the clocks skip it: it starts as much later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +99,10 @@ async def reader_of(client: Connection, stream: str) -> ReadBy:
 async def receipt_of_start(client: Connection, stream: str, asked: StartAsked) -> StartReceipt:
     """Return what became of the wish for the session *stream*."""
     told = await receipt_fields(client, stream, "StartAsked", None)
-    at = None if asked.schedule is None else asked.schedule.at
-    return StartReceipt(**told | {"recorded": True, "version": 1, "starts_at": at})
+    told |= {"recorded": True, "version": 1}
+    if asked.schedule is not None:
+        told |= {"starts_at": asked.schedule.at, "skipped": asked.schedule.skipped}
+    return StartReceipt(**told)
 
 
 async def receipt_fields(

@@ -2,19 +2,24 @@
 
 import re
 from datetime import UTC, datetime, time, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import TypeAdapter, ValidationError
 
 from cueline.client.value import make_value
+from cueline.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.number import LONGEST_SECONDS, Seconds
-from cueline.events.schedule import Schedule, stream_at, time_after
+from cueline.events.schedule import Schedule, instant, stream_at, time_after
 from cueline.events.stream import id_of, stream_name
 
 At = datetime | str
 """A time, of this machine's zone if it has none; or `07:30`, `2026-05-04T07:30`, `+10m`."""
 Every = timedelta | float | str
-"""Seconds, or as `90s`, `15m`, `4h` or `7d`."""
+"""Seconds, or as `90s`, `15m`, `4h`; or `7d`, days by the wall clock."""
+_DAYS = re.compile(r"\d+ ?d")
+_LOCAL = Path("/etc/localtime")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}")
 _SECONDS: TypeAdapter[float] = TypeAdapter(Seconds)
 
@@ -30,15 +35,24 @@ def schedule_of(at: At | None, every: Every | None, now: datetime, first: str) -
     """
     if at is None and every is None:
         return None
+    zone = local_zone()
+    found = now if at is None else _moment(at, now, zone)
+    moment = found if found.tzinfo else _instant(found, zone)
+    local = moment.astimezone(zone).replace(tzinfo=None)
+    wall = local if found.tzinfo else found
+    told: dict[str, object] = {"at": moment, "every_seconds": every}
     if isinstance(every, timedelta):
-        every = every.total_seconds()
-    moment = now if at is None else _moment(at, now)
+        told["every_seconds"] = every.total_seconds()
+    elif isinstance(every, str) and _DAYS.fullmatch(every.strip()) and zone is not None:
+        told |= {"zone": zone.key, "clock": wall.time()}
+    if wall != local:
+        told["skipped"] = wall.isoformat(" ")
     try:
-        schedule = make_value(Schedule, at=moment, every_seconds=every)
+        schedule = make_value(Schedule, **told)
     except ConfigError as error:
         raise ConfigError("every", error.reason) from error
     if moment < now and (following := time_after(schedule, now)) is not None:
-        schedule = schedule.model_copy(update={"at": following})
+        schedule = schedule.model_copy(update={"at": following, "skipped": ""})
     if schedule.at < now:
         raise ConfigError("at", f"{_told(at)} has passed; leave it out to start at once")
     if every is not None:
@@ -46,29 +60,42 @@ def schedule_of(at: At | None, every: Every | None, now: datetime, first: str) -
     return schedule
 
 
-def _moment(at: At, now: datetime) -> datetime:
+def local_zone() -> ZoneInfo | None:
+    """Return the zone of this machine; None if its name is not known."""
+    place = HERE.get("TZ", "").removeprefix(":") or str(_LOCAL.resolve())
     try:
-        found = _read(at, now)
-        if found - now <= timedelta(seconds=LONGEST_SECONDS):
+        return ZoneInfo(place.rpartition("zoneinfo/")[2])
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
+def _moment(at: At, now: datetime, zone: ZoneInfo | None) -> datetime:
+    """Return the time in UTC, or without a zone if it is one of this machine's clock."""
+    try:
+        found = _read(at, now, zone)
+        moment = found if found.tzinfo else _instant(found, zone)
+        if moment - now <= timedelta(seconds=LONGEST_SECONDS):
             return found
-    except (ValueError, OverflowError, AttributeError, ValidationError):
+    except (ValueError, OverflowError, TypeError, ValidationError):
         pass
     reason = f"{_told(at)} is no time of the next ten years; like 07:30, 2026-05-04T07:30 or +10m"
     raise ConfigError("at", reason) from None
 
 
-def _read(at: At, now: datetime) -> datetime:
-    """Return the time in UTC; a time of day is the next one, on this machine's clock."""
-    if isinstance(at, datetime):
-        return at.astimezone(UTC)
-    if at.startswith("+"):
+def _read(at: At, now: datetime, zone: ZoneInfo | None) -> datetime:
+    """See `_moment`; a time of day is the next one."""
+    if isinstance(at, str) and at.startswith("+"):
         return now + timedelta(seconds=_SECONDS.validate_python(at[1:]))
-    if not _CLOCK.fullmatch(at):
-        return datetime.fromisoformat(at).astimezone(UTC)
-    today = datetime.combine(now.astimezone(), time.fromisoformat(at.zfill(5)))
+    if not isinstance(at, str) or not _CLOCK.fullmatch(at):
+        found = at if isinstance(at, datetime) else datetime.fromisoformat(at)
+        return found.astimezone(UTC) if found.tzinfo else found
+    today = datetime.combine(now.astimezone(zone), time.fromisoformat(at.zfill(5)))
     # Both without a zone: a day has 23 or 25 hours when the clocks change.
-    days = (today + timedelta(days=each) for each in range(2))
-    return next(day for each in days if (day := each.astimezone(UTC)) > now)
+    return today if _instant(today, zone) > now else today + timedelta(days=1)
+
+
+def _instant(wall: datetime, zone: ZoneInfo | None) -> datetime:
+    return wall.astimezone(UTC) if zone is None else instant(wall, zone)
 
 
 def _told(at: At | None) -> str:

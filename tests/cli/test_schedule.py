@@ -1,6 +1,7 @@
 """`--at` and `--every`: sessions and runs that start later."""
 
 import json
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -29,6 +30,19 @@ def test_a_session_that_starts_later_is_recorded_and_left(shell):
         row["wait_kind"],
         row["wait_cause"],
     )
+
+
+def test_a_time_that_the_clocks_skip_is_said(shell, monkeypatch):
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        done = later(shell, "--at", "2027-03-28T02:30")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+    said = "it starts 2027-03-28 03:30:00+02:00; the clocks skip 2027-03-28 02:30:00"
+    assert (0, True) == (done.exit_code, said in done.stderr)
 
 
 def test_json_tells_when_it_starts(shell):

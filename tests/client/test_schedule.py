@@ -1,5 +1,6 @@
 """When a session starts, in the words of a person or a program."""
 
+import datetime as dt
 import time
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -7,7 +8,7 @@ import pytest
 
 from cueline.client.schedule import schedule_of
 from cueline.errors import ConfigError, InvalidNameError
-from cueline.events.schedule import Schedule
+from cueline.events.schedule import Schedule, time_after
 
 NOW = datetime(2026, 5, 4, 10, 30, tzinfo=UTC)
 FIRST = "session-default/nightly"
@@ -55,6 +56,77 @@ def test_a_time_of_day_is_that_of_the_clock_on_the_day_on_which_the_clocks_chang
     eve = datetime(2026, 10, 24, 20, tzinfo=UTC)
 
     assert datetime(2026, 10, 25, 6, 30, tzinfo=UTC) == asked("7:30", now=eve).at
+
+
+# The clocks of Berlin are put forward at 2:00 on 28 March 2027, and back at 3:00 on 31 October.
+SPRING = datetime(2027, 3, 27, 12, tzinfo=UTC)
+AUTUMN = datetime(2027, 10, 30, 12, tzinfo=UTC)
+
+
+def starts(at, every, now, times=3):
+    """Return when the sessions of a series start, in UTC."""
+    schedule = asked(at, every, now)
+    found = [schedule.at]
+    while len(found) < times:
+        found.append(time_after(schedule.model_copy(update={"at": found[-1]}), found[-1]))
+    return [f"{each.astimezone(UTC):%d %H:%M}" for each in found]
+
+
+@pytest.mark.parametrize("at", ["2027-03-28T02:30", "02:30", datetime(2027, 3, 28, 2, 30)])  # noqa: DTZ001 - of this machine
+def test_a_time_that_the_clocks_skip_is_as_much_later_and_named(at):
+    found = asked(at, now=SPRING)
+
+    assert datetime(2027, 3, 28, 1, 30, tzinfo=UTC) == found.at
+    assert "2027-03-28 02:30:00" == found.skipped
+
+
+def test_of_a_time_that_comes_twice_the_first_counts():
+    assert datetime(2027, 10, 31, 0, 30, tzinfo=UTC) == asked("02:30", now=AUTUMN).at
+
+
+@pytest.mark.parametrize(
+    ("at", "every", "now", "utc"),
+    [
+        ("07:30", "1d", SPRING, ["28 05:30", "29 05:30", "30 05:30"]),
+        ("2027-03-27T20:00", "1d", SPRING, ["27 19:00", "28 18:00", "29 18:00"]),
+        ("2027-03-27T20:00", "2d", SPRING, ["27 19:00", "29 18:00", "31 18:00"]),
+        ("2027-03-27T20:00", "24h", SPRING, ["27 19:00", "28 19:00", "29 19:00"]),
+        ("2027-03-27T20:00", 86_400, SPRING, ["27 19:00", "28 19:00", "29 19:00"]),
+        ("2027-03-27T20:00+01:00", "1d", SPRING, ["27 19:00", "28 18:00", "29 18:00"]),
+        ("02:30", "1d", SPRING, ["28 01:30", "29 00:30", "30 00:30"]),
+        ("2027-10-30T20:00", "1d", AUTUMN, ["30 18:00", "31 19:00", "01 19:00"]),
+        ("2027-10-30T20:00", "24h", AUTUMN, ["30 18:00", "31 18:00", "01 18:00"]),
+        ("02:30", "1d", AUTUMN, ["31 00:30", "01 01:30", "02 01:30"]),
+        (None, "1d", AUTUMN, ["30 12:00", "31 13:00", "01 13:00"]),
+    ],
+)
+def test_days_keep_the_wall_clock_and_hours_the_interval(at, every, now, utc):
+    assert utc == starts(at, every, now)
+
+
+def test_days_that_were_missed_are_left_out_by_the_wall_clock():
+    schedule = asked("2027-03-27T20:00", "1d", SPRING)
+
+    assert datetime(2027, 3, 30, 18, tzinfo=UTC) == time_after(
+        schedule, datetime(2027, 3, 29, 18, tzinfo=UTC)
+    )
+    assert datetime(2027, 3, 28, 18, tzinfo=UTC) == time_after(schedule, NOW)
+
+
+def test_a_machine_without_that_zone_keeps_the_interval():
+    schedule = Schedule(at=NOW, every_seconds=86_400, zone="Nowhere/Land", clock=dt.time(12, 30))
+
+    assert NOW + timedelta(days=1) == time_after(schedule, NOW)
+
+
+@pytest.mark.parametrize("zone", ["CET-1CEST,M3.5.0,M10.5.0/3", "/nowhere", ""])
+def test_a_zone_whose_name_is_not_known_is_used_by_its_clock(monkeypatch, zone):
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    day = asked("07:30", "1d", SPRING)
+
+    assert day.at > SPRING
+    assert dt.date(2027, 3, 28) == day.at.date()
 
 
 @pytest.mark.parametrize("every", ["1h", 3600, timedelta(hours=1)])

@@ -1,7 +1,7 @@
 """Facts made up by hypothesis, from their annotations."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from decimal import Decimal
 from typing import Any, Literal, get_args, get_origin
 
@@ -30,6 +30,7 @@ PLAIN = {
     bool: st.booleans(),
     float: st.floats(0, 1e8),
     AwareDatetime: TIMES,
+    time: st.times(),
     JsonValue: JSON,
     Decimal: st.decimals(0, 1000, places=6),
     type(None): st.none(),

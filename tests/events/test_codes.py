@@ -64,7 +64,7 @@ NAMES = {
     ),
     *("secrets", "seen", "session", "sessions", "signature", "stream", "tool", "up"),
     *("needs", "own_name", "step", "wait"),
-    *("version", "whole", "whose"),
+    *("version", "whole", "whose", "zone"),
     *("checkpoint", "namespace", "task", "thread"),
 }
 """Streams, effects, digests, people, machines, limits, providers with their models."""
@@ -81,7 +81,7 @@ SETTINGS = {
         "phases",
     ),
     *("prices", "resources", "tags", "target", "tools", "url", "writes"),
-    *("for_each", "when"),
+    *("for_each", "skipped", "when"),
 }
 """What the agent file, or whoever starts a session, says."""
 CONTENT = {

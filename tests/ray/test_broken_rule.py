@@ -12,7 +12,7 @@ from tests.broken_cueline import BrokenShell
         (
             "deciders/session/due.py",
             "due",
-            "any(call.phase == 'closed' for call in state.turn.calls)",
+            "state.turn.model is not None and state.turn.model.effect == '2.m'",
         ),
         ("deciders/session/call.py", "call_closed", "True"),
     ],
