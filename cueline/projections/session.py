@@ -133,6 +133,7 @@ class SessionReadModel(Spending):
         """The status of a run: `queued` and `claimed` before its first reply, else as shown."""
         is_new = self.status == "created" and self.wait_kind != "time"
         is_queued = is_new or (self.wait_cause or "").startswith(_QUEUED)
+        is_queued = is_queued or (self.status == "running" and self.claimed_by is None)
         if is_queued and not self.finished:
             return "queued"
         # A plan has no model, and no turns.

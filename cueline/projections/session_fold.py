@@ -5,7 +5,7 @@ import json
 from cueline.events.agent import AgentSpec, ModelChoice, each_model
 from cueline.events.cause import Cause
 from cueline.events.fact import Fact
-from cueline.events.inbox import StartAsked, StopAsked
+from cueline.events.inbox import RunnerGone, StartAsked, StopAsked
 from cueline.events.run import Run
 from cueline.events.session import (
     AgentChanged,
@@ -57,6 +57,8 @@ def fold_message(row: Row, recorded: RecordedEvent, fact: object) -> None:
             row["wait_kind"], row["deadline_us"] = "time", to_us(fact.schedule.at)
             cause = Cause(code="scheduled", every_seconds=every)
             row["wait_cause"] = cause.model_dump_json()
+    if isinstance(fact, RunnerGone) and fact.graceful and fact.runner == row["claimed_by"]:
+        row["claimed_by"] = None  # also while nobody runs who would read it
 
 
 def fold_session(row: Row, recorded: RecordedEvent, fact: object) -> None:

@@ -31,7 +31,7 @@ from cueline.projections.transcript import TranscriptLine
 from cueline.projections.usage import DayUsage
 from cueline.projections.usage_entry import UsageEntry
 
-VERSION = 18
+VERSION = 19
 """Raise it with every change of a table or its content; files of other versions are rebuilt."""
 BATCH = 2000
 """Events in one transaction, which blocks the event loop for some 60 ms."""

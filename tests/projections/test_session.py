@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 
 from cueline.events.cause import Cause
-from cueline.events.inbox import MessageSent, StopAsked
+from cueline.events.inbox import MessageSent, RunnerGone, StopAsked
 from cueline.events.message import Cost, Usage
 from cueline.events.session import (
     LostAttempt,
@@ -352,3 +352,26 @@ async def test_the_claimed_runs_are_those_that_have_not_ended(log, facts):
     found = sorted((stream, runner) for stream, runner, _ in claimed_runs(db))
 
     assert [(f"session-default/{name}", "r1") for name in ("claimed", "stops", "waits")] == found
+
+
+@pytest.mark.parametrize(
+    ("runner", "graceful", "status"),
+    [("r1", True, "queued"), ("r1", False, "claimed"), ("r2", True, "claimed")],
+)
+async def test_a_run_is_queued_as_soon_as_its_runner_has_left(runner, graceful, status, log, facts):
+    await log.tell("a", facts.STARTED, RunClaimed(runner="r1"))
+    gone = RunnerGone(runner=runner, reason="`cueline up` was taken down", graceful=graceful)
+    await log.append("inbox-default/a", gone)
+    await log.views.catch_up(log.store)
+
+    assert status == find_session(log.views.db, "a").run_status
+
+
+async def test_a_run_whose_runner_has_left_is_claimed_by_the_next_one(log, facts):
+    await log.tell("a", facts.STARTED, RunClaimed(runner="r1"))
+    gone = RunnerGone(runner="r1", reason="it was retired", graceful=True)
+    await log.append("inbox-default/a", gone)
+    db = await log.tell("a", RunClaimed(runner="r2"))
+
+    found = find_session(db, "a")
+    assert ("claimed", "r2") == (found.run_status, found.claimed_by)
