@@ -190,4 +190,4 @@ class SqlitePresence:
                 part.replace(part.with_name(part.name + ".damaged"))
 
     def _unavailable(self, error: Exception) -> LogUnavailableError:
-        return LogUnavailableError(str(self._path), reason_of(error))
+        return LogUnavailableError(str(self._path), reason_of(error, self._path))

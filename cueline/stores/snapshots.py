@@ -139,7 +139,7 @@ class SqliteSnapshots:
         try:
             self._change("rw", _FORGET_SECONDS, delete)
         except (OSError, sqlite_library().Error) as error:
-            raise LogUnavailableError(str(self._path), reason_of(error)) from error
+            raise LogUnavailableError(str(self._path), reason_of(error, self._path)) from error
 
     def _look(self, look: Callable[[sqlite3.Connection], Answer]) -> Answer | None:
         """Return what *look* finds; None if the file is missing, locked or damaged."""

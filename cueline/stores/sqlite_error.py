@@ -1,5 +1,8 @@
 """Translates SQLite errors into messages for the operator."""
 
+import errno
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Final
 
 from cueline import open_files
@@ -18,6 +21,9 @@ _REASONS = {
 _CANNOT_OPEN = 14
 _BUSY = frozenset({5, 6})
 _FULL = 13
+_FAILED = 10
+_SHARED = 64 * 1024
+"""More than SQLite asks of the disk at a time for its shared memory."""
 _BROKEN = frozenset({11, 26})
 _OPERATION = frozenset({8, 10, 13, 14})
 
@@ -52,8 +58,20 @@ def is_unusable(error: Exception) -> bool:
     return is_busy(error) or code_of(error) in _REASONS
 
 
-def reason_of(error: Exception) -> str:
-    """Return the operator's message for SQLite's *error*."""
+def reason_of(error: Exception, path: Path) -> str:
+    """Return the operator's message for SQLite's *error* on the file *path*."""
+    if code_of(error) == _FAILED and _has_no_room(path.parent):
+        return _REASONS[_FULL]
     if code_of(error) == _CANNOT_OPEN and (said := open_files.shortage()) is not None:
         return said
     return _REASONS.get(code_of(error), str(error))
+
+
+def _has_no_room(folder: Path) -> bool:
+    """Whether a file in *folder* cannot grow; SQLite calls that an I/O error for shared memory."""
+    try:
+        with TemporaryFile(dir=folder) as probe:
+            probe.write(bytes(_SHARED))
+    except OSError as error:
+        return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return False

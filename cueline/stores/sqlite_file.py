@@ -256,7 +256,7 @@ class LogFile:
             who = f"process {holder}" if holder else "another process"
             fix = "try again, or end that one if it never lets go"
             return self.unavailable(f"{who} keeps it locked; {fix}")
-        return self.unavailable(reason_of(error))
+        return self.unavailable(reason_of(error, Path(self.path)))
 
     def unavailable(self, reason: str) -> LogUnavailableError:
         """Return the error that says why this log cannot be used."""

@@ -57,3 +57,19 @@ def test_a_run_on_a_full_disk_says_so_and_goes_on_when_there_is_room(shell, disk
     assert (0, True) == (running.returncode, "Done." in said), said
     assert 1 == len(journal.read_text().splitlines())
     assert 0 == shell("audit", "verify", *log).exit_code
+
+
+def test_a_command_on_a_full_disk_says_that_it_is_full(shell, disk):
+    log = ("--log", str(disk / "log.db"))
+    run = ("run", "Go", "--agent", shell.agent(shell.hello), "--inline", *log)
+    assert 0 == shell(*run, "--id", "one").exit_code
+    fill(disk)
+
+    for words in (run, ("send", "one", "Hi", *log), ("resume", "one", "--inline", *log)):
+        refused = shell(*words)
+        assert 2 == refused.exit_code
+        assert "log.db: the disk is full; make room, then ask again" in refused.stderr
+    listed = shell("list", *log)
+
+    assert (0, True) == (listed.exit_code, "the disk is full" in listed.stderr)
+    assert "the disk failed" not in listed.stderr
