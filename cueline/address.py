@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 # Without user and password, because the address is recorded.
-URL: Final = re.compile(r"(https?)://([\w.-]+|\[[\da-fA-F:]+\])(:\d+)?(/[^\s?#]*)?")
+URL: Final = re.compile(r"(https?)://([\w.-]+|\[[\da-fA-F:]+\])(:\d+)?(/[^\s?#]*)?(\?[^\s#]*)?")
 _LOOPBACK: Final = re.compile(r"localhost|127(\.\d{1,3}){3}|\[::1\]")
 
 

@@ -115,6 +115,7 @@ class Agent(BaseModel):
     environment: tuple[str, ...] = ()
     base_url: str | None = None
     key_variable: str | None = None
+    headers: dict[str, str] = {}
     context_window: ContextWindow = Field(default=None, gt=0)
     compact_at: Number = Field(default=COMPACT_AT, ge=0, le=1)
     demands: Demands = NO_DEMANDS
@@ -192,7 +193,7 @@ class Agent(BaseModel):
     @property
     def names_no_model(self) -> bool:
         """Whether it says nothing of a model, so that any will do."""
-        named = (self.provider, self.model, self.base_url, self.key_variable)
+        named = (self.provider, self.model, self.base_url, self.key_variable, self.headers)
         return not (any(named) or self.parameters)
 
     def _form(self) -> dict[str, Any]:

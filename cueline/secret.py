@@ -8,6 +8,7 @@ from pydantic import SecretStr
 from cueline.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, Fallback, Policy, url_variable
+from cueline.events.header import variables_in
 from cueline.events.inbox import SecretsWaived
 from cueline.events.sanitize import SHORTEST_SECRET, Redactor
 from cueline.providers.key_store import KeyStore
@@ -33,6 +34,10 @@ class KeepsSecrets(Protocol):
         """The variable with its provider's key."""
 
     @property
+    def headers(self) -> dict[str, str]:
+        """The headers of its requests."""
+
+    @property
     def fallback(self) -> tuple[Fallback, ...]:
         """Its other models."""
 
@@ -45,7 +50,9 @@ def secret_names(agent: KeepsSecrets | None) -> set[str]:
     """Return the variables whose values are hidden: the agent's and every provider's."""
     if agent is None:
         return {*_OURS, *secret_variables()}
-    keys = (agent.key_variable, *(other.key_variable for other in agent.fallback))
+    models: list[KeepsSecrets | Fallback] = [agent, *agent.fallback]
+    keys = [each.key_variable for each in models]
+    keys += [name for each in models for name in variables_in(each.headers)]
     urls = (url_variable(hook) for hook in agent.policy.hooks)
     shown = filter(CREDENTIAL.fullmatch, agent.environment)
     return {*_OURS, *secret_variables(), *agent.secrets, *shown, *filter(None, (*keys, *urls))}

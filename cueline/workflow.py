@@ -21,7 +21,7 @@ from cueline.suggestion import known_instead
 WORKFLOW: Final = "workflow"
 OF_MODELS: Final = {
     *("model", "parameters", "instructions", "tools", "agents", "fallback"),
-    *("base_url", "key_variable", "context_window", "compact_at"),
+    *("base_url", "key_variable", "headers", "context_window", "compact_at"),
 }
 """The keys of agents that say something of a model."""
 _OF_TOOL: Final = ("critical", "retry", "breaker", "demands", "timeout_seconds", "cost_usd")

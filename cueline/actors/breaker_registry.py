@@ -101,7 +101,8 @@ class BreakerRegistry:
     def of_model(self, tenant: str, agent: AgentSpec) -> BreakerTarget:
         """Return what stands before calls of the agent's model."""
         where = (agent.base_url or "", agent.key_variable or "", agent.key_owner)
-        key = (tenant, agent.provider, agent.model, *where)
+        sent = map("=".join, agent.headers.items())
+        key = (tenant, agent.provider, agent.model, *where, *sent)
         target = self._targets.get(key)
         if target is None:
             owner = f"{stream_safe(agent.provider)}.{self._account(agent)}".rstrip(".")

@@ -12,6 +12,7 @@ import typer
 
 from cueline.config.config_file import LOG, find_file, set_in
 from cueline.errors import ConfigError
+from cueline.events.header import variables_in
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def read(config: Path | None) -> SettingsContext:
     outside = SettingsContext(path, from_environment(os.environ), file)
     settings = outside.settings
     outside.secrets.update(settings.secrets, filter(None, [settings.key_variable]))
+    outside.secrets.update(variables_in(settings.headers))
     return outside
 
 

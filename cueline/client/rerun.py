@@ -155,6 +155,7 @@ def rerun_agent(
             "fallback": (),
             "base_url": None,
             "key_variable": None,
+            "headers": {},
             "prices": {},
             "on_unknown_price": None,
             "limits": limits,

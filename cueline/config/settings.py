@@ -106,6 +106,7 @@ class Settings(BaseModel):
     model: str | None = Field(default=None, min_length=1)
     base_url: str | None = Field(default=None, pattern=URL)
     key_variable: Variable | None = None
+    headers: dict[str, str] = {}
     allow_base_urls: tuple[Address, ...] = ()
     """Where an agent's file may send a key, beside the vendor and this machine."""
     secrets: tuple[Variable, ...] = ()
@@ -126,7 +127,7 @@ class Settings(BaseModel):
 
 ADDED = frozenset({"allow_base_urls", "prices", "secrets"})
 """The values of all sources are combined."""
-OF_PROVIDER = frozenset({"model", "base_url", "key_variable"})
+OF_PROVIDER = frozenset({"model", "base_url", "key_variable", "headers"})
 """A source sets these for its provider; they are never sent to another."""
 APPROVAL_SECONDS = "policy.approval_seconds"
 """If not set, `approval` decides, by whether somebody watches."""

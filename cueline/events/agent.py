@@ -235,6 +235,8 @@ class ModelChoice(Part):
     parameters: Parameters = {}
     base_url: str | None = None
     key_variable: str | None = None
+    headers: dict[str, str] = Field(default={}, exclude_if=not_)
+    """Sent with each request."""
     context_window: ContextWindow = Field(default=None, gt=0, exclude_if=partial(is_, None))
     """Tokens of a prompt and its reply; None: unknown, so its prompts are never compacted."""
 
@@ -281,6 +283,8 @@ class AgentSpec(Part):
     """The provider's address, if it is not the vendor's own."""
     key_variable: str | None = None
     """The environment variable with the provider's key."""
+    headers: dict[str, str] = Field(default={}, exclude_if=not_)
+    """Sent with each request; `$NAME` in a value stands for an environment variable."""
     key_owner: str = Field(default="", exclude_if=not_)
     """The user whose stored keys its models use; empty: only those stored for all users."""
     context_window: ContextWindow = Field(default=None, gt=0, exclude_if=partial(is_, None))

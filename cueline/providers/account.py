@@ -9,6 +9,8 @@ from pydantic import SecretStr
 from cueline.address import URL, is_readable_on_the_way
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec
+from cueline.events.header import is_secret, problem_of, variables_in, with_values
+from cueline.events.sanitize import Redactor
 from cueline.providers.key_store import KeyStore
 
 NO_KEY = SecretStr("")
@@ -48,6 +50,25 @@ class Account:
     key: SecretStr = NO_KEY
     is_vendor: bool = True
     """Whether the address is the vendor's own, and not that of a gateway."""
+    headers: tuple[tuple[str, SecretStr], ...] = ()
+    """Sent with each request."""
+    secrets: tuple[SecretStr, ...] = ()
+    """What `headers` have from variables."""
+
+    def url(self, path: str) -> str:
+        """Return the address of *path*, with the query of `base_url`."""
+        base, _, query = self.base_url.partition("?")
+        return f"{base}{path}{'&' if '?' in path else '?'}{query}" if query else base + path
+
+    def sent_headers(self, usual: Mapping[str, str]) -> dict[str, str]:
+        """Return the *usual* headers with its own, which go before them."""
+        own = {name.lower(): value.get_secret_value() for name, value in self.headers}
+        return {name: text for name, text in usual.items() if name.lower() not in own} | own
+
+    @property
+    def redactor(self) -> Redactor:
+        """Removes its key and secrets."""
+        return Redactor([*([self.key] if self.key else []), *self.secrets])
 
 
 NOWHERE = Account(base_url="")
@@ -75,10 +96,7 @@ def account_of(endpoint: Endpoint, agent: AgentSpec, environ: Mapping[str, str])
         key = NO_KEY
     elif is_readable_on_the_way(base_url):
         what = f"the value of {variable}" if stored is None else f"the key of {agent.provider}"
-        fix = "use https, or an address of this machine"
-        raise ConfigError(
-            "base_url", f"{base_url!r} would get {what} over a network, readable; {fix}"
-        )
+        raise ConfigError("base_url", _would_get(base_url, what))
     if not key and needs_key:
         other = "name another variable as the agent's key_variable"
         if agent.key_variable is None:
@@ -86,7 +104,33 @@ def account_of(endpoint: Endpoint, agent: AgentSpec, environ: Mapping[str, str])
         raise ConfigError(variable, f"is not set; put the key there, {other}")
     if key and not is_sendable(key):
         raise ConfigError(variable, "holds characters that no key has; set it again")
-    return Account(base_url=base_url, key=key, is_vendor=base_url == endpoint.url)
+    secrets = header_secrets(agent, base_url, environ)
+    headers = with_values(agent.headers, secrets)
+    return Account(
+        base_url=base_url,
+        key=key,
+        is_vendor=base_url.partition("?")[0] == endpoint.url,
+        headers=tuple((name, SecretStr(text)) for name, text in headers.items()),
+        secrets=tuple(map(SecretStr, secrets.values())),
+    )
+
+
+def header_secrets(agent: AgentSpec, base_url: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the values of the variables in the agent's headers, by name."""
+    if problem := problem_of(agent.headers):
+        raise ConfigError("headers", problem)
+    values = {name: environ.get(name, "").strip() for name in variables_in(agent.headers)}
+    for name, value in values.items():
+        if is_readable_on_the_way(base_url):
+            raise ConfigError("base_url", _would_get(base_url, f"the value of {name}"))
+        if not is_sendable(SecretStr(value)):
+            raise ConfigError(name, "is not set, or no header can hold it; `headers` names it")
+    return values
+
+
+def _would_get(base_url: str, what: str) -> str:
+    fix = "use https, or an address of this machine"
+    return f"{base_url!r} would get {what} over a network, readable; {fix}"
 
 
 def needs_key_at(endpoint: Endpoint, base_url: str) -> bool:
@@ -109,5 +153,9 @@ def url_of(endpoint: Endpoint, agent: AgentSpec, environ: Mapping[str, str]) -> 
     base_url = agent.base_url or (endpoint.read_url(named) if named else endpoint.url)
     if not URL.fullmatch(base_url):
         shown = re.sub("//[^/]*@", "//…@", base_url)
-        raise ConfigError("base_url", f"{shown!r} is not http(s)://host[:port][/path]")
-    return base_url.rstrip("/")
+        raise ConfigError("base_url", f"{shown!r} is not http(s)://host[:port][/path][?query]")
+    path, mark, query = base_url.partition("?")
+    for name in filter(is_secret, re.findall(r"(?:^|&)([^=&]+)", query)):
+        why = f"has {name!r} in its query, which is recorded; send it in `headers`"
+        raise ConfigError("base_url", why)
+    return f"{path.rstrip('/')}{mark}{query}"

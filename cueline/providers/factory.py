@@ -110,7 +110,8 @@ def account_names(environ: Mapping[str, str], *, salt: str) -> Callable[[AgentSp
             return ""  # the first call fails with this, and is recorded
         if account is NOWHERE:
             return ""
-        told = f"{account.base_url}\n{account.key.get_secret_value()}".encode()
+        sent = [account.key, *(value for _, value in account.headers)]
+        told = "\n".join([account.base_url, *(each.get_secret_value() for each in sent)]).encode()
         return hmac.new(salt.encode(), told, "sha256").hexdigest()[:8]
 
     return name

@@ -10,7 +10,7 @@ import httpx2
 from cueline.actors.model_port import DeltaSink, ModelReply, drop_delta
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.message import Block, ToolCall, Usage
-from cueline.events.sanitize import CUT, Redactor
+from cueline.events.sanitize import CUT
 from cueline.providers.account import Account
 from cueline.providers.event_stream import DONE, json_events
 from cueline.providers.fault import BY_TYPE, Fault, error_in, fault_of, redact_fault, with_usage
@@ -127,10 +127,12 @@ class HttpClient:
 
     def __init__(self, account: Account, headers: Mapping[str, str]) -> None:
         self._account = account
-        self._redactor = Redactor([account.key] if account.key else [])
+        self._redactor = account.redactor
         # On a redirect to another host, a request loses its Authorization, but neither its other
         # headers nor the conversation.
-        self._client = httpx2.AsyncClient(headers=dict(headers), follow_redirects=False)
+        self._client = httpx2.AsyncClient(
+            headers=account.sent_headers(headers), follow_redirects=False
+        )
         self._calls = 0
         self._retired = False
 
@@ -194,7 +196,7 @@ class HttpClient:
         try:
             async with asyncio.timeout(patience.total):
                 answer = await self._client.request(
-                    method, self._account.base_url + path, json=body, timeout=_timeout(patience)
+                    method, self._account.url(path), json=body, timeout=_timeout(patience)
                 )
             if answer.status_code != _OK:
                 raise usual_fault(answer.status_code, answer.text, answer.headers)
@@ -211,7 +213,7 @@ class HttpClient:
         fault: Callable[[int, str, Mapping[str, str]], Fault],
     ) -> ModelReply:
         async with self._client.stream(
-            "POST", self._account.base_url + path, json=body, timeout=_timeout(patience)
+            "POST", self._account.url(path), json=body, timeout=_timeout(patience)
         ) as answer:
             if answer.status_code != _OK:
                 text = (await answer.aread()).decode(errors="replace")

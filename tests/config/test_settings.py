@@ -26,6 +26,7 @@ WITH_VARIABLE = {key: leaf for key, leaf in LEAVES.items() if leaf.variable}
 EXAMPLES = {
     "allow_base_urls": (["https://a.example"], ["https://b.example/v1"]),
     "base_url": ("https://a.example", "https://b.example/v1"),
+    "headers": ({"x-team": "a"}, {"x-team": "b"}),
     "key_variable": ("FIRST_KEY", "SECOND_KEY"),
     "prices": ({"a/b": {"input": 1, "output": 2}}, {"a/b": {"input": 3, "output": 4}}),
     "secrets": (["FIRST"], ["SECOND"]),

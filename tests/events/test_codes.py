@@ -69,7 +69,7 @@ NAMES = {
 }
 """Streams, effects, digests, people, machines, limits, providers with their models."""
 SETTINGS = {
-    *("base_url", "command", "commands", "description", "environment", "escalate_to"),
+    *("base_url", "command", "commands", "description", "environment", "escalate_to", "headers"),
     *(
         "instructions",
         "labels",

@@ -347,7 +347,11 @@ LIFE = [
     ),
     LimitRaised(max_cost=Decimal("5.00"), max_turns=40),
     LimitWarned(limit="max_active_seconds", share=0.9, used=90.5, of=100, note="Wrap up."),
-    AgentChanged(model=ModelChoice(provider="scripted", model="b", parameters={"script": "x"})),
+    AgentChanged(
+        model=ModelChoice(
+            provider="scripted", model="b", parameters={"script": "x"}, headers={"x-team": "$TEAM"}
+        )
+    ),
     ContextCompacted(
         effect="7.c", cut=Cut(messages=12, of=17), reason="window", tokens=160_500, digest="ab"
     ),

@@ -22,7 +22,7 @@ from anthropic.types import RawMessageStreamEvent
 
 from cueline.actors.model_port import DeltaSink, ModelReply, ModelRequest
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
-from cueline.events.sanitize import CUT, Redactor
+from cueline.events.sanitize import CUT
 from cueline.providers.account import Account
 from cueline.providers.anthropic.conversation import Json
 from cueline.providers.anthropic.reply import StreamedReply
@@ -59,18 +59,19 @@ class AnthropicClient:
         self._is_vendor = account.is_vendor
         self._client = AsyncAnthropic(
             api_key=account.key.get_secret_value(),
-            base_url=account.base_url,
+            base_url=account.base_url.partition("?")[0],
+            default_query=dict(httpx2.QueryParams(account.base_url.partition("?")[2])),
             # The SDK sends the key as a bearer token only; gateways look for x-api-key.
-            default_headers={}
-            if account.is_vendor
-            else {"x-api-key": account.key.get_secret_value()},
+            default_headers=account.sent_headers(
+                {} if account.is_vendor else {"x-api-key": account.key.get_secret_value()}
+            ),
             # cueline retries: its retries are recorded, and outlive this process.
             max_retries=0,
             # On a redirect to another host, a request loses its Authorization, but neither x-api-
             # key nor the conversation.
             http_client=DefaultAsyncHttpxClient(follow_redirects=False),
         )
-        self._redactor = Redactor([account.key])
+        self._redactor = account.redactor
         self._calls = 0
         self._retired = False
 

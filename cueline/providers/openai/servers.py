@@ -97,7 +97,7 @@ DEFAULT_MODEL: Final = "gpt-6.1-terra"
 
 def server_of(agent: AgentSpec, account: Account) -> Server:
     """Return what is known of the server that *agent* uses."""
-    host = re.sub(r"^https?://|[:/].*$", "", account.base_url)
+    host = re.sub(r"^https?://|[:/?].*$", "", account.base_url)
     name = str(agent.parameters.get(SERVER, host))
     known = (each for each in SERVERS if name == each or name.endswith(f".{each}"))
     return next((SERVERS[each] for each in known), USUAL)
