@@ -36,6 +36,7 @@ from cueline.actors.session_tree import (
     TreeRoom,
     child_writes,
     notify_parent,
+    pause_writes,
     stop_writes,
 )
 from cueline.clock import Clock
@@ -213,6 +214,8 @@ class Entity:
             ],
         )
         writes = [write] if alone else [write, *self._writes_to_tree(steps)]
+        if self.state.waiting is not steps.state.waiting:
+            writes += pause_writes(self.state, steps.state)
         if self.state.schedule is not None and not alone:
             ask = partial(next_start, self.journal, self.state, steps.state, self._clock.now())
             writes += await self.patiently(ask)

@@ -2,7 +2,14 @@
 
 from cueline.deciders.approval import is_person
 from cueline.events.fact import Fact
-from cueline.events.inbox import BudgetFreed, ChildAsked, ChildEnded, DecisionGiven, SecretsWaived
+from cueline.events.inbox import (
+    BudgetFreed,
+    ChildAsked,
+    ChildEnded,
+    ChildPaused,
+    DecisionGiven,
+    SecretsWaived,
+)
 from cueline.events.session import (
     ApprovalResolved,
     MessageReceived,
@@ -38,8 +45,8 @@ def actor_of(fact: Fact) -> str:
         case MessageReceived(message=DecisionGiven(by=by) | SecretsWaived(by=by)):
             return f"user:{by}" if is_person(by) else "system"
         case (
-            MessageReceived(message=BudgetFreed() | ChildAsked() | ChildEnded())
-            | MessageRefused(message=BudgetFreed() | ChildAsked() | ChildEnded())
+            MessageReceived(message=BudgetFreed() | ChildAsked() | ChildEnded() | ChildPaused())
+            | MessageRefused(message=BudgetFreed() | ChildAsked() | ChildEnded() | ChildPaused())
         ):
             return "system"
         case ToolReconciled(by="tool"):

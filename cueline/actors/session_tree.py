@@ -12,12 +12,13 @@ from cueline.actors.fold import SessionCache
 from cueline.deciders.session import SessionState, Status
 from cueline.deciders.session.children import newly_stopped
 from cueline.deciders.session.delegation import allowances_below, child_request, too_deep
+from cueline.deciders.session.state import ROOT
 from cueline.errors import RejectedError, SessionFinishedError, UnknownSessionError
-from cueline.event_text import end_text
+from cueline.event_text import cause_text, end_text
 from cueline.events.agent import AgentSpec
 from cueline.events.child import child_stream
 from cueline.events.codec import not_redacted
-from cueline.events.inbox import ChildAsked, ChildEnded, StartAsked, StopAsked
+from cueline.events.inbox import ChildAsked, ChildEnded, ChildPaused, StartAsked, StopAsked
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.message import ToolCall
 from cueline.events.session import (
@@ -215,6 +216,26 @@ def stop_writes(before: SessionState, after: SessionState) -> list[FactWrite]:
     return [_message(child, StopAsked(reason=reason)) for child in newly_stopped(before, after)]
 
 
+def pause_writes(before: SessionState, after: SessionState) -> list[FactWrite]:
+    """Return the message to a parent whose call does not wait, if the session pauses or goes on.
+
+    Who pauses it on request knows that.
+    """
+    place = ROOT if after.setup is None or after.finished else after.setup.family
+    if place.parent is None or place.call is None or place.call.mode == "sync":
+        return []
+    was, reason = map(_pause_reason, (before, after))
+    paused = ChildPaused(child=after.stream, reason=reason)
+    return [_message(place.parent, paused)] if reason != was else []
+
+
+def _pause_reason(state: SessionState) -> str:
+    wait = state.waiting
+    if wait is None or not wait.is_pause or wait.cause.code in ("asked", "signal"):
+        return ""
+    return cause_text(wait.cause)
+
+
 def notify_parent(
     state: SessionState, facts: Sequence[SessionEvent], read_output: OutputReader
 ) -> list[FactWrite]:
@@ -259,7 +280,7 @@ def _result(agent: AgentSpec, end: _End, read_output: OutputReader) -> dict[str,
             return said | {"value": value}
 
 
-def _message(to: str, message: ChildAsked | ChildEnded | StopAsked) -> FactWrite:
+def _message(to: str, message: ChildAsked | ChildEnded | ChildPaused | StopAsked) -> FactWrite:
     return FactWrite(
         stream=sibling(to, "inbox"), steps=[[message]], expected_version=ANY, actor="system"
     )

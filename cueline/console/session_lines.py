@@ -19,6 +19,7 @@ from cueline.events.fact import Fact
 from cueline.events.inbox import (
     ChildAsked,
     ChildEnded,
+    ChildPaused,
     DecisionGiven,
     MessageSent,
     ModelChangeAsked,
@@ -87,7 +88,7 @@ def message_lines(fact: MessageReceived | MessageRefused) -> Iterator[Line]:
             yield Line("note", f"{who} goes on without the value of {', '.join(names)}")
         case StopAsked(reason=reason):
             yield Line("note", f"stop asked: {one_line(stop_text(reason), WIDTH)}")
-        case ChildAsked() | ChildEnded():
+        case ChildAsked() | ChildEnded() | ChildPaused():
             yield child_line(fact.message)
         case DecisionGiven() | _:
             pass
@@ -110,10 +111,13 @@ def step_line(ended: StepEnded) -> Line:
     return Line("dim", f"- {ended.step} {ended.status}{f': {why}' if why else ''}")
 
 
-def child_line(message: ChildAsked | ChildEnded) -> Line:
-    """Say that a child began, or how it ended."""
+def child_line(message: ChildAsked | ChildEnded | ChildPaused) -> Line:
+    """Say that a child began, pauses or goes on, or how it ended."""
     if isinstance(message, ChildAsked):
         return Line("doing", f"▸ child {shown(message.child)}")
+    if isinstance(message, ChildPaused):
+        what = f"is paused: {one_line(message.reason, WIDTH)}" if message.reason else "goes on"
+        return Line("note", f"child {shown(message.child)} {what}")
     tone: Tone = "good" if message.status == "completed" else "bad"
     return Line(tone, f"child {shown(message.child)} {message.status} · {money(message.usd)}")
 

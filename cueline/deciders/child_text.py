@@ -4,7 +4,8 @@ import hashlib
 import json
 from typing import Final
 
-from cueline.events.inbox import ChildEnded
+from cueline.events.child import CHILD_RESULT
+from cueline.events.inbox import ChildEnded, ChildPaused
 from cueline.events.session import MessageReceived
 from cueline.events.stream import shown
 
@@ -37,6 +38,13 @@ def callback_of(event: MessageReceived) -> ChildEnded | None:
 def callback_text(ended: ChildEnded) -> str:
     """Return the end of a child as a message to the model of its parent."""
     return f"The session {shown(ended.child)} has ended.\n{fenced(ended.child, end_json(ended))}"
+
+
+def paused_text(paused: ChildPaused) -> str:
+    """Return the pause of a child as a message to the model of its parent."""
+    how = f"Wait for it, or end it by `{CHILD_RESULT}` with `stop`."
+    said = f"The session {shown(paused.child)} is paused until a person resumes it. {how}"
+    return f"{said}\n{fenced(paused.child, paused.reason)}"
 
 
 def end_json(ended: ChildEnded) -> str:

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any, Final
 
-from cueline.deciders.child_text import callback_of, callback_text, fenced
+from cueline.deciders.child_text import callback_of, callback_text, fenced, paused_text
 from cueline.events.agent import AgentSpec
-from cueline.events.inbox import MessageSent
+from cueline.events.inbox import ChildPaused, MessageSent
 from cueline.events.message import (
     Arguments,
     Attachment,
@@ -260,6 +260,8 @@ class Prompt:
                     ]
                 elif (ended := callback_of(event)) is not None:
                     self._mail[event.inbox_version] = [user_message(callback_text(ended))]
+                elif isinstance(event.message, ChildPaused) and event.message.reason:
+                    self._mail[event.inbox_version] = [user_message(paused_text(event.message))]
                 elif event.gate_answer is not None and event.gate_answer.told:
                     self._mail[event.inbox_version] = [user_message(event.gate_answer.told)]
             case "ApprovalResolved":

@@ -212,6 +212,16 @@ class ChildEnded(Fact):
     """The arguments of the call."""
 
 
+class ChildPaused(Fact):
+    """A child that does not keep its call waiting was paused, or goes on, in the same append."""
+
+    type: Literal["ChildPaused"] = "ChildPaused"
+    child: str
+    """Its stream."""
+    reason: str = Field(default="", exclude_if=not_)
+    """Why it is paused; empty: it goes on."""
+
+
 class RunAdmitted(Fact):
     """Fewer runs of its blueprint came before this one than may run at a time."""
 
@@ -241,6 +251,7 @@ InboxMessage = Annotated[
     | BudgetFreed
     | ChildAsked
     | ChildEnded
+    | ChildPaused
     | RunAdmitted
     | RunnerGone
     | StartAsked,

@@ -88,9 +88,10 @@ def child_result_tool() -> ToolSpec:
     """Return the tool that asks how a child of the mode `async_poll` ended."""
     asked = _tool(
         CHILD_RESULT,
-        "Get the status of an agent that was started in the mode async_poll: running or, with its "
-        "result, completed, failed or stopped. It returns at once.",
-        {"session": _SESSION},
+        "Get the status of an agent that was started in the mode async_poll: running, paused or, "
+        "with its result, completed, failed or stopped. It returns at once. With `stop` the agent "
+        "is ended, also one of the mode async_callback.",
+        {"session": _SESSION, "stop": {"type": "boolean"}},
         ASK_CHILD,
         (),
     )
@@ -109,7 +110,7 @@ def _tool(
     parameters: dict[str, Any] = schema or {
         "type": "object",
         "properties": properties,
-        "required": [name for name in properties if name not in ("mode", "parameters")],
+        "required": [name for name in properties if name not in ("mode", "parameters", "stop")],
         "additionalProperties": False,
     }
     promise = [name, parameters, target, agents]

@@ -10,7 +10,16 @@ from cueline.actors.slot import Slots
 from cueline.deciders.session import Status
 from cueline.errors import ProviderRefusedError, ToolFailedError
 from cueline.events.failure_policy import BreakerPolicy
-from cueline.events.inbox import ChildEnded, DecisionGiven, MessageSent, StartAsked, StopAsked
+from cueline.events.inbox import (
+    ChildEnded,
+    ChildPaused,
+    DecisionGiven,
+    MessageSent,
+    PauseAsked,
+    ResumeAsked,
+    StartAsked,
+    StopAsked,
+)
 from cueline.events.journal import FactWrite
 from cueline.events.session import (
     MessageReceived,
@@ -29,6 +38,7 @@ from cueline.testing.fakes import (
     says,
     tool_spec,
 )
+from cueline.tools.agent_tool import child_result_tool
 from tests.actors.session_harness import Interrupted
 from tests.crash.delegation import TreeModel, agent_tool, named
 
@@ -347,3 +357,63 @@ async def test_the_end_of_a_child_that_nobody_waits_for_is_a_message_with_its_ca
         "side_effects_possible": False,
     } == body
     assert message.startswith("The session s.1.0 has ended.")
+
+
+DEPLOY = asks_for(("deploy", {}))
+DEPLOYER = named("look", tool_spec("deploy", sensitive=True))
+NO_KEY = ProviderRefusedError("auth", "no key")
+
+
+# 003-057
+@pytest.mark.parametrize("mode", ["async_callback", "async_poll"])
+async def test_a_child_without_a_key_tells_its_parent_at_once_which_ends_it(mode):
+    asked = asks_for(("look", {"goal": "see", "mode": mode}))
+    stop = asks_for(("child_result", {"session": "s.1.0", "stop": True}))
+    replies = [asked, says("I wait."), stop, says("I stopped it."), says("It has ended.")]
+    family = Family({SESSION: replies, CHILD: [NO_KEY]})
+    tools = (*family.agent.tools, child_result_tool())
+    family.agent = family.agent.model_copy(update={"tools": tools})
+    await family.run(within=1)
+
+    (paused,) = [
+        fact.message
+        for fact in await family.of(MessageReceived)
+        if isinstance(fact.message, ChildPaused)
+    ]
+    assert (CHILD, "error: auth: no key") == (paused.child, paused.reason)
+    assert Status.STOPPED is await family.status(CHILD)
+    assert Status.COMPLETED is await family.status()
+
+
+async def test_a_child_that_goes_on_tells_its_parent():
+    asked = asks_for(("look", {"goal": "see", "mode": "async_callback"}))
+    replies = [asked, says("I wait."), says("I was told."), says("I heard.")]
+    family = Family(
+        {SESSION: replies, CHILD: {(1, 1): NO_KEY, (1, 2): says("I saw it.")}},
+    )
+    world = await family.run(within=1)
+    await family.outside.say(CHILD, ResumeAsked())
+    await world.rest()
+
+    told = [fact.message for fact in await family.of(MessageReceived)]
+    assert ["error: auth: no key", ""] == [
+        each.reason for each in told if isinstance(each, ChildPaused)
+    ]
+    assert Status.COMPLETED is await family.status()
+
+
+async def test_a_child_that_a_call_waits_for_tells_no_pause():
+    family = Family({SESSION: [LOOK, says("done")], CHILD: [NO_KEY]})
+    await family.run(within=1)
+
+    assert [] == await family.of(MessageReceived)
+
+
+async def test_who_pauses_a_child_on_request_needs_no_word_of_it():
+    asked = asks_for(("look", {"goal": "see", "mode": "async_callback"}))
+    family = Family({SESSION: [asked, says("I wait.")], CHILD: [DEPLOY, says("done")]}, DEPLOYER)
+    world = await family.run(within=1)
+    await family.outside.say(CHILD, PauseAsked())
+    await world.rest(within=1)
+
+    assert [] == await family.of(MessageReceived)

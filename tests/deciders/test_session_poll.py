@@ -9,7 +9,7 @@ from cueline.deciders.session import due
 from cueline.deciders.session.children import newly_stopped
 from cueline.deciders.session.packed import packed, unpacked
 from cueline.events.agent import Policy
-from cueline.events.inbox import PauseAsked, ResumeAsked, StopAsked
+from cueline.events.inbox import ChildPaused, PauseAsked, ResumeAsked, StopAsked
 from cueline.events.message import ToolCall
 from cueline.events.session import (
     CallDelegated,
@@ -185,6 +185,85 @@ def test_a_rule_can_keep_a_model_from_asking():
     past = calling("helper", spec=spec).when(delegated(mode="async_poll"), asking(2), polling())
 
     past.then(ModelReplied, ToolSkipped, ModelRequested)
+
+
+def paused(reason="error: auth: no key", **fields):
+    return ChildPaused(child=CHILD, reason=reason, **fields)
+
+
+def stopping(turn=2):
+    """Return a reply that ends the child."""
+    call = ToolCall(
+        id=f"call-{turn}", name="child_result", arguments={"session": "1.1.0", "stop": True}
+    )
+    return polling(turn).model_copy(update={"calls": (call,)})
+
+
+@pytest.mark.parametrize("mode", ["async_poll", "async_callback"])
+def test_a_child_that_pauses_is_told_to_its_parents_model_at_once(mode):
+    past = calling("helper", spec=POLLER).when(
+        delegated(mode=mode), asking(2), saying(turn=2), received(2, paused())
+    )
+
+    past.then(MessageReceived, ModelRequested)
+    (mail,) = [fact for fact in past.facts if isinstance(fact, ModelRequested)][-1].messages
+    assert 2 == mail
+
+
+def test_what_a_parents_model_is_told_of_a_pause_is_in_its_prompt_as_data():
+    prompt = Prompt()
+    for fact in (
+        calling("helper", spec=POLLER)
+        .when(delegated(mode="async_poll"), asking(2), saying(turn=2), received(2, paused()))
+        .facts
+    ):
+        prompt.add(fact)
+
+    told = json.loads(prompt.transcript[-1])["text"]
+    assert told.startswith("The session 1.1.0 is paused until a person resumes it. Wait for it, or")
+    assert "end it by `child_result` with `stop`." in told
+    assert ">\nerror: auth: no key\n</" in told
+
+
+def test_a_paused_child_is_paused_for_its_parents_model_until_it_goes_on():
+    past = started_child().when(received(2, paused()))
+    past.when(polling())
+    assert "paused" == json.loads(answer(past).output)["status"]
+
+    past = started_child().when(received(2, paused()), received(3, paused("")))
+    past.when(polling())
+
+    assert "running" == json.loads(answer(past).output)["status"]
+
+
+@pytest.mark.parametrize("mode", ["async_poll", "async_callback"])
+def test_a_parents_model_ends_a_child(mode):
+    past = calling("helper", spec=POLLER).when(delegated(mode=mode), asking(2))
+    before = past.state
+
+    past.when(stopping())
+
+    assert "stopping" == json.loads(answer(past).output)["status"]
+    assert [CHILD] == newly_stopped(before, past.state)
+
+
+def test_a_parents_model_ends_no_other_session():
+    past = started_child()
+    before = past.state
+    call = ToolCall(id="c", name="child_result", arguments={"session": "other", "stop": True})
+
+    past.when(polling().model_copy(update={"calls": (call,)}))
+
+    failed = next(fact for fact in past.facts if isinstance(fact, ToolFailed))
+    assert "unknown_session" == failed.kind
+    assert [] == newly_stopped(before, past.state)
+
+
+def test_a_pause_of_a_child_that_is_not_known_changes_nothing():
+    past = calling("helper", spec=POLLER)
+    past.when(received(2, paused("")))
+
+    past.then(MessageReceived)
 
 
 def test_a_snapshot_holds_the_ends_of_children():

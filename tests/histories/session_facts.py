@@ -23,6 +23,7 @@ from cueline.events.inbox import (
     BudgetFreed,
     ChildAsked,
     ChildEnded,
+    ChildPaused,
     DecisionGiven,
     ForkPoint,
     MessageSent,
@@ -193,6 +194,7 @@ FAMILY = [
         side_effects_possible=True,
         original_parameters={"goal": "mend it"},
     ),
+    ChildPaused(child=CHILD, reason="error: auth: no key"),
     RunAdmitted(),
     RunnerGone(runner="r2", reason="exit 137"),
 ]

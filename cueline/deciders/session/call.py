@@ -21,6 +21,7 @@ from cueline.events.session import (
     ToolSkipped,
     ToolStarted,
 )
+from cueline.events.stream import shown
 
 _LONGEST_EVIDENCE = 200
 _ATTEMPTED = frozenset({"ToolReturned", "ToolFailed"})
@@ -46,6 +47,7 @@ def requested_call(state: SessionState, effect: str, call: ToolCall, judged: Jud
         digest="",
         delegates=starts_child(tool),
         polls=str(call.arguments.get("session", "")) if asks_child(tool) else None,
+        stops=asks_child(tool) and call.arguments.get("stop") is True,
     )
     return as_judged(asked, judged)
 
@@ -111,6 +113,8 @@ def call_closed(
     active = state.turn.active_seconds + getattr(event, "seconds", 0.0)
     if call.phase == "delegated":
         state = _without_child(state, call)
+    if call.stops:
+        state = _with_child_stopped(state, call.polls)
     state = replace(
         state,
         turn=replace(turn, active_seconds=active),
@@ -123,6 +127,13 @@ def call_closed(
     images = prompt.images_of(event)
     digests = with_result_digest(state, call, text, failed=failed, images=images)
     return replace(state, prompt_digests=digests)
+
+
+def _with_child_stopped(state: SessionState, session: str | None) -> SessionState:
+    children = [
+        replace(c, stopping=c.stopping or shown(c.stream) == session) for c in state.children
+    ]
+    return replace(state, children=tuple(children))
 
 
 def _without_child(state: SessionState, call: Call) -> SessionState:

@@ -7,10 +7,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from cueline.deciders import prompt
-from cueline.deciders.child_text import callback_of, callback_text, end_json
+from cueline.deciders.child_text import callback_of, callback_text, end_json, paused_text
 from cueline.deciders.session.call import with_call
 from cueline.deciders.session.state import OpenChild, PendingMessage, SessionState, Status, Stop
-from cueline.events.inbox import ChildAsked, ChildEnded, InboxMessage
+from cueline.events.inbox import ChildAsked, ChildEnded, ChildPaused, InboxMessage
 from cueline.events.session import CallDelegated, MessageReceived
 
 END_SECONDS: Final = 60.0
@@ -52,6 +52,19 @@ def child_ended(state: SessionState, event: MessageReceived, message: ChildEnded
     if call is None or call.phase != "delegated":
         return state
     return replace(state, ended=(*state.ended, message))
+
+
+def child_paused(state: SessionState, version: int, message: ChildPaused) -> SessionState:
+    """Note whether the child is paused; its parent's model is told when it is."""
+    paused = bool(message.reason)
+    children = [
+        replace(c, paused=paused) if c.stream == message.child else c for c in state.children
+    ]
+    state = replace(state, children=tuple(children))
+    if not paused:
+        return state
+    told = prompt.fingerprint(prompt.user_message(paused_text(message)))
+    return replace(state, mail=(*state.mail, PendingMessage(version, "note", (told,))))
 
 
 def with_stop(state: SessionState, stop: Stop) -> SessionState:

@@ -50,10 +50,12 @@ def _poll(state: SessionState, call: Call, session: str) -> ToolReturned | ToolF
         if shown(stream) == session:
             return ToolReturned(effect=call.effect, attempt=call.attempt, output=end, child=stream)
     for child in state.children:
-        if shown(child.stream) == session and child.mode == "async_poll":
+        asked = child.mode == "async_poll" or (call.stops and child.mode == "async_callback")
+        if asked and shown(child.stream) == session:
             if child.gone:
                 return _failed(state, call, "child_timeout", _timeout(child))
-            return _status(call, child, "running")
+            going = "paused" if child.paused else "running"
+            return _status(call, child, "stopping" if call.stops or child.stopping else going)
     why = f"{session!r} is no session that this one started in the mode async_poll"
     return _failed(state, call, "unknown_session", why)
 

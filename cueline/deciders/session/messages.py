@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from cueline.deciders import prompt
 from cueline.deciders.session.budget import account_to_release, end_budget_wait
 from cueline.deciders.session.changed_agent import accept_tools, choose_model
-from cueline.deciders.session.children import child_asked, child_ended, with_stop
+from cueline.deciders.session.children import child_asked, child_ended, child_paused, with_stop
 from cueline.deciders.session.limit import advance_wall_clock, held_at_limit, raise_asked
 from cueline.deciders.session.question import approval_answered
 from cueline.deciders.session.run import run_admitted, runner_gone
@@ -18,6 +18,7 @@ from cueline.events.inbox import (
     BudgetFreed,
     ChildAsked,
     ChildEnded,
+    ChildPaused,
     DecisionGiven,
     MessageSent,
     ModelChangeAsked,
@@ -65,6 +66,8 @@ def _apply_message(state: SessionState, event: MessageReceived) -> SessionState:
             return child_asked(state, event.message)
         case ChildEnded():
             return child_ended(state, event, event.message)
+        case ChildPaused():
+            return child_paused(state, event.inbox_version, event.message)
         case RunAdmitted():
             return run_admitted(state)
         case RunnerGone():

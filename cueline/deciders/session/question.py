@@ -108,7 +108,8 @@ def _grant(
     allowed = call
     if event.edit is not None:
         polls = None if call.polls is None else str(event.edit.get("session", ""))
-        allowed = as_judged(replace(call, polls=polls), event.judged or UNJUDGED)
+        stops = polls is not None and event.edit.get("stop") is True
+        allowed = as_judged(replace(call, polls=polls, stops=stops), event.judged or UNJUDGED)
         stricter = allowed.gated and call.judged.demand != allowed.judged.demand
         if allowed.problem is not None or stricter or event.digest != allowed.digest:
             return with_call(state, replace(allowed, approval=None))

@@ -156,6 +156,8 @@ class OpenChild(Struct, frozen=True):
     """It did not end after it was asked to."""
     leave: bool = False
     """It is not stopped at its deadline."""
+    paused: bool = False
+    """It waits for a person who resumes it."""
 
     @property
     def given_up(self) -> bool:

@@ -187,6 +187,8 @@ class Call(Struct, frozen=True):
     """The name of the message that a step waits for instead of a tool."""
     polls: str | None = None
     """The session whose end it asks for; None: it runs a tool."""
+    stops: bool = False
+    """It ends that session."""
 
     @property
     def repeatable(self) -> bool:
