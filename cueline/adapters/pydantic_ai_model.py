@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -36,6 +37,7 @@ from cueline.tools.target import fetch
 if TYPE_CHECKING:
     import pydantic_ai
     from pydantic_ai import messages as theirs
+    from pydantic_ai.models import StreamedResponse
 
 NAME: Final = "pydantic_ai"
 _STOPS: Final = {"stop": "end_turn", "length": "max_tokens", "tool_call": "tool_use"}
@@ -69,7 +71,6 @@ class PydanticAIModel:
     async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
         """See `Model.reply`."""
         from pydantic_ai import ModelSettings, ToolDefinition, exceptions
-        from pydantic_ai.direct import model_request
         from pydantic_ai.models import ModelRequestParameters
 
         agent = request.agent
@@ -79,16 +80,17 @@ class PydanticAIModel:
             )
             for tool in agent.tools
         ]
-        model, most = loaded(agent.model).model, agent.limits.max_output_tokens
+        most = agent.limits.max_output_tokens
         settings: dict[str, Any] = {"max_tokens": most, **agent.parameters}
         settings["max_tokens"] = min(most, settings["max_tokens"] or most)
+        asking = {
+            "model": loaded(agent.model).model,
+            "messages": _history(agent, request.messages),
+            "model_settings": ModelSettings(**settings),  # type: ignore[typeddict-item]
+            "model_request_parameters": ModelRequestParameters(function_tools=tools),
+        }
         try:
-            response = await model_request(
-                model,  # type: ignore[arg-type]  # it was checked
-                _history(agent, request.messages),
-                model_settings=ModelSettings(**settings),  # type: ignore[typeddict-item]
-                model_request_parameters=ModelRequestParameters(function_tools=tools),
-            )
+            response = await _response(asking, deltas)
         except exceptions.ModelHTTPError as error:
             raise fault_of(error.status_code, None, str(error), error.headers or {}) from error
         except exceptions.ContentFilterError as error:
@@ -99,14 +101,54 @@ class PydanticAIModel:
             raise ProviderUnavailableError("unavailable", str(error), error.retry_after) from error
         except (exceptions.AgentRunError, exceptions.UserError) as error:
             raise ProviderRefusedError("invalid_request", str(error)) from error
-        reply = _reply(response)
-        for block in reply.content:
-            if isinstance(block, TextBlock | ThinkingBlock):
-                deltas(Delta(block.kind, block.text))
-        return reply
+        return _reply(response)
 
     async def close(self) -> None:
         """See `Model.close`."""
+
+
+async def _response(asking: dict[str, Any], deltas: DeltaSink) -> "theirs.ModelResponse":
+    """Return the response, streamed if the model can."""
+    from pydantic_ai.direct import model_request, model_request_stream
+
+    async with AsyncExitStack() as opened:
+        try:
+            stream = await opened.enter_async_context(model_request_stream(**asking))
+        except (NotImplementedError, AssertionError):  # a `FunctionModel` says it by the latter
+            response = await model_request(**asking)
+            for part in response.parts:
+                _show(part, deltas)
+            return response
+        await _show_all(stream, deltas)
+        response = stream.get()
+    if response.state != "complete":
+        raise ProviderUnavailableError("malformed_reply", "the stream ended before the reply")
+    return response
+
+
+async def _show_all(stream: "StreamedResponse", deltas: DeltaSink) -> None:
+    from pydantic_ai import exceptions
+    from pydantic_ai import messages as theirs
+
+    try:
+        async for event in stream:
+            if isinstance(event, theirs.PartStartEvent):
+                _show(event.part, deltas)
+            elif isinstance(event, theirs.PartDeltaEvent):
+                _show(event.delta, deltas)
+    except (exceptions.AgentRunError, exceptions.UserError):
+        raise
+    except Exception as error:  # of whichever client the model has
+        why = f"the stream broke off ({type(error).__name__}: {error})"
+        raise ProviderUnavailableError("network", why) from error
+
+
+def _show(part: Any, deltas: DeltaSink) -> None:
+    """Pass on a part of a response, or a piece of one, if people can read it."""
+    text = getattr(part, "content_delta", None) or getattr(part, "content", None)
+    kind = part.part_kind if hasattr(part, "part_kind") else part.part_delta_kind
+    if text and kind in {"text", "thinking"}:
+        deltas(Delta(kind, text))
 
 
 @cache
@@ -231,9 +273,7 @@ def check(agent: AgentSpec) -> None:
 
 PROVIDER: Final = Provider(
     name=NAME,
-    capabilities=Capabilities(
-        streaming=False, images=True, files=True, thinking=True, needs_key=False
-    ),
+    capabilities=Capabilities(images=True, files=True, thinking=True, needs_key=False),
     make=make,
     check=check,
 )

@@ -6,12 +6,15 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import openai
 import pydantic_ai
 import pytest
 from pydantic_ai import exceptions
 from pydantic_ai.capabilities import Thinking
-from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.models.function import DeltaThinkingPart, DeltaToolCall, FunctionModel
+from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.test import TestModel as EchoModel
+from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.toolsets import FunctionToolset
 
 import cueline
@@ -19,14 +22,26 @@ from cueline.actors.model_port import ModelRequest
 from cueline.adapters.pydantic_ai import from_pydantic_ai
 from cueline.adapters.pydantic_ai_model import PydanticAIModel, _history
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
-from cueline.events.message import OpaqueBlock, ThinkingBlock, Usage, UserMessage, canonical_json
+from cueline.events.message import (
+    AssistantMessage,
+    OpaqueBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UserMessage,
+    canonical_json,
+)
 from cueline.providers.registry import known_providers
 from cueline.testing.crash import Outside
 from cueline.testing.fakes import JournalingExecutor
+from cueline.testing.model_server import Recorded, RecordedServer
 from cueline.testing.wait import await_until
 from cueline.tools.recorded_tool import load_recorded
 from tests.adapters import clerk, shop
 from tests.crash.undisturbed import Undisturbed
+from tests.providers.test_openai_contract import PIECES
+from tests.providers.test_openai_contract import TestOpenAIChat as Chat
 
 TARGET = f"{Path(shop.__file__)}:agent"
 DECLARED = {"price": "read_only"}
@@ -183,6 +198,87 @@ async def test_the_settings_and_tools_of_cuelines_agent_are_sent():
     assert ("end_turn", "Well.") == (reply.stop_reason, reply.content[0].text)
     assert {"max_tokens": 8192, "seed": 3} == seen[0].model_settings
     assert ["lookup"] == [tool.name for tool in seen[0].function_tools]
+
+
+async def thinks_and_says(_messages, _info):
+    yield {0: DeltaThinkingPart(content="Hm")}
+    yield {0: DeltaThinkingPart(content=".")}
+    yield "It "
+    yield "rains."
+    yield {1: DeltaToolCall(name="lookup", json_args='{"word": ', tool_call_id="c1")}
+    yield {1: DeltaToolCall(json_args='"rain"}')}
+
+
+async def test_a_reply_comes_in_pieces():
+    target, _ = here(model=FunctionModel(stream_function=thinks_and_says))
+    shown = []
+
+    reply = await PydanticAIModel().reply(asked(target), shown.append)
+
+    said = [("thinking", "Hm"), ("thinking", "."), ("text", "It "), ("text", "rains.")]
+    assert said == [(delta.kind, delta.text) for delta in shown]
+    assert ["Hm.", "It rains."] == [b.text for b in reply.content if b.kind != "opaque"]
+    assert [("lookup", {"word": "rain"})] == [(c.name, c.arguments) for c in reply.calls]
+
+
+@pytest.fixture
+async def recorded_model():
+    """A model of a vendor's own client, at a server with the vendor's protocol."""
+    async with RecordedServer() as server:
+        client = openai.AsyncOpenAI(base_url=server.base_url, api_key="k", max_retries=0)
+        model = OpenAIChatModel("m", provider=OpenAIProvider(openai_client=client))
+        yield server, here(model=model)[0]
+        await client.close()
+
+
+async def test_a_vendors_own_client_streams(recorded_model):
+    server, target = recorded_model
+    server.answers.append(Chat.recorded["text"])
+    shown = []
+
+    reply = await PydanticAIModel().reply(asked(target), shown.append)
+
+    assert list(PIECES) == [delta.text for delta in shown]
+    assert ("".join(PIECES), Usage(input=9, output=7)) == (reply.content[-1].text, reply.usage)
+    assert server.requests[0]["stream"]
+
+
+async def test_a_vendors_own_client_that_cannot_read_its_stream_is_asked_again(recorded_model):
+    server, target = recorded_model
+    server.answers.append(Recorded(Chat.recorded["text"].body.replace(b'"often "', b"often")))
+
+    with pytest.raises(ProviderUnavailableError, match="unavailable: "):
+        await PydanticAIModel().reply(asked(target))
+
+
+async def test_a_model_that_cannot_stream_is_asked_for_the_whole():
+    shown = []
+
+    reply = await PydanticAIModel().reply(asked(TARGET), shown.append)
+
+    assert [("thinking", "Prices first.")] == [(delta.kind, delta.text) for delta in shown]
+    assert 2 == len(reply.calls)
+
+
+async def test_a_stream_that_breaks_off_is_tried_again():
+    async def breaks(_messages, _info):
+        yield "It "
+        raise OSError("gone")
+
+    target, _ = here(model=FunctionModel(stream_function=breaks))
+
+    with pytest.raises(ProviderUnavailableError, match=r"network: the stream broke off .*gone"):
+        await PydanticAIModel().reply(asked(target))
+
+
+async def test_malformed_arguments_go_back_as_the_model_wrote_them():
+    call = ToolCall(id="c1", name="price", malformed='{"item": pear')
+    told = [UserMessage(text="Sell"), AssistantMessage(calls=(call,))]
+    told += [ToolMessage(call="c1", text="no", failed=True)]
+
+    history = _history(asked(TARGET).agent, list(map(canonical_json, told)))
+
+    assert '{"item": pear' == history[1].parts[0].args
 
 
 @pytest.mark.parametrize(
