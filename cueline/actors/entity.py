@@ -192,7 +192,7 @@ class Entity:
         """Append *steps* and make their state the current one.
 
         The inbox messages at *secret_versions* held a secret; the same append that
-        records them cleaned redacts them (I11). *alone*, it tells nobody else.
+        records them cleaned redacts them (I11). *alone*, it tells a parent of its pause at most.
 
         Raises:
             FencedError: another process owns the session; drop it.
@@ -213,9 +213,12 @@ class Entity:
                 if self.state.inbox_seen < version <= steps.state.inbox_seen
             ],
         )
-        writes = [write] if alone else [write, *self._writes_to_tree(steps)]
-        if self.state.waiting is not steps.state.waiting:
-            writes += pause_writes(self.state, steps.state)
+        if alone:
+            writes = [write]
+            with suppress(Exception):
+                writes += pause_writes(self.state, steps.state)
+        else:
+            writes = [write, *self._writes_to_tree(steps)]
         if self.state.schedule is not None and not alone:
             ask = partial(next_start, self.journal, self.state, steps.state, self._clock.now())
             writes += await self.patiently(ask)
@@ -257,6 +260,8 @@ class Entity:
         """Return what the append of *steps* tells the session's parent and children."""
         before, after = self.state, steps.state
         writes = stop_writes(before, after)
+        if after.waiting is not before.waiting:
+            writes += pause_writes(before, after)
         if steps.room is not None:
             calls = calls_after(self.prompt, steps.facts)
             writes += child_writes(after, steps.facts, calls, steps.room, self._clock.now())

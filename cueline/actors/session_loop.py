@@ -187,7 +187,8 @@ class SessionLoop:
             return
         try:
             self._entity.check_fold()
-            news = self._taken(await self._first_facts())
+            news = await self._first_facts()
+            self._facts = (self._entity.version, news)
             news += await self._new_messages()
             await self._advance(news)
             self._entity.share(
@@ -196,7 +197,8 @@ class SessionLoop:
             while not self._may_rest():
                 moment = wake_at(self._entity.state)
                 await self._in_flight.wait(self._wake_time(moment))
-                news = self._taken(self._in_flight.take())
+                news = self._in_flight.take()
+                self._facts = (self._entity.version, news)
                 news += await self._passed_deadline(moment)
                 news += self._end_breaker_wait()
                 if self._mailbox.news:
@@ -216,11 +218,6 @@ class SessionLoop:
             self._slots.close()
             if self._executors is not None:
                 await self._agent_cache.give_back(self._executors.loaded_agent)
-
-    def _taken(self, facts: list[SessionEvent]) -> list[SessionEvent]:
-        """Keep *facts* until they are recorded, whatever happens."""
-        self._facts = (self._entity.version, facts)
-        return facts
 
     async def _hold(self, error: Exception) -> None:
         """Record what is known, and what running effects bring; start nothing more."""

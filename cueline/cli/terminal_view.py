@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
@@ -135,6 +135,23 @@ class TerminalView:
         Raises:
             CuelineError: it cannot be driven, or not be read.
         """
+        try:
+            return await self._show_until_it_rests()
+        except Exception as error:
+            if not isinstance(error, CuelineError):
+                await self._let_calls_end()
+            raise
+
+    async def _let_calls_end(self) -> None:
+        """Have what runs in this process end and be recorded, though nobody can watch it."""
+        if (settled := self._client.context.settled(self._stream)) is not None:
+            with suppress(Exception):
+                await pause(self._client, self._stream, "signal")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._client.log.grace_seconds + RECORD_SECONDS):
+                    await settled
+
+    async def _show_until_it_rests(self) -> bool:
         async with self._at_the_bottom():
             self._offer()
             for fact in self._questions.asked.values():

@@ -1,6 +1,7 @@
 """Applies the events of the log to all read models."""
 
 import json
+from contextlib import suppress
 
 from sqlite_utils import Database
 from sqlite_utils.db import sqlite3  # type: ignore[attr-defined]  # the library that it chose
@@ -101,7 +102,9 @@ class Projector:
     def flush(self) -> None:
         """Write all changes since the last flush."""
         for row in self._sessions.held():
-            settle_due(row)
+            row["due_us"] = 0  # if that cannot be told, somebody looks at it
+            with suppress(Exception):
+                settle_due(row)
         tables = (self._sessions, self._effects, self._approvals, self._breakers, self._usage)
         for table in tables:
             table.flush()

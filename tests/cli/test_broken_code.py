@@ -81,3 +81,32 @@ def test_a_renderer_that_raises_ends_no_run(broken, shell, file, function, when)
     said = "! ToolStarted is recorded, and cannot be shown: TypeError: broken by a test"
     assert said in done.stdout
     assert "Paid." in done.stdout
+
+
+BUSY = """
+from threading import Event
+
+from cueline import tool
+
+
+@tool
+def pay() -> str:
+    \"\"\"Pay once, and take a while.\"\"\"
+    with open({paid!r}, "a") as book:
+        book.write("paid\\n")
+    Event().wait(1)
+    return "receipt 7"
+"""
+
+
+def test_a_command_that_can_watch_no_more_lets_the_running_call_end(broken, shell):
+    broken.break_("deciders/session/wait.py", "rests", "len(state.turn.awake) > 0")
+    (shell.folder / "tool.py").write_text(BUSY.format(paid=str(broken.book)))
+    done = broken.run("--inline")
+
+    assert (1, True) == (done.returncode, "TypeError: broken by a test" in done.stderr)
+    assert "ToolReturned" in shell.types("one")
+    broken.mend()
+    done = broken("resume", "one", "--inline")
+    assert (0, "paid\n") == (done.returncode, broken.book.read_text())
+    assert "takeover" not in done.stdout
