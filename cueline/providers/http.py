@@ -177,11 +177,11 @@ class HttpClient:
             ProviderUnavailableError: there was no answer; try again.
             ProviderRefusedError: the server refuses.
         """
-        return await self._whole("GET", path, None, patience)
+        return await self._whole("GET", self._account.url(path), None, patience)
 
     async def post(self, path: str, body: Json, patience: Patience) -> Any:
         """Return the JSON that answers *body*, in one piece; it raises as `get`."""
-        return await self._whole("POST", path, body, patience)
+        return await self._whole("POST", self._account.url(path), body, patience)
 
     async def retire(self) -> None:
         """Close the connections as soon as no call needs them."""
@@ -192,11 +192,11 @@ class HttpClient:
         if self._retired and not self._calls:
             await self._client.aclose()
 
-    async def _whole(self, method: str, path: str, body: Json | None, patience: Patience) -> Any:
+    async def _whole(self, method: str, url: str, body: Json | None, patience: Patience) -> Any:
         try:
             async with asyncio.timeout(patience.total):
                 answer = await self._client.request(
-                    method, self._account.url(path), json=body, timeout=_timeout(patience)
+                    method, url, json=body, timeout=_timeout(patience)
                 )
             if answer.status_code != _OK:
                 raise usual_fault(answer.status_code, answer.text, answer.headers)
@@ -218,12 +218,16 @@ class HttpClient:
             if answer.status_code != _OK:
                 text = (await answer.aread()).decode(errors="replace")
                 raise fault(answer.status_code, text, answer.headers)
+            await self._check_server(body, answer.headers)
             async with aclosing(self.pieces_of(answer.aiter_bytes())) as pieces:
                 await collect(pieces, reply)
         try:
             return reply.whole()
         except _MALFORMED as error:
             raise malformed(error) from error
+
+    async def _check_server(self, body: Json, headers: Mapping[str, str]) -> None:
+        """Raise if the server, as its *headers* name it, cannot do what *body* asks."""
 
     def _without_key(self, fault: Fault, text: str) -> Fault:
         """Return *fault* without the key: an answer may repeat its request."""

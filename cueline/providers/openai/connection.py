@@ -1,16 +1,30 @@
 """Calls OpenAI, or a server with its protocol."""
 
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
+import httpx2
+from msgspec.structs import replace
+
 from cueline.actors.model_port import DeltaSink, ModelReply, ModelRequest
-from cueline.errors import ProviderRefusedError
+from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.providers.account import Account
 from cueline.providers.http import HttpClient, bearer
 from cueline.providers.openai.chat_reply import ChatReply
 from cueline.providers.openai.chat_request import chat_body
+from cueline.providers.openai.content import Json
 from cueline.providers.openai.responses_reply import ResponsesReply
 from cueline.providers.openai.responses_request import responses_body
-from cueline.providers.openai.servers import NO_IMAGES, dialect_of, server_of
+from cueline.providers.openai.servers import (
+    LLAMA_CPP,
+    NO_IMAGES,
+    USUAL,
+    dialect_of,
+    hid_tools,
+    server_of,
+    takes_tools,
+)
 from cueline.providers.patience import Patience, patience_of
 from cueline.providers.tool_protocol import ToolProtocol
 
@@ -24,6 +38,8 @@ class OpenAIClient(HttpClient):
         super().__init__(account, bearer(account))
         self._blind: set[str] = set()
         """The models that turned out to take no images."""
+        self._able: set[str] = set()
+        """The models of which llama.cpp says that they see tools."""
         self._protocol = ToolProtocol(self._ask)
 
     async def reply(self, request: ModelRequest, deltas: DeltaSink) -> ModelReply:
@@ -59,7 +75,25 @@ class OpenAIClient(HttpClient):
         prefix = f"call_{request.turn}_"
         reply = ChatReply(server, deltas, asked=agent.model, prefix=prefix, lacking=lacking)
         body = chat_body(agent, request.messages, server, lacking=lacking)
-        return await self.stream("/chat/completions", body, patience_of(agent), reply)
+        whole = await self.stream("/chat/completions", body, patience_of(agent), reply)
+        if server is USUAL and hid_tools(agent, whole):
+            self._protocol.learn(agent.model)
+            return replace(whole, lacking=("tools", *whole.lacking))
+        return whole
+
+    async def _check_server(self, body: Json, headers: Mapping[str, str]) -> None:
+        """Raise if a llama.cpp would drop the tools without a word, as its template has none."""
+        model = body["model"]
+        if "tools" not in body or model in self._able or LLAMA_CPP not in headers.get("server", ""):
+            return
+        root = self._account.base_url.partition("?")[0].removesuffix("/v1")
+        url, props = f"{root}/props?{httpx2.QueryParams(model=model)}", None
+        with suppress(ProviderRefusedError, ProviderUnavailableError):
+            props = await self._whole("GET", url, None, _LISTING)
+        if not takes_tools(props):
+            why = f"the template of {model} at this llama.cpp does not support tools"
+            raise ProviderRefusedError("invalid_request", why)
+        self._able.add(model)
 
     async def models(self) -> list[str]:
         """Return the names of the server's models."""

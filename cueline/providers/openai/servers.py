@@ -1,10 +1,12 @@
 """What servers with OpenAI's protocol do differently, as data."""
 
 import re
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from msgspec import Struct
 
+from cueline.actors.model_port import ModelReply
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec
 from cueline.providers.account import Account
@@ -74,6 +76,11 @@ NO_IMAGES: Final = re.compile(
 )
 """How OpenRouter, llama.cpp, vLLM and DeepSeek say that a model takes no images."""
 
+LLAMA_CPP: Final = "llama.cpp"
+"""How such a server names itself in the header `server`."""
+BYTES_PER_TOKEN: Final = 8
+"""More than a token of prose has on average."""
+
 UNTHINKING: Final = ("gpt-3.5", "gpt-4", "chatgpt-", "gpt-5-chat", "ft:gpt-3.5", "ft:gpt-4")
 """The names of models without thoughts begin so: they refuse to encrypt any."""
 
@@ -107,6 +114,18 @@ def dialect_of(agent: AgentSpec, account: Account) -> Dialect:
     """Return the dialect in which *agent* asks: the newer one only where the vendor is."""
     usual: Dialect = "responses" if account.is_vendor else "chat"
     return "responses" if agent.parameters.get(DIALECT, usual) == "responses" else "chat"
+
+
+def takes_tools(props: object) -> bool:
+    """Whether a llama.cpp with these properties shows tools to its model; older ones do not say."""
+    able = props.get("chat_template_caps") if isinstance(props, Mapping) else None
+    return not isinstance(able, Mapping) or able.get("supports_tools") is not False
+
+
+def hid_tools(agent: AgentSpec, reply: ModelReply) -> bool:
+    """Whether the prompt of *reply* had fewer tokens than the descriptions of the tools alone."""
+    described = sum(len((tool.name + tool.description).encode()) for tool in agent.tools)
+    return not reply.calls and 0 < reply.usage.sent * BYTES_PER_TOKEN < described
 
 
 def check_server(agent: AgentSpec) -> None:
