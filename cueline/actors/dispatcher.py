@@ -134,8 +134,14 @@ class Dispatcher:
         """
         await self._find_hosts()
         await _each(map(self._ask, self._hosts))
-        surplus = self._sessions.surplus()
-        await _each(self._hosts[host].hand_over(count) for host, count in surplus.items())
+        try:
+            await self._place_work()
+        finally:  # last: whatever fails in it keeps no session from a host
+            surplus = self._sessions.surplus()
+            await _each(self._hosts[host].hand_over(count) for host, count in surplus.items())
+
+    async def _place_work(self) -> None:
+        """Find the sessions with work, and give those without a driver to hosts."""
         follows, sessions = self._follows, self._sessions
         may_rest = sessions.active and not sessions.unplaced and follows == self._asked_in
         if may_rest and await self._all_rest_but(sessions.active):

@@ -51,6 +51,7 @@ _WITH_A_FACT = Cancel | CallModel | ReserveBudget | RunTool | StartChild | Await
 """Effects that begin with a fact of their own, or that end something."""
 _WITHOUT_WAIT = frozenset({"CallDelegated", "MessageAwaited", "ToolSkipped"})
 """Facts that a call begins with, and that may end it at once."""
+_NO_FACTS: tuple[int, Sequence[SessionEvent]] = (NO_STREAM, ())
 
 
 class _Executors(NamedTuple):
@@ -113,7 +114,7 @@ class SessionLoop:
         self._graces = CancellationTimers(parts.clock, parts.grace_seconds)
         self._draining = False
         self._executors: _Executors | None = None
-        self._facts: tuple[int, list[SessionEvent]] = (NO_STREAM, [])
+        self._facts = _NO_FACTS
         """The version at which facts came that are to be recorded, and these."""
 
     def nudge(self) -> None:
@@ -205,7 +206,7 @@ class SessionLoop:
                     news += await self._new_messages(news)
                 await self._advance(news)
                 del news  # a waiting session holds as little memory as possible
-                self._facts = (NO_STREAM, [])
+                self._facts = _NO_FACTS
             await self._entity.rest()
         except CuelineError:
             raise
@@ -221,9 +222,9 @@ class SessionLoop:
 
     async def _hold(self, error: Exception) -> None:
         """Record what is known, and what running effects bring; start nothing more."""
-        version, facts = self._facts
-        if version != self._entity.version:
-            facts = []  # recorded before the rules raised
+        version, taken = self._facts
+        # At another version, they were recorded before the rules raised.
+        facts = list(taken) if version == self._entity.version else []
         if self._entity.failure is None:
             with suppress(Exception):  # those that it has been told of are read, if they can be
                 facts += await self._new_messages(facts)

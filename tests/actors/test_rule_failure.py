@@ -16,6 +16,7 @@ from cueline.events.message import Cost, Usage
 from cueline.events.plan import Plan, Step
 from cueline.events.schedule import Schedule
 from cueline.events.stream import sibling
+from cueline.testing.crash import World
 from cueline.testing.fakes import agent_spec, asks_for, says, tool_spec
 from tests.actors.rule_fault import fault_in, rule_files
 from tests.actors.session_harness import SESSION, SessionHarness, fine
@@ -284,6 +285,19 @@ async def test_whichever_rule_raises_the_outcome_is_recorded_and_the_session_goe
 
     assert bool(met) != (name in NOT_OF_A_SESSION)
     assert {"rule_failed"} >= set(pauses)
+
+
+async def test_a_rule_that_cannot_balance_hosts_keeps_no_session_from_one():
+    scene = SessionHarness([says("Done.")])
+    await scene.outside.start("s", scene.agent)
+    world = World(scene.outside)
+    with fault_in("balance.py") as fault:
+        fault.begin()
+        with pytest.raises(TypeError, match="a rule is broken"):
+            await world.dispatcher.tick()
+        await scene.clock.settle()
+
+    assert Status.COMPLETED == (await scene.state()).status
 
 
 async def resume(scene, world):
