@@ -4,7 +4,7 @@ from datetime import datetime
 
 from cueline.actors.entity import Entity
 from cueline.actors.host_dependencies import HostDependencies
-from cueline.actors.model_call import highest_cost
+from cueline.actors.model_call import highest_cost, sent_to
 from cueline.deciders.session import DRIVEN, SessionState, derived_events
 from cueline.events.agent import AgentSpec, answering
 from cueline.events.inbox import StartAsked
@@ -54,7 +54,8 @@ def _lost(entity: Entity, parts: HostDependencies) -> tuple[LostAttempt, ...]:
         return ()
     asked = answering(state.agent, model.fallback)
     # The ledger settles a lost call whose budget it reserved.
-    cost = None if state.limited else highest_cost(parts, asked, entity.prompt.messages)
+    sent = sent_to(asked, entity.prompt.messages)
+    cost = None if state.limited else highest_cost(parts, asked, sent)
     return (LostAttempt(effect=model.effect, attempt=model.attempt, cost=cost),)
 
 

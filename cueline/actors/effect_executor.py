@@ -14,13 +14,13 @@ from cueline.actors.entity import RETRY_SECONDS, Entity
 from cueline.actors.fold import fold
 from cueline.actors.hook_payload import hook_payload
 from cueline.actors.host_dependencies import HostDependencies
-from cueline.actors.model_call import ModelCaller
+from cueline.actors.model_call import ModelCaller, sent_to
 from cueline.actors.runner import CallName
 from cueline.actors.slot import SlotHolder
 from cueline.actors.tool_call import ToolCaller
 from cueline.actors.tool_port import ToolOrder
 from cueline.deciders.approval import APPROVAL
-from cueline.deciders.compaction import Compaction, compaction_of
+from cueline.deciders.compaction import compaction_of
 from cueline.deciders.session import SessionState
 from cueline.deciders.session.due import (
     AskApproval,
@@ -40,11 +40,11 @@ from cueline.deciders.session.due import (
 from cueline.deciders.session.permission import need_ended_by
 from cueline.deciders.session.turn import Call, CallApproval
 from cueline.errors import CuelineError, FencedError
-from cueline.events.agent import ToolSpec
+from cueline.events.agent import ToolSpec, answering
 from cueline.events.approval import ApprovalOpened
 from cueline.events.cause import Cause
 from cueline.events.failure import NO_OLD_MESSAGES
-from cueline.events.session import PeopleNotified, SessionEvent, SessionWaiting, TellCode
+from cueline.events.session import Cut, PeopleNotified, SessionEvent, SessionWaiting, TellCode
 from cueline.events.stream import is_compaction
 
 LONGEST_PAUSE_SECONDS = 60.0
@@ -130,8 +130,7 @@ class EffectExecutor:
                     effect, await self._tools.run(self._order(effect))
                 )
             case ReserveBudget():
-                compaction = self._compaction(effect)
-                messages = prompt.messages if compaction is None else compaction.messages
+                messages, _ = self._sent(effect) or (prompt.messages, None)
                 return await self._payer.reserve(effect, messages)
             case CloseReservation(bill=bill):
                 return [await self._payer.close(bill)]
@@ -158,13 +157,10 @@ class EffectExecutor:
                 raise AssertionError("its fact is all of it")
 
     async def _ask_model(self, effect: CallModel) -> SessionEvent:
-        state, messages = self._entity.state, self._entity.prompt.messages
-        cut = None
-        if is_compaction(effect.effect):
-            compaction = self._compaction(effect)
-            if compaction is None:
-                return self._model.failed(effect, NO_OLD_MESSAGES, "there is nothing to summarise")
-            messages, cut = compaction.messages, compaction.cut
+        state = self._entity.state
+        if (sent := self._sent(effect)) is None:
+            return self._model.failed(effect, NO_OLD_MESSAGES, "there is nothing to summarise")
+        messages, cut = sent
         limited = state.limited
         outcome = await self._model.call(effect, state.turn.number, messages, cut)
         # If the ledger reserved budget, it settles the call, at known cost or not.
@@ -172,12 +168,20 @@ class EffectExecutor:
             return outcome if limited else self._model.estimated(effect, outcome, messages)
         return outcome
 
-    def _compaction(self, effect: CallModel | ReserveBudget) -> Compaction | None:
-        """Return what a call that summarises sends; None for any other call."""
-        if not is_compaction(effect.effect):
-            return None
-        too_long = self._entity.state.turn.unanswered
-        return compaction_of(self._entity.prompt, too_long=too_long)
+    def _sent(self, effect: CallModel | ReserveBudget) -> tuple[Sequence[bytes], Cut | None] | None:
+        """Return the messages that a call sends, and the cut of one that summarises.
+
+        Returns None if there is nothing to summarise.
+        """
+        state, prompt = self._entity.state, self._entity.prompt
+        messages: Sequence[bytes] = prompt.messages
+        cut = None
+        if is_compaction(effect.effect):
+            compaction = compaction_of(prompt, too_long=state.turn.unanswered)
+            if compaction is None:
+                return None
+            messages, cut = compaction.messages, compaction.cut
+        return sent_to(answering(state.agent, effect.fallback), messages), cut
 
     async def _ask(self, effect: AskApproval) -> Facts:
         ended_by = need_ended_by(self._entity.state, effect.effect)

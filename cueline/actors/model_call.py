@@ -13,6 +13,7 @@ from cueline.actors.agent_cache import LoadedAgent
 from cueline.actors.cancellation import isolate_cancellation
 from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.model_port import Model, ModelReply, ModelRequest
+from cueline.deciders.prompt_limit import fitted
 from cueline.deciders.session.budget import known_usage
 from cueline.deciders.session.due import CallModel
 from cueline.deciders.silence import silence
@@ -185,6 +186,13 @@ class ModelCaller:
             return call
         problem = self._parts.check_call(tool, call.arguments)
         return call.model_copy(update={"problem": problem}) if problem else call
+
+
+def sent_to(agent: AgentSpec, messages: Sequence[bytes]) -> Sequence[bytes]:
+    """Return *messages* as the model of *agent* gets them: each result fits its window."""
+    with suppress(Exception):  # a rule that raises cuts nothing
+        return fitted(messages, agent.context_window)
+    return messages
 
 
 def highest_cost(

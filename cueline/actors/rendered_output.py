@@ -14,9 +14,9 @@ from cueline.events.plan import VALUE_LIMIT
 from cueline.events.sanitize import CUT, Redactor, sanitize
 from cueline.events.store import BLOB_LIMIT
 
-CHARACTERS = 50_000
-"""The most characters that the model gets of one output."""
-_HEAD, _TAIL = 40_000, 8_000
+CHARACTERS = 1024 * 1024
+"""The most characters of an output in its event; a model's window may allow fewer."""
+_HEAD, _TAIL = 800_000, 160_000
 _LARGE = 1024 * 1024
 
 

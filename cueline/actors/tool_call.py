@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from cueline.actors.agent_cache import LoadedAgent
 from cueline.actors.entity import Entity
 from cueline.actors.host_dependencies import REACH_SECONDS, HostDependencies
-from cueline.actors.rendered_output import CHARACTERS, render_output, sanitize_text, value_of
+from cueline.actors.rendered_output import render_output, sanitize_text, value_of
 from cueline.actors.runner import CallName, RunnerPort, ToolReport, digest_of_order
 from cueline.actors.tool_port import ToolOrder
 from cueline.deciders.matching import call_demands
@@ -24,6 +24,8 @@ from cueline.events.message import ImageBlock, attachment_text
 from cueline.events.session import SessionWaiting, ToolFailed, ToolReconciled, ToolReturned
 
 POLL_SECONDS = 0.05
+LONGEST_MESSAGE = 50_000
+"""The most characters of a failure's message."""
 
 Answer = TypeVar("Answer")
 Outcome = ToolReturned | ToolFailed | SessionWaiting
@@ -126,7 +128,7 @@ class ToolCaller:
             effect=_effect(name),
             attempt=name.attempt,
             kind=kind,
-            message=text[:CHARACTERS],
+            message=text[:LONGEST_MESSAGE],
             failed_at=self._parts.clock.now(),
             retry_after=retry_after,
             cleaned=cleaned,

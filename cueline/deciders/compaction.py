@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from cueline.deciders.prompt import Prompt, user_message
+from cueline.deciders.prompt import TOOL, Prompt, user_message
 from cueline.events.session import Cut
 
 KEPT: Final = 0.25
@@ -22,7 +22,6 @@ Keep, word for word where it matters: the user's goals, instructions and limits;
 their reasons; what was done with which result; names, paths, numbers and errors that are needed \
 again; what is open and what comes next. Leave out what is of no more use.
 Reply with the summary alone. Call no tool."""
-_TOOL: Final = b'{"role":"tool"'
 
 
 class Compaction(Struct, frozen=True):
@@ -43,7 +42,7 @@ def compaction_of(current: Prompt, *, too_long: bool) -> Compaction | None:
     kept = sum(sizes) * share
     newest = sum(size <= kept for size in accumulate(reversed(sizes)))
     first = 2 if current.summarised else 1  # a summary alone is not summarised again
-    places = [n for n in range(first, len(messages)) if not messages[n].startswith(_TOOL)]
+    places = [n for n in range(first, len(messages)) if not messages[n].startswith(TOOL)]
     if not places:
         return None
     wanted = len(messages) - newest

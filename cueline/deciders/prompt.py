@@ -55,6 +55,9 @@ _OPENING: Final[Any] = {
     "tools": {"__all__": {"name", "description", "parameters"}},
 }
 
+TOOL: Final = b'{"role":"tool"'
+"""The message of a result begins so."""
+
 SUMMARY = "Earlier messages were replaced by this summary of them:"
 
 PARAMETERS = "The parameters:"

@@ -55,7 +55,7 @@ async def test_what_the_runner_had_to_leave_out_is_said():
 
 
 async def test_an_output_that_shrank_when_it_was_cleaned_is_kept_whole():
-    told, (blob,) = await kept(f"{CANARY} ".encode() * 10_000, secrets=[CANARY])
+    told, (blob,) = await kept(f"{CANARY} ".encode() * 100_000, secrets=[CANARY])
 
     assert len(blob) < told.size
     assert f"the whole output of {told.size:,} bytes is kept, cleaned, as blob" in told.text
