@@ -193,7 +193,10 @@ def test_tools_can_be_described_in_the_instructions(gemini):
     assert sent["contents"][1]["parts"][0]["text"].startswith("<tool_call>")
 
 
-@pytest.mark.parametrize("name", ["maxOutputTokens", "systemInstruction", "tools", "contents"])
+WRONG = ["candidateCount", "maxOutputTokens", "systemInstruction", "tools", "contents"]
+
+
+@pytest.mark.parametrize("name", WRONG)
 def test_a_parameter_that_cannot_be_is_found_before_the_start(gemini, name):
     with pytest.raises(ConfigError, match=rf"parameters\.{name}: is not set here"):
         check_agent(gemini(parameters={name: 1}), {"GEMINI_API_KEY": "k"})

@@ -19,6 +19,7 @@ from cueline.events.message import (
     UserMessage,
 )
 from cueline.providers.account import Account
+from cueline.providers.factory import check_agent
 from cueline.providers.openai.provider import PROVIDER
 from cueline.providers.openai.servers import SERVERS, server_of
 
@@ -278,3 +279,8 @@ def test_a_model_that_ends_is_known_by_each_of_its_names():
     assert ["2026-12-11", "2026-12-11", None] == [
         PROVIDER.ends_on(name) for name in ("gpt-5", "gpt-5-2025-08-07", "gpt-6.1-terra")
     ]
+
+
+def test_several_answers_cannot_be_asked_for(agent):
+    with pytest.raises(ConfigError, match=r"parameters\.n: .* cueline reads one answer"):
+        check_agent(agent(provider="openai", parameters={"n": 2}), {"OPENAI_API_KEY": "k"})

@@ -18,7 +18,9 @@ from cueline.providers.openai.chat_reply import ChatReply
 from cueline.providers.openai.responses_reply import ResponsesReply
 from cueline.providers.openai.servers import USUAL
 from cueline.providers.patience import Patience
+from cueline.testing.model_example import HELLO
 from cueline.testing.model_server import Recorded, RecordedServer
+from tests.providers.streaming import block, ended, started
 
 BODIES = {path.stem: path.read_bytes() for path in Path(__file__).parent.glob("streams/*.sse")}
 CHAT = sorted(BODIES.keys() - {"responses_without_output_index"})
@@ -206,6 +208,23 @@ async def test_a_reply_of_gemini_counts_though_its_usage_cannot_be_read(read):
     reply = await read(body.encode(), GeminiReply(), plain)
 
     assert ((TextBlock(text="hi"),), Usage()) == (reply.content, reply.usage)
+
+
+async def test_anthropics_client_reads_the_same_lines(vendor, claude_at, request_for):
+    pieces = [{"type": "text_delta", "text": text} for text in (f"{SEPARATED}\ud83d", "\ude00")]
+    said = [started(input_tokens=1), *block(0, {"type": "text", "text": ""}, *pieces)]
+    told = [*said, *ended("end_turn", output_tokens=1)]
+    lines = [
+        f"event: {e['type']}\r\ndata: {json.dumps(e, ensure_ascii=False)}\r\n\r\n" for e in told
+    ]
+    stream = "".join(lines).replace("\ud83d", r"\ud83d").replace("\ude00", r"\ude00")
+    vendor.will_stream(stream.encode())
+    request = request_for(messages=(HELLO,), provider="anthropic", model="claude-opus-4-6")
+    shown = []
+
+    await claude_at(vendor.url).reply(request, shown.append)
+
+    assert f"{SEPARATED}\U0001f600" == "".join(delta.text for delta in shown)
 
 
 async def test_ollamas_lines_end_with_lf_alone(read):

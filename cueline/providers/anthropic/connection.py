@@ -36,6 +36,7 @@ from cueline.providers.patience import (
     Patience,
     patience_of,
 )
+from cueline.providers.reading import WholeCharacters
 
 T = TypeVar("T")
 
@@ -78,7 +79,7 @@ class AnthropicClient:
     async def reply(self, request: ModelRequest, deltas: DeltaSink) -> ModelReply:
         """Return the whole reply; it raises as `Model.reply`."""
         body, patience = self._body(request), patience_of(request.agent)
-        reply = StreamedReply(deltas)
+        reply = StreamedReply(WholeCharacters(deltas))
         try:
             return await self._asked(self._stream(body, patience, reply), body["model"], patience)
         except (ProviderUnavailableError, ProviderRefusedError) as fault:

@@ -15,6 +15,7 @@ from cueline.providers.tool_protocol import as_asked
 
 CLIENT: Final = "cueline.providers.gemini.connection:GeminiClient"
 ELSEWHERE: Final = {
+    "candidateCount": "cueline reads one answer",
     "contents": "cueline makes them",
     "maxOutputTokens": "use limits.max_output_tokens",
     "systemInstruction": "use instructions",

@@ -27,6 +27,7 @@ ELSEWHERE: Final = {
     "input": "cueline makes it",
     "instructions": "use instructions",
     "max_completion_tokens": "use limits.max_output_tokens",
+    "n": "cueline reads one answer",
     "max_output_tokens": "use limits.max_output_tokens",
     "previous_response_id": "cueline sends the whole conversation",
     "store": "cueline keeps the conversation, and the vendor does not",
