@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from cueline.actors.rule_failure import folded
 from cueline.actors.session_reader import Past
 from cueline.client.history import History
-from cueline.deciders.session import SESSION, command_of, decide, session_of
+from cueline.deciders.session import command_of, decide, session_of
 from cueline.errors import CorruptEventError, CuelineError
 from cueline.events.codec import EMPTIED
 from cueline.events.session import SessionEvent
@@ -60,12 +61,16 @@ def first_difference(stream: str, past: Past, *, whole: bool) -> tuple[int, Diff
         if _is_undecided(facts[-1]):
             complete = False
         if complete and step[0][0].stream == stream:
-            found = _compare(step, list(decide(command_of(facts[0]), state)))
+            try:
+                found = _compare(step, list(decide(command_of(facts[0]), state)))
+            except Exception as error:  # noqa: BLE001 - whatever the rules raise
+                told = f"{type(error).__name__}: {error}"
+                found = Difference(step[0][0].version, _told(facts[0]), told)
             if found is not None:
                 return checked, found
             checked += 1
         for fact in facts:
-            state = SESSION.evolve(state, fact)
+            state = folded(state, fact)
     return checked, None
 
 

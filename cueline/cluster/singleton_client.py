@@ -4,11 +4,13 @@ import time
 from functools import partial
 from typing import Any, ClassVar
 
+from ray.exceptions import RayTaskError
+
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, ask_head, call, end_frozen_actor
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.remote_store import CALL_SECONDS, PATIENCE_SECONDS, log_of
-from cueline.errors import UnknownOutcomeError
+from cueline.errors import ClusterError, UnknownOutcomeError
 
 _AGAIN_SECONDS = 0.05
 
@@ -43,6 +45,7 @@ class SingletonClient:
 
         Raises:
             UnknownOutcomeError: it stayed away; try again later.
+            RuntimeError: a rule raised there, which another try does not mend.
         """
         clock = SystemClock()
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -57,6 +60,10 @@ class SingletonClient:
                 if time.monotonic() > deadline:
                     reason = f"the {self._actor.role} cannot be reached"
                     raise UnknownOutcomeError(stream, reason) from error
+            except ClusterError as error:
+                if not isinstance(error.__cause__, RayTaskError):
+                    raise
+                raise RuntimeError(f"the {self._actor.role} failed: {error}") from error
             await clock.sleep(_AGAIN_SECONDS)
 
     async def _found(self) -> Handle:

@@ -110,3 +110,14 @@ def test_a_command_that_can_watch_no_more_lets_the_running_call_end(broken, shel
     done = broken("resume", "one", "--inline")
     assert (0, "paid\n") == (done.returncode, broken.book.read_text())
     assert "takeover" not in done.stdout
+
+
+def test_a_replay_names_the_step_in_which_a_rule_raises(broken):
+    assert 0 == broken.run("--inline").returncode
+    broken.break_("deciders/policy.py", "judge")
+
+    done = broken("replay", "one", "--check")
+
+    assert 1 == done.returncode
+    assert "one@4: decided anew, this step differs" in done.stdout
+    assert "decided:  TypeError: broken by a test" in done.stdout

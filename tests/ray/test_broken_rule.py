@@ -8,6 +8,7 @@ from tests.broken_cueline import BrokenShell
 @pytest.mark.parametrize(
     ("file", "function", "when"),
     [
+        ("deciders/budget/decide.py", "decide", "not isinstance(command, Reserve)"),
         ("deciders/session/derived_events.py", "_after_turn", "state.turn.calls"),
         (
             "deciders/session/due.py",
@@ -20,7 +21,7 @@ from tests.broken_cueline import BrokenShell
 def test_a_rule_that_raises_pauses_a_session_on_ray(tmp_path, file, function, when):
     broken = BrokenShell(tmp_path)
     broken.break_(file, function, when)
-    done = broken.run("--ray")
+    done = broken.run("--ray", "--max-cost", "1")
 
     assert (3, True) == (done.returncode, "a rule of cueline failed" in done.stdout), done
     assert "paused" == broken.row()["status"]
