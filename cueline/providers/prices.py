@@ -6,7 +6,7 @@ list. Amounts are exact decimals, never floats.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
@@ -22,20 +22,13 @@ UNSEEN_TOKENS: Final = 1024
 """Tokens that a vendor may add to a prompt, to explain tools to the model."""
 MARGIN: Final = 10
 """This fraction of a vendor's count is added to it."""
-LISTED: Final[Mapping[str, frozenset[str]]] = {
-    "enable_search": frozenset(),
-    "inference_geo": frozenset({"global"}),
-    "plugins": frozenset(),
-    "search_parameters": frozenset(),
-    "serviceTier": frozenset({"standard", "unspecified"}),
-    "service_tier": frozenset({"auto", "default", "standard", "standard_only"}),
-    "speed": frozenset({"standard"}),
-    "web_search_options": frozenset(),
-}
-"""The parameters that change a price, with the values for which the list has it.
-
-They choose a tier, a place or a speed, or switch on web searches, which are priced apart.
-"""
+APART: Final = frozenset(
+    {"enable_search", "inference_geo", "plugins", "search_parameters"}
+    | {"serviceTier", "service_tier", "speed", "web_search_options"}
+)
+"""Parameters that choose a tier, place or speed, or web searches: they are priced apart."""
+LISTED: Final = frozenset({"auto", "default", "global", "standard", "standard_only", "unspecified"})
+"""Their values for which the list has the price."""
 AN_HOUR: Final = '"ttl": "1h"'
 """In the parameters: what is written to the cache is kept for an hour, at another price."""
 _MILLION: Final = Decimal(1_000_000)
@@ -101,10 +94,8 @@ def bound(
 
 def unlisted(agent: AgentSpec) -> str:
     """Return the parameter that makes the list's prices wrong; empty if none does."""
-    for name, value in agent.parameters.items():
-        if name in LISTED and value and str(value).lower() not in LISTED[name]:
-            return name
-    return ""
+    given = {name: value for name, value in agent.parameters.items() if name in APART and value}
+    return next((name for name, value in given.items() if str(value).lower() not in LISTED), "")
 
 
 def _keeps_an_hour(agent: AgentSpec) -> bool:

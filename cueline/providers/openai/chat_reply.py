@@ -28,11 +28,18 @@ class StreamedCall:
     name: str = ""
     arguments: str = ""
 
-    def is_before(self, call_id: str | None, name: str | None, arguments: str) -> bool:
-        """Whether a piece with these values begins another call."""
-        if (call_id and self.id and call_id != self.id) or (name and self.name not in {"", name}):
-            return True
-        return bool(name) and arguments.startswith("{") and is_object(self.arguments)
+    def add(self, piece: "StreamedCall") -> None:
+        """Add the next piece of this call."""
+        self.id = piece.id or self.id
+        self.name = piece.name or self.name
+        self.arguments += piece.arguments
+
+    def is_before(self, piece: "StreamedCall") -> bool:
+        """Whether *piece* begins another call."""
+        pairs = (self.id, piece.id), (self.name, piece.name)
+        is_another = any(ours and theirs and ours != theirs for ours, theirs in pairs)
+        begins = bool(piece.name) and piece.arguments.startswith("{")
+        return is_another or (begins and is_object(self.arguments))
 
 
 class ChatReply(PartialReply):
@@ -79,28 +86,17 @@ class ChatReply(PartialReply):
         Servers leave out index or id, or give one to several whole calls. Another id, another
         name, or another whole object begins another call; a call that comes twice is one.
         """
-        index, call_id, function = told.get("index"), told.get("id"), told.get("function") or {}
-        name, arguments = function.get("name"), function.get("arguments") or ""
-        arguments = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        index, function = told.get("index"), told.get("function") or {}
+        said = function.get("arguments") or ""
+        text = said if isinstance(said, str) else json.dumps(said)
+        piece = StreamedCall(index, told.get("id") or "", function.get("name") or "", text)
         known = [call for call in self._calls if index is None or call.index == index]
-        call = known[-1] if known else None
-        if (
-            call is not None
-            and call.id
-            and (call.id, call.name, call.arguments)
-            == (
-                call_id,
-                name,
-                arguments,
-            )
-        ):
+        if piece.id and piece in known:
             return
-        if call is None or call.is_before(call_id, name, arguments):
-            call = StreamedCall(index)
-            self._calls.append(call)
-        call.id = call_id or call.id
-        call.name = name or call.name
-        call.arguments += arguments
+        if not known or known[-1].is_before(piece):
+            self._calls.append(piece)
+        else:
+            known[-1].add(piece)
 
     def end(self) -> None:
         # Some servers give no reason for the end.
