@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from typing import Any, TypeVar, cast
 
-from cueline.actors.rule_failure import held_after
+from cueline.actors.rule_failure import folded
 from cueline.actors.snapshots import newest
 from cueline.deciders.decider import Decider
 from cueline.deciders.session import SESSION, SessionState, session_of
@@ -31,17 +31,12 @@ async def fold(
     redacted event; *state* is unchanged.
     """
     if rules is SESSION and version == NO_STREAM:
-        folded = await newest(journal, stream)
-        if folded is not None:
-            state, version = cast("State", folded.state), folded.version
+        kept = await newest(journal, stream)
+        if kept is not None:
+            state, version = cast("State", kept.state), kept.version
+    evolve = cast("Any", folded if rules is SESSION else rules.evolve)
     async for recorded, fact in journal.read(stream, version):
-        event = cast("Any", not_redacted(recorded, fact))
-        try:
-            state = rules.evolve(state, event)
-        except Exception as error:
-            if not isinstance(state, SessionState):
-                raise
-            state = cast("State", held_after(state, event, error))
+        state = evolve(state, not_redacted(recorded, fact))
         version = recorded.version
     return state, version
 
@@ -57,8 +52,8 @@ class SessionCache:
     async def fold(self, stream: str) -> tuple[SessionState, int]:
         """Return a session's state and version; raises as `fold` does."""
         known = self._folded.get(stream, (session_of(stream), NO_STREAM))
-        folded = self._folded[stream] = await fold(self.journal, stream, SESSION, *known)
+        found = self._folded[stream] = await fold(self.journal, stream, SESSION, *known)
         self._folded.move_to_end(stream)
         if len(self._folded) > CACHED:
             self._folded.popitem(last=False)
-        return folded
+        return found
