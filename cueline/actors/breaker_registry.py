@@ -39,6 +39,7 @@ from cueline.errors import (
 )
 from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.breaker import BreakerEvent
+from cueline.events.failure import OF_ACCOUNT
 from cueline.events.failure_policy import BreakerPolicy
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.store import NO_STREAM
@@ -60,7 +61,7 @@ class BreakerTarget(Struct, frozen=True):
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The account's breaker first: if it is open, the model is not probed."""
+        """The account's breaker first: while it is held, the model is not probed."""
         return (self.dependency,) if self.account is None else (self.account, self.dependency)
 
 
@@ -162,10 +163,11 @@ class BreakerRegistry:
     async def record_failure(
         self, target: BreakerTarget, key: str, kind: str, *, retry_after: float | None = None
     ) -> None:
-        """Record that the call *key* failed; *retry_after* also blocks the account."""
+        """Record that the call *key* failed; *retry_after* holds its model, tool or account."""
         now = self._clock.now()
         if retry_after:
-            await self._record(target.streams[0], Hold(now, retry_after, kind))
+            held = target.streams[0] if kind in OF_ACCOUNT else target.dependency
+            await self._record(held, Hold(now, retry_after, kind))
         successes = self._known.get(target.dependency, _UNKNOWN).successes
         failed = Fail(key, kind, now, target.policy, successes, retry_after)
         await self._record(target.dependency, failed)

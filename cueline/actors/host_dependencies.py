@@ -84,6 +84,6 @@ class HostDependencies:
     slots: Slots
     """The slots of each runner that this host may use."""
     account: Callable[[AgentSpec], str]
-    """Names an agent's provider account without revealing its key; an account has one breaker."""
+    """Names an agent's provider account without revealing its key."""
     live_text: LiveTextHub = field(default_factory=LiveTextHub)
     """Where the replies of this host can be watched while they come."""

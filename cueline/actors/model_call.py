@@ -85,13 +85,9 @@ class ModelCaller:
                 reply = _summary(await isolate_cancellation(model.reply(request)))
             replied = await self._replied(effect, agent, reply, self._since(began), messages)
             return replied if cut is None else replied.model_copy(update={"cut": cut})
-        except ProviderUnavailableError as error:
+        except (ProviderUnavailableError, ProviderRefusedError) as error:
             failed = self.failed(effect, _said(error.kind), error.message, error.retry_after)
             return self._billed(failed, effect, error.used)
-        except ProviderRefusedError as error:
-            return self._billed(
-                self.failed(effect, _said(error.kind), error.message), effect, error.used
-            )
         except ConfigError as error:
             return self.failed(effect, "config", str(error))
         except asyncio.CancelledError:

@@ -23,12 +23,14 @@ class ProviderRefusedError(CuelineError):
     """The model refuses this request; do not try it again.
 
     `kind` is one of invalid_request, auth, refused, context_too_long,
-    content_filtered, unknown. `used` is the known usage of the attempt, in tokens.
+    content_filtered, unknown. `used` is the known usage of the attempt, in tokens;
+    `retry_after` says for how many seconds the key is refused, if `kind` is auth.
     """
 
     kind: str
     message: str
     used: dict[str, int] | None = None
+    retry_after: float | None = None
     text = "{kind}: {message}"
 
 

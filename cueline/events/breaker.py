@@ -1,8 +1,8 @@
 """The facts of one circuit breaker: stream `breaker-<tenant>/<dependency>`.
 
 Nobody owns it: every append is a compare-and-set on its version. A dependency
-is a model of a provider account, an account alone (which can be held, never
-opened), or a tool that asks for a breaker.
+is a model of a provider account, an account alone (held when its key is refused for
+a named time, never opened), or a tool that asks for a breaker.
 """
 
 from typing import Literal
@@ -37,7 +37,7 @@ class BreakerOpened(Fact):
 
 
 class BreakerHeld(Fact):
-    """The provider asked for a pause; all sessions of the account wait."""
+    """The provider named a pause; all calls of the dependency wait."""
 
     type: Literal["BreakerHeld"] = "BreakerHeld"
     at: AwareDatetime

@@ -22,6 +22,8 @@ PERMANENT: Final = frozenset(
     }
 )
 """Permanent: the same request would fail again."""
+OF_ACCOUNT: Final = frozenset({"auth"})
+"""Said of a provider's key, and of no model alone: a wrong key, an empty quota, an unpaid bill."""
 SAID: Final = TRANSIENT | PERMANENT
 """Codes that a provider or tool can report; lost attempts are found by the host (I5)."""
 NOT_STARTED: Final = "not_started"

@@ -45,7 +45,7 @@ class Breaker:
 
     @property
     def held_until(self) -> datetime | None:
-        """Until when its account is held."""
+        """Until when it is held."""
         return None if self.held_until_us is None else from_us(self.held_until_us)
 
     def shown_state(self, now: datetime) -> Literal["closed", "open", "half-open", "held"]:

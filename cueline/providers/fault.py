@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
-from cueline.events.failure import BY_STATUS, TRANSIENT
+from cueline.events.failure import BY_STATUS, OF_ACCOUNT, TRANSIENT
 from cueline.events.sanitize import Redactor, cut
 
 Fault = ProviderUnavailableError | ProviderRefusedError
@@ -88,7 +88,8 @@ def fault_of(status: int, error_type: object, message: str, headers: Mapping[str
         return ProviderUnavailableError("network", told)
     if kind in TRANSIENT:
         return ProviderUnavailableError(kind, told, retry_after(headers))
-    return ProviderRefusedError(kind, told)
+    named = retry_after(headers) if kind in OF_ACCOUNT else None
+    return ProviderRefusedError(kind, told, retry_after=named)
 
 
 def is_of_proxy(status: int, headers: Mapping[str, str]) -> bool:
@@ -117,7 +118,7 @@ def error_in(text: str) -> Any:
 def with_usage(fault: Fault, used: dict[str, int]) -> Fault:
     """Return *fault* with the usage of the failed attempt."""
     if isinstance(fault, ProviderRefusedError):
-        return ProviderRefusedError(fault.kind, fault.message, used)
+        return ProviderRefusedError(fault.kind, fault.message, used, fault.retry_after)
     return ProviderUnavailableError(fault.kind, fault.message, fault.retry_after, used)
 
 
@@ -125,7 +126,7 @@ def redact_fault(redactor: Redactor, fault: Fault) -> Fault:
     """Return *fault* without the key, or parts of it, in its message."""
     message = redactor.redact_parts(fault.message)
     if isinstance(fault, ProviderRefusedError):
-        return ProviderRefusedError(fault.kind, message)
+        return ProviderRefusedError(fault.kind, message, None, fault.retry_after)
     return ProviderUnavailableError(fault.kind, message, fault.retry_after)
 
 

@@ -19,11 +19,13 @@ class Provider:
 
     def __init__(self, fault=None):
         self.fault = fault or ProviderUnavailableError("overloaded", "too much")
+        self.only = ""
+        """The one model that is ill, if not all."""
         self.asked = []
 
     async def reply(self, request, deltas=drop_delta):
         self.asked.append(request.session)
-        if self.fault is not None:
+        if self.fault is not None and self.only in {"", request.agent.model}:
             raise self.fault
         return says("Well.")
 

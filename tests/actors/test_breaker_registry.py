@@ -5,8 +5,10 @@ import pytest
 from cueline.actors.breaker_registry import BreakerRegistry, stream_safe
 from cueline.actors.entity import RETRY_SECONDS
 from cueline.errors import LogUnavailableError, ProviderRefusedError, ProviderUnavailableError
+from cueline.events.agent import ModelChoice
 from cueline.events.cause import Cause
 from cueline.events.failure_policy import BreakerPolicy
+from cueline.events.inbox import ModelChangeAsked
 from cueline.events.store import Draft, Write
 from cueline.events.stream import check_stream, sibling
 from cueline.testing.clock import take_turns
@@ -137,11 +139,15 @@ async def test_what_will_not_pass_never_counts():
     assert [] == await crowd.types()
 
 
-async def test_a_retry_after_blocks_the_account_for_all_sessions():
-    crowd = Crowd(ProviderUnavailableError("rate_limited", "slow down", 30.0))
+LIMITED = ProviderUnavailableError("rate_limited", "slow down", 30.0)
+OTHER = {"provider": "fake", "model": "other"}
+
+
+async def test_a_retry_after_holds_the_model_for_all_sessions():
+    crowd = Crowd(LIMITED)
     await crowd.start()
     world = await crowd.world()
-    held_until = (await crowd.breaker(ACCOUNT))[0].held_until
+    held_until = (await crowd.breaker())[0].held_until
     late = await crowd.start(2)
     await crowd.clock.settle()
     asked = len(crowd.provider.asked)
@@ -149,20 +155,55 @@ async def test_a_retry_after_blocks_the_account_for_all_sessions():
     await crowd.clock.advance(30)
     await crowd.tick(world)
 
-    assert (1, ["BreakerHeld"], []) == (asked, await crowd.types(ACCOUNT), await crowd.types())
+    assert (1, ["BreakerHeld"], []) == (asked, await crowd.types(), await crowd.types(ACCOUNT))
     assert {held_until} == {(await crowd.waits(s))[0].deadline_at for s in late}
     assert {"completed"} == {await crowd.status(stream) for stream in late}
 
 
-async def test_another_model_of_the_account_is_held_too_and_not_broken():
-    crowd = Crowd(ProviderUnavailableError("rate_limited", "slow down", 30.0))
+async def test_another_model_of_the_account_is_asked_while_one_is_held():
+    crowd = Crowd(LIMITED)
     await crowd.start()
     await crowd.world()
-    crowd.agent = agent_spec(**{**AGENT, "model": "other"})
+    crowd.provider.fault = None
+    crowd.agent = agent_spec(**{**AGENT, **OTHER})
     (late,) = await crowd.start()
     await crowd.clock.settle()
 
-    assert 1 == len(await crowd.waits(late))
+    assert ("completed", []) == (await crowd.status(late), await crowd.waits(late))
+
+
+async def test_a_fallback_of_the_same_account_answers_for_a_limited_model():
+    crowd = Crowd(LIMITED, fallback=[OTHER])
+    crowd.provider.only = "fake"
+    (stream,) = await crowd.start()
+    await crowd.world()
+
+    assert ("completed", []) == (await crowd.status(stream), await crowd.waits(stream))
+
+
+async def test_a_switch_to_another_model_of_the_account_ends_the_wait_for_a_limited_one():
+    crowd = Crowd(LIMITED)
+    crowd.provider.only = "fake"
+    await crowd.start()
+    world = await crowd.world()
+    (late,) = await crowd.start()
+    await crowd.clock.settle()
+    await crowd.outside.say(late, ModelChangeAsked(model=ModelChoice(**OTHER)))
+    await crowd.tick(world)
+
+    assert (1, "completed") == (len(await crowd.waits(late)), await crowd.status(late))
+
+
+async def test_a_key_refused_for_a_named_time_holds_every_model_of_its_account():
+    crowd = Crowd(ProviderRefusedError("auth", "the quota is empty", retry_after=30.0))
+    await crowd.start()
+    await crowd.world()
+    crowd.agent = agent_spec(**{**AGENT, **OTHER})
+    (late,) = await crowd.start()
+    await crowd.clock.settle()
+
+    assert (["BreakerHeld"], []) == (await crowd.types(ACCOUNT), await crowd.types())
+    assert "auth" == (await crowd.waits(late))[0].cause.failure
 
 
 async def test_an_open_breaker_is_of_one_model_alone():

@@ -217,8 +217,9 @@ def test_each_server_has_its_own_words_for_a_prompt_that_is_too_long(words):
 
 def test_an_unpaid_bill_is_not_waited_for():
     error = {"code": "insufficient_quota", "type": "insufficient_quota", "message": "pay"}
+    fault = usual_fault(429, json.dumps({"error": error}), {"retry-after": "7200"})
 
-    assert "auth" == usual_fault(429, json.dumps({"error": error}), {}).kind
+    assert ("auth", 7200) == (fault.kind, fault.retry_after)  # it holds the account
 
 
 def test_items_keep_their_order():

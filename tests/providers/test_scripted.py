@@ -108,7 +108,8 @@ async def test_a_refusal_is_a_permanent_error(model, request_for):
     with pytest.raises(ProviderRefusedError) as caught:
         await scripted.reply(request_for())
 
-    assert ("context_too_long", "the script says context_too_long", None) == caught.value.args
+    told = "the script says context_too_long"
+    assert ("context_too_long", told, None, None) == caught.value.args
 
 
 async def test_half_a_reply_is_a_failed_attempt(model, request_for):
@@ -125,7 +126,7 @@ async def test_more_than_there_is_is_refused(model, request_for):
         await scripted.reply(request_for(turn=5))
 
     lack = "the script script has no reply for turn 5, attempt 1"
-    assert ("invalid_request", lack, None) == caught.value.args
+    assert ("invalid_request", lack, None, None) == caught.value.args
 
 
 async def test_a_delay_is_waited_for_by_the_clock_that_was_handed_in(model, pauses, request_for):

@@ -101,5 +101,5 @@ def abilities(listed: list[object]) -> Abilities:
 def _with_message(error: Fault, message: str) -> Fault:
     told = f"{message} ({error.message})"
     if isinstance(error, ProviderRefusedError):
-        return ProviderRefusedError(error.kind, told, error.used)
+        return ProviderRefusedError(error.kind, told, error.used, error.retry_after)
     return ProviderUnavailableError(error.kind, told, error.retry_after, error.used)
