@@ -1,11 +1,23 @@
 """A checkpointer of LangGraph that stores the threads of graphs in a cueline log."""
 
 import asyncio
+import builtins
+import json
 import threading
 from base64 import b64decode, b64encode
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import Future
+from functools import wraps
 from hashlib import sha256
+from operator import itemgetter
 from typing import Any, Self, TypeVar, cast
 from uuid import uuid4
 
@@ -24,18 +36,42 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from cueline.clock import SystemClock
 from cueline.errors import InvalidNameError, WrongExpectedVersionError
-from cueline.events.checkpoint import CheckpointStored, ThreadDeleted, WriteStored
+from cueline.events.checkpoint import (
+    CheckpointDeleted,
+    CheckpointListed,
+    CheckpointStored,
+    ThreadDeleted,
+    WriteStored,
+)
 from cueline.events.codec import Codec, Redacted
 from cueline.events.fact import Fact
-from cueline.events.journal import FactWrite, Journal, Unreadable
+from cueline.events.journal import FactWrite, Journal
 from cueline.events.log_url import LogName
-from cueline.events.store import ANY
+from cueline.events.store import ANY, Head
 from cueline.events.stream import DEFAULT_TENANT, stream_name, tenant_of
 from cueline.stores.backend import backend_of
 
 T = TypeVar("T")
+Place = tuple[str, str, str]
+"""Thread, namespace and id of a checkpoint."""
 _CATEGORY = "checkpoint"
 _ACTOR = "agent:langgraph"
+_STRATEGIES = ("keep_latest", "delete")
+
+
+Work = Callable[..., Coroutine[Any, Any, T]]
+
+
+def _on_own_loop(work: Work[T]) -> Work[T]:
+    """Return a method that does *work* in the saver's event loop."""
+    return wraps(work)(lambda self, *a, **named: self._run(work(self, *a, **named)))
+
+
+def _blocking(work: Work[T]) -> Callable[..., T]:
+    """Return a method that waits for *work*, from any thread."""
+    return wraps(work)(
+        lambda self, *args, **named: self._begin(work(self, *args, **named)).result()
+    )
 
 
 class CuelineSaver(BaseCheckpointSaver[int]):
@@ -86,23 +122,19 @@ class CuelineSaver(BaseCheckpointSaver[int]):
         self._thread.join()
         self._loop.close()
 
+    @_on_own_loop
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint that *config* names, or the thread's newest; None without one."""
-        return await self._run(self._get(config))
+        thread, namespace, id_ = _place(config)
+        id_ = id_ or _newest((await self._last(self._stream(thread, namespace)))[1])
+        return self._tuple(await self._read((thread, namespace, id_))) if id_ else None
 
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,  # noqa: A002 - LangGraph's name
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
+    async def alist(self, *args: Any, **named: Any) -> AsyncIterator[CheckpointTuple]:
         """Read the checkpoints of the thread of *config*, or of all threads, newest first.
 
-        *filter* has values of the metadata.
+        It takes what `BaseCheckpointSaver.alist` takes; *filter* has values of the metadata.
         """
-        for each in await self._run(self._list(config, filter or {}, before, limit)):
+        for each in await self._run(self._list(*args, **named)):
             yield each
 
     async def aput(
@@ -114,7 +146,7 @@ class CuelineSaver(BaseCheckpointSaver[int]):
     ) -> RunnableConfig:
         """Store *checkpoint*, in place of one with its id; return the config that names it."""
         fact = self._stored(config, checkpoint, metadata)
-        await self._run(self._append([fact]))
+        await self._run(self._append((fact.thread, fact.namespace, fact.checkpoint), [fact]))
         return _config(fact.thread, fact.namespace, fact.checkpoint)
 
     async def aput_writes(
@@ -125,38 +157,70 @@ class CuelineSaver(BaseCheckpointSaver[int]):
         task_path: str = "",
     ) -> None:
         """Store what the task wrote after the checkpoint of *config*."""
-        await self._run(self._append(self._written(config, writes, task_id, task_path)))
+        facts = self._written(config, writes, task_id, task_path)
+        await self._run(self._append(_place(config), facts))
 
+    @_on_own_loop
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete the thread: its events stay, without what they held."""
-        await self._run(self._delete(thread_id))
+        while True:
+            streams = await self._streams(thread_id)
+            heads = await self._store.heads(streams)
+            # What is listed after the heads were read conflicts with them.
+            if streams != await self._streams(thread_id):
+                continue
+            if await self._empty(heads, dict.fromkeys(streams, ThreadDeleted(thread=thread_id))):
+                return
 
-    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """See `aget_tuple`."""
-        return self._begin(self._get(config)).result()
+    @_on_own_loop
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints of these runs, and their writes, in all threads."""
+        for thread in await self._threads() if run_ids else ():
+            for place in await self._places(thread):
+                stored = (await self._read(place)).stored
+                if stored and self._load(stored.metadata).get("run_id") in run_ids:
+                    await self._delete(*place[:2], {place[2]})
 
-    def list(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,  # noqa: A002 - as above
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> Iterator[CheckpointTuple]:
+    @_on_own_loop
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy all checkpoints and writes of a thread into another."""
+        for place in sorted(await self._places(source_thread_id)):
+            held = await self._read(place)
+            for facts in [held.stored] if held.stored else [], list(held.writes.values()):
+                copied = [fact.model_copy(update={"thread": target_thread_id}) for fact in facts]
+                await self._append((target_thread_id, *place[1:]), copied)
+
+    @_on_own_loop
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Delete all but the newest checkpoint of each namespace; with "delete", that one too.
+
+        What the newest one needs to build a `DeltaChannel` stays.
+
+        Raises:
+            ValueError: the strategy is unknown.
+        """
+        if strategy not in _STRATEGIES:
+            raise ValueError(f"strategy is {strategy!r}; known are {', '.join(_STRATEGIES)}")
+        for thread in thread_ids:
+            if strategy == "delete":
+                await self.adelete_thread(thread)
+                continue
+            for space in await self._namespaces(thread):
+                kept = await self._needed(thread, space)
+                ids = {id_ for _, _, id_ in await self._places(thread, space)}
+                await self._delete(thread, space, ids - kept)
+
+    def list(self, *args: Any, **named: Any) -> Iterator[CheckpointTuple]:
         """See `alist`."""
-        yield from self._begin(self._list(config, filter or {}, before, limit)).result()
+        yield from self._begin(self._list(*args, **named)).result()
 
-    def put(self, *args: Any, **named: Any) -> RunnableConfig:
-        """See `aput`."""
-        return self._begin(self.aput(*args, **named)).result()
-
-    def put_writes(self, *args: Any, **named: Any) -> None:
-        """See `aput_writes`."""
-        self._begin(self.aput_writes(*args, **named)).result()
-
-    def delete_thread(self, thread_id: str) -> None:
-        """See `adelete_thread`."""
-        self._begin(self._delete(thread_id)).result()
+    get_tuple = _blocking(aget_tuple)
+    put = _blocking(aput)
+    put_writes = _blocking(aput_writes)
+    delete_thread = _blocking(adelete_thread)
+    delete_for_runs = _blocking(adelete_for_runs)
+    copy_thread = _blocking(acopy_thread)
+    prune = _blocking(aprune)
 
     async def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.wrap_future(self._begin(work))
@@ -164,8 +228,15 @@ class CuelineSaver(BaseCheckpointSaver[int]):
     def _begin(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    def _stream(self, thread: str) -> str:
-        """Return the thread's stream; ids that cannot be in a stream's name are hashed."""
+    def _stream(self, thread: str, namespace: str = "", checkpoint: str = "") -> str:
+        """Return the stream of a checkpoint, or else the one that lists those of a namespace.
+
+        Ids that cannot be in a stream's name are hashed.
+        """
+        if namespace or checkpoint:
+            place = json.dumps([thread, namespace, checkpoint])
+            hashed = f"place.{sha256(place.encode()).hexdigest()}"
+            return stream_name(_CATEGORY, hashed, self._tenant)
         try:
             return stream_name(_CATEGORY, thread, self._tenant)
         except InvalidNameError:
@@ -213,73 +284,178 @@ class CuelineSaver(BaseCheckpointSaver[int]):
             for index, (channel, value) in enumerate(writes)
         ]
 
-    async def _append(self, facts: Sequence[CheckpointStored | WriteStored]) -> None:
+    async def _append(self, place: Place, facts: Sequence[CheckpointStored | WriteStored]) -> None:
         """Append *facts* at any version: those of two writers hold in either order."""
-        if facts:
-            write = FactWrite(self._stream(facts[0].thread), [facts], ANY, actor=_ACTOR)
-            await self._journal.append([write], str(uuid4()))
-
-    async def _delete(self, thread: str) -> None:
-        stream = self._stream(thread)
-        while head := (await self._store.head(stream)).version:
-            events = tuple((stream, version) for version in range(1, head + 1))
-            deleted = [[ThreadDeleted(thread=thread)]]
-            write = FactWrite(stream, deleted, head, actor=_ACTOR, empties=events)
+        stream = self._stream(*place)
+        while facts:
+            writes = [FactWrite(stream, [facts], ANY, actor=_ACTOR)]
+            is_stored = isinstance(facts[0], CheckpointStored)
+            if is_stored or _is_over((await self._last(stream))[1]):
+                writes += await self._listing(place, is_stored=is_stored)
             try:
-                await self._journal.append([write], str(uuid4()))
+                await self._journal.append(writes, str(uuid4()))
             except WrongExpectedVersionError:
                 continue
             return
 
-    async def _get(self, config: RunnableConfig) -> CheckpointTuple | None:
-        thread, namespace, checkpoint = _place(config)
-        found = await self._read(thread)
-        ids = (id_ for space, id_ in found.checkpoints if space == namespace)
-        stored = found.checkpoints.get((namespace, checkpoint or max(ids, default="")))
-        return self._tuple(stored, found) if stored else None
+    async def _listing(self, place: Place, *, is_stored: bool) -> Sequence[FactWrite]:
+        """Return what lists a checkpoint, and its namespace if that is new."""
+        thread, namespace, checkpoint = place
+        writes = []
+        for space in dict.fromkeys([namespace, ""]):
+            stream = self._stream(thread, space)
+            version, last = await self._last(stream)
+            newest = _newest(last)
+            if is_stored and space == namespace:
+                newest = max(newest, checkpoint)
+            listed = CheckpointListed(
+                thread=thread, namespace=namespace, checkpoint=checkpoint, newest=newest
+            )
+            writes.append(FactWrite(stream, [[listed]], version, actor=_ACTOR))
+            if not _is_over(last):
+                break
+        return writes
+
+    async def _last(self, stream: str) -> tuple[int, Fact | Redacted | None]:
+        """Return the version and fact of a stream's last event; 0 and None without one."""
+        version, last = (await self._store.head(stream)).version, None
+        if version:
+            async for recorded, fact in self._journal.read(stream, version - 1):
+                version, last = recorded.version, fact
+        return version, last
+
+    async def _streams(self, thread: str) -> set[str]:
+        checkpoints = {self._stream(*place) for place in await self._places(thread)}
+        return checkpoints | {self._stream(thread, each) for each in await self._namespaces(thread)}
+
+    async def _delete(self, thread: str, namespace: str, ids: Collection[str]) -> None:
+        """Delete these checkpoints of a namespace."""
+        index = self._stream(thread, namespace)
+        while True:
+            version, last = await self._last(index)
+            places = await self._places(thread, namespace)
+            gone = [place for place in places if place[2] in ids]
+            if not gone:
+                return
+            newest = _newest(last)
+            if newest in ids:
+                kept = sorted(place for place in places if place not in gone)
+                while kept and not (await self._read(kept[-1])).stored:
+                    kept.pop()
+                newest = kept[-1][2] if kept else ""
+            facts = {
+                self._stream(*place): CheckpointDeleted(
+                    thread=thread, namespace=namespace, checkpoint=place[2], newest=newest
+                )
+                for place in gone
+            }
+            unlisted = FactWrite(index, [[*facts.values()]], version, actor=_ACTOR)
+            if await self._empty(await self._store.heads(facts), facts, unlisted):
+                return
+
+    async def _empty(
+        self, heads: Mapping[str, Head], deleted: Mapping[str, Fact], *writes: FactWrite
+    ) -> bool:
+        """Empty the streams with *heads* by *deleted*; False if one has new events."""
+        emptied = [
+            FactWrite(
+                stream,
+                [[deleted[stream]]],
+                head.version,
+                actor=_ACTOR,
+                empties=[(stream, version) for version in range(1, head.version + 1)],
+            )
+            for stream, head in heads.items()
+            if head.version
+        ]
+        try:
+            if emptied:
+                await self._journal.append([*writes, *emptied], str(uuid4()))
+        except WrongExpectedVersionError:
+            return False
+        return True
+
+    async def _needed(self, thread: str, namespace: str) -> set[str]:
+        """Return the newest checkpoint, and those before it that hold parts of its values."""
+        kept: set[str] = set()
+        id_ = _newest((await self._last(self._stream(thread, namespace)))[1])
+        while stored := (await self._read((thread, namespace, id_))).stored:
+            kept.add(id_)
+            since = self._load(stored.metadata).get("counters_since_delta_snapshot") or {}
+            if not any(map(any, since.values())):
+                break
+            id_ = stored.parent
+        return kept
 
     async def _list(
         self,
         config: RunnableConfig | None,
-        wanted: dict[str, Any],
-        before: RunnableConfig | None,
-        limit: int | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - LangGraph's name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
     ) -> Sequence[CheckpointTuple]:
-        threads = [await self._read(_place(config)[0])] if config else await self._read_all()
+        threads = [_place(config)[0]] if config else await self._threads()
         namespace = config["configurable"].get("checkpoint_ns") if config else None
         only = get_checkpoint_id(config) if config else None
         end = get_checkpoint_id(before) if before else None
-        chosen = [
-            (stored, thread)
-            for thread in threads
-            for stored in thread.checkpoints.values()
-            if namespace in {None, stored.namespace}
-            and only in {None, stored.checkpoint}
-            and (not end or stored.checkpoint < end)
-            and wanted.items() <= self._load(stored.metadata).items()
+        places = [place for thread in threads for place in await self._places(thread, namespace)]
+        chosen: builtins.list[CheckpointTuple] = []
+        for place in sorted(places, key=itemgetter(2), reverse=True):
+            if limit is not None and len(chosen) >= limit:
+                break
+            if only not in {None, place[2]} or (end and place[2] >= end):
+                continue
+            found = self._tuple(await self._read(place))
+            if found and (filter or {}).items() <= found.metadata.items():
+                chosen.append(found)
+        return chosen
+
+    async def _read(self, place: Place) -> "_Held":
+        held = _Held()
+        async for _, fact in self._journal.read(self._stream(*place)):
+            held.add(fact)
+        return held
+
+    async def _listed(self, thread: str, namespace: str) -> set[tuple[str, str]]:
+        """Return the namespaces and ids that the stream of a namespace lists."""
+        listed: set[tuple[str, str]] = set()
+        async for _, fact in self._journal.read(self._stream(thread, namespace)):
+            match fact:
+                case CheckpointListed():
+                    listed.add((fact.namespace, fact.checkpoint))
+                case CheckpointDeleted():
+                    listed.discard((fact.namespace, fact.checkpoint))
+        return listed
+
+    async def _namespaces(self, thread: str) -> Sequence[str]:
+        return sorted({"", *(space for space, _ in await self._listed(thread, ""))})
+
+    async def _places(self, thread: str, namespace: str | None = None) -> Sequence[Place]:
+        """Return the checkpoints of a thread, in one namespace or in all."""
+        spaces = await self._namespaces(thread) if namespace is None else [namespace]
+        return [
+            (thread, space, id_)
+            for space in spaces
+            for listed, id_ in await self._listed(thread, space)
+            if listed == space
         ]
-        chosen.sort(key=lambda pair: pair[0].checkpoint, reverse=True)
-        return [self._tuple(*pair) for pair in chosen[:limit]]
 
-    async def _read(self, thread: str) -> "_Thread":
-        found = _Thread()
-        async for _, fact in self._journal.read(self._stream(thread)):
-            found.add(fact)
-        return found
+    async def _threads(self) -> Sequence[str]:
+        threads: dict[str, None] = {}
+        async for recorded in self._store.read_all(categories=[_CATEGORY]):
+            if recorded.type == "CheckpointListed" and tenant_of(recorded.stream) == self._tenant:
+                fact = await self._journal.fact_of(recorded)
+                if isinstance(fact, CheckpointListed):
+                    threads[fact.thread] = None
+        return tuple(threads)
 
-    async def _read_all(self) -> "Sequence[_Thread]":
-        threads: dict[str, _Thread] = {}
-        async for recorded, fact in self._journal.read_all(categories=[_CATEGORY]):
-            if isinstance(fact, Unreadable):
-                raise fact.error
-            if tenant_of(recorded.stream) == self._tenant:
-                threads.setdefault(recorded.stream, _Thread()).add(fact)
-        return tuple(threads.values())
-
-    def _tuple(self, stored: CheckpointStored, thread: "_Thread") -> CheckpointTuple:
+    def _tuple(self, held: "_Held") -> CheckpointTuple | None:
+        stored = held.stored
+        if stored is None:
+            return None
         place = stored.thread, stored.namespace
-        written = thread.writes.get((stored.namespace, stored.checkpoint), {}).values()
-        ordered = sorted(written, key=lambda each: (each.path, each.task, each.index))
+        ordered = sorted(held.writes.values(), key=lambda each: (each.path, each.task, each.index))
         values = {name: self._load(each) for name, each in stored.values.items()}
         checkpoint = {**self._load(stored.content), "channel_values": values}
         return CheckpointTuple(
@@ -291,28 +467,36 @@ class CuelineSaver(BaseCheckpointSaver[int]):
         )
 
 
-class _Thread:
-    """What a thread's events say, by namespace and checkpoint."""
+class _Held:
+    """What the stream of a checkpoint holds."""
 
     def __init__(self) -> None:
-        self.checkpoints: dict[tuple[str, str], CheckpointStored] = {}
-        self.writes: dict[tuple[str, str], dict[tuple[str, int], WriteStored]] = {}
+        self.stored: CheckpointStored | None = None
+        self.writes: dict[tuple[str, int], WriteStored] = {}
 
     def add(self, fact: Fact | Redacted) -> None:
         match fact:
             case CheckpointStored():
-                self.checkpoints[fact.namespace, fact.checkpoint] = fact
-            case WriteStored():
-                of_tasks = self.writes.setdefault((fact.namespace, fact.checkpoint), {})
-                key = fact.task, fact.index
-                if fact.index < 0 or key not in of_tasks:
-                    of_tasks[key] = fact
-            case ThreadDeleted():
-                self.checkpoints.clear()
+                self.stored = fact
+            case WriteStored(task=task, index=index):
+                if index < 0 or (task, index) not in self.writes:
+                    self.writes[task, index] = fact
+            case CheckpointDeleted() | ThreadDeleted():
+                self.stored = None
                 self.writes.clear()
 
 
-def _place(config: RunnableConfig) -> tuple[str, str, str]:
+def _is_over(last: Fact | Redacted | None) -> bool:
+    """Whether a stream with this last event holds nothing."""
+    return last is None or isinstance(last, CheckpointDeleted | ThreadDeleted)
+
+
+def _newest(last: Fact | Redacted | None) -> str:
+    """Return the newest checkpoint of a namespace whose stream has this last event."""
+    return last.newest if isinstance(last, CheckpointListed | CheckpointDeleted) else ""
+
+
+def _place(config: RunnableConfig) -> Place:
     """Return the thread, namespace and checkpoint that *config* names; "" for none."""
     named = config["configurable"]
     id_ = get_checkpoint_id(config) or ""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from cueline.errors import CorruptEventError, CuelineError
 from cueline.events.chain import Chain
+from cueline.events.checkpoint import DELETIONS
 from cueline.events.codec import blobs_named
 from cueline.events.session import MessageReceived, MessageRefused
 from cueline.events.store import RecordedEvent
@@ -120,7 +121,7 @@ class AuditVerification:
         """Whether *event* is a message that a fact of its session tells: such a one may be emptied.
 
         A host does so that cleans what it reads (I11). The wish for the session is not told again.
-        So may what is before the deletion of its thread.
+        So may what is before the deletion of its checkpoint or thread.
         """
         if category_of(event.stream) == "checkpoint":
             return event.version < await self._deletion(event.stream)
@@ -135,11 +136,11 @@ class AuditVerification:
         return False
 
     async def _deletion(self, thread: str) -> int:
-        """Return the version of the last event that deleted *thread*; 0 for none."""
+        """Return the version of the last event that deleted what *thread* holds; 0 for none."""
         if thread not in self._deletions:
             self._deletions[thread] = 0
             async for event in self._store.read_back(thread):
-                if event.type == "ThreadDeleted":
+                if event.type in DELETIONS:
                     self._deletions[thread] = event.version
                     break
         return self._deletions[thread]

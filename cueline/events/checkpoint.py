@@ -1,9 +1,13 @@
-"""The facts of a thread of another framework: stream `checkpoint-<tenant>/<thread>`.
+"""The facts of threads of another framework: streams `checkpoint-<tenant>/…`.
 
-Content is what that framework's serializer gives, as `<format>:<base64>`.
+A checkpoint and the writes after it are a stream. The checkpoints of a namespace are listed
+in another, whose last event names the newest: a read costs what its checkpoint holds,
+however long the thread is. The stream of the outermost namespace also lists the first
+checkpoint of each other one. Content is what that framework's serializer gives, as
+`<format>:<base64>`.
 """
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -44,11 +48,38 @@ class WriteStored(Fact):
     content: str
 
 
+class CheckpointListed(Fact):
+    """A stream of a checkpoint was begun, or its checkpoint stored."""
+
+    type: Literal["CheckpointListed"] = "CheckpointListed"
+    thread: str
+    namespace: str = ""
+    checkpoint: str
+    newest: str
+    """The newest checkpoint in the namespace of this stream; empty: none was stored."""
+
+
+class CheckpointDeleted(Fact):
+    """A checkpoint and its writes were deleted; in its stream, the append empties them."""
+
+    type: Literal["CheckpointDeleted"] = "CheckpointDeleted"
+    thread: str
+    namespace: str = ""
+    checkpoint: str
+    newest: str
+    """As in `CheckpointListed`."""
+
+
 class ThreadDeleted(Fact):
-    """All of a thread was deleted; the same append empties the events before."""
+    """All of a thread was deleted; the same append empties all its streams before this."""
 
     type: Literal["ThreadDeleted"] = "ThreadDeleted"
     thread: str
 
 
-CheckpointEvent = CheckpointStored | WriteStored | ThreadDeleted
+DELETIONS: Final = frozenset({"CheckpointDeleted", "ThreadDeleted"})
+"""The events whose append empties those before them."""
+
+CheckpointEvent = (
+    CheckpointStored | WriteStored | CheckpointListed | CheckpointDeleted | ThreadDeleted
+)

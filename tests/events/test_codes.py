@@ -65,7 +65,7 @@ NAMES = {
     *("secrets", "seen", "session", "sessions", "signature", "stream", "tool", "up"),
     *("needs", "own_name", "step", "wait"),
     *("version", "whole", "whose", "zone"),
-    *("checkpoint", "namespace", "task", "thread"),
+    *("checkpoint", "namespace", "newest", "task", "thread"),
 }
 """Streams, effects, digests, people, machines, limits, providers with their models."""
 SETTINGS = {

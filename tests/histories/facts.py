@@ -27,7 +27,13 @@ from cueline.events.budget import (
     CostReserved,
     CostSettled,
 )
-from cueline.events.checkpoint import CheckpointStored, ThreadDeleted, WriteStored
+from cueline.events.checkpoint import (
+    CheckpointDeleted,
+    CheckpointListed,
+    CheckpointStored,
+    ThreadDeleted,
+    WriteStored,
+)
 from cueline.events.dispatcher import DispatcherStarted, DispatcherStopped
 from cueline.events.fact import Fact
 from cueline.events.fleet import (
@@ -163,6 +169,8 @@ THREAD = [
         channel="__interrupt__",
         content="msgpack:oWE=",
     ),
+    CheckpointListed(thread="Ada's", checkpoint="1f0", newest="1f0"),
+    CheckpointDeleted(thread="Ada's", checkpoint="1f0", newest="1ef"),
     ThreadDeleted(thread="Ada's"),
 ]
 
