@@ -5,11 +5,10 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
-import typer
-
 from cueline.cli.failure import Exit
 from cueline.cli.resolution import ASKED, answer_lines, answers
 from cueline.cli.run_options import RunOptions
+from cueline.cli.terminal import print_json
 from cueline.cli.terminal_view import TerminalView
 from cueline.cli.up_lookup import command, is_up, resume_command
 from cueline.client.document import document
@@ -43,7 +42,7 @@ def report(terminal: TerminalView, options: RunOptions, *, rested: bool) -> Exit
     session, log = terminal.session, options.log
     if options.as_json:
         indent = None if options.json_stream else 2
-        typer.echo(json_of(_document(terminal, log), indent=indent))
+        print_json(json_of(_document(terminal, log), indent=indent))
         return exit_of_status(session.status)
     tally = terminal.telling.tally
     terminal.screen.show([Line("dim", ""), *summary(session.id, session.status, tally)])

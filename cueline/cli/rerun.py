@@ -11,6 +11,7 @@ from cueline.cli.failure import Exit
 from cueline.cli.option import SessionArgument
 from cueline.cli.run_options import RunOptions, takes_run_options
 from cueline.cli.session_run import drive
+from cueline.cli.terminal import print_json
 from cueline.cli.up_lookup import command
 from cueline.client.client import open_client
 from cueline.client.rerun import RerunDifference, RerunResult, rerun_request
@@ -79,7 +80,7 @@ def rerun(
 
     result = open_log.run(rerun_whole())
     if options.as_json:
-        typer.echo(json_of(result.to_json(), indent=None if options.json_stream else 2))
+        print_json(json_of(result.to_json(), indent=None if options.json_stream else 2))
     else:
         typer.echo("\n".join(_lines(result, command(options.log, "rerun", session, *again))))
     raise typer.Exit(_exit(result))

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from cueline.cli.failure import Exit
 from cueline.cli.run_options import RunOptions
 from cueline.cli.signals import Interrupts
+from cueline.cli.terminal import print_json
 from cueline.client.client import open_client
 from cueline.client.many import ManyRun, Outcome
 from cueline.client.parameters import checked_parameters
@@ -207,7 +208,7 @@ def _report(run: ManyRun, seconds: float, *, as_json: bool) -> Exit:
     outcomes = sorted(run.outcomes, key=lambda each: each.number)
     wrong = [each for each in outcomes if each.result.status not in _DONE]
     if as_json:
-        typer.echo(json_of({"tasks": [_document(run, each) for each in outcomes]}))
+        print_json(json_of({"tasks": [_document(run, each) for each in outcomes]}))
     else:
         if wrong:
             rows = [_row(run, each) for each in wrong]

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any
@@ -17,7 +18,7 @@ from cueline.cli.option import (
     is_typed,
 )
 from cueline.cli.settings_context import SettingsContext, is_thinking_hidden, settings_context_of
-from cueline.cli.terminal import is_attended
+from cueline.cli.terminal import is_attended, only_json_on_stdout
 from cueline.events.log_url import LogUrl
 from cueline.preflight import check_log
 from cueline.runtime import On, Place, place_for
@@ -145,7 +146,9 @@ def takes_run_options(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(ctx: typer.Context, **given: Any) -> None:
         said = {each.name: given.pop(each.name) for each in shared}
-        command(run_options_of(ctx, **said), **given)
+        options = run_options_of(ctx, **said)
+        with only_json_on_stdout() if options.as_json else nullcontext():
+            command(options, **given)
 
     parameters = [ctx, *own, *shared]
     run.__annotations__ = {each.name: each.annotation for each in parameters}

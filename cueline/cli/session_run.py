@@ -11,6 +11,7 @@ import typer
 from cueline.cli.failure import Exit
 from cueline.cli.run_options import RunOptions
 from cueline.cli.signals import Interrupts
+from cueline.cli.terminal import print_json
 from cueline.cli.terminal_view import TerminalView
 from cueline.cli.up_lookup import other_version, resume_command
 from cueline.client.client import Client
@@ -73,7 +74,7 @@ async def drive(
     log = client.log.with_settings(options.context.settings)
 
     def print_fact(recorded: RecordedEvent, fact: SessionEvent) -> None:
-        typer.echo(json_of(event_document(recorded, fact)))
+        print_json(json_of(event_document(recorded, fact)))
 
     terminal = TerminalView(
         client,

@@ -2,13 +2,49 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from io import BufferedWriter, RawIOBase, TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
+import typer
+
 from cueline.console.foreground import is_foreground
 from cueline.errors import ConfigError
 from cueline.text_input import read_to_end
+
+_answers: ContextVar[TextIO | None] = ContextVar("answers", default=None)
+"""Where `print_json` writes, if stdout takes nothing else."""
+
+
+@contextmanager
+def only_json_on_stdout() -> Iterator[None]:
+    """Send to stderr what tools, and the processes that they start, print to stdout."""
+    out = sys.stdout
+    try:
+        number = out.fileno()
+    except OSError:  # a test's
+        yield
+        return
+    out.flush()
+    with os.fdopen(os.dup(number), "w", encoding=out.encoding, errors="replace") as answers:
+        token = _answers.set(answers)
+        os.dup2(sys.stderr.fileno(), number)
+        sys.stdout = sys.stderr
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+            os.dup2(answers.fileno(), number)
+            sys.stdout = out
+            _answers.reset(token)
+
+
+def print_json(text: str) -> None:
+    """Print *text* to stdout, as the answer of a command to a program."""
+    typer.echo(text, file=_answers.get())
 
 
 def is_attended() -> bool:

@@ -8,6 +8,7 @@ import typer
 
 from cueline.cli.failure import Exit
 from cueline.cli.option import naming
+from cueline.cli.terminal import print_json
 from cueline.client.receipt import Receipt, StartReceipt
 from cueline.console.text import date_time
 from cueline.events.log_url import LogUrl
@@ -43,7 +44,7 @@ def resume_command(log: LogUrl, id: str) -> str:  # noqa: A002 - the word of the
 def print_receipt(log: LogUrl, receipt: Receipt, text: str, *, as_json: bool) -> None:
     """Print what became of a wish, and for people how it comes to count."""
     if as_json:
-        typer.echo(json.dumps(receipt.to_json()))
+        print_json(json.dumps(receipt.to_json()))
         return
     if receipt.read_by == "nobody":
         way = resume_command(log, receipt.session)
@@ -56,7 +57,7 @@ def note_detached(log: LogUrl, receipt: Receipt, *, as_json: bool) -> Exit:
     if (warning := other_version(log)) is not None:
         typer.echo(warning, err=True)
     if as_json:
-        typer.echo(json.dumps(receipt.to_json()))
+        print_json(json.dumps(receipt.to_json()))
         return Exit.DONE
     typer.echo(receipt.session)
     if isinstance(receipt, StartReceipt) and receipt.starts_at is not None:

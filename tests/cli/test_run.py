@@ -1,8 +1,11 @@
 """`cueline run --inline`: what is shown, and how it ends."""
 
 import json
+import subprocess
 
 import pytest
+
+from tests.cli.conftest import CUELINE
 
 
 def test_a_run_shows_replies_calls_results_and_costs(shell):
@@ -49,6 +52,40 @@ def test_a_run_ends_with_one_document_for_programs(shell):
         "cost": "0",
         "version": document["version"],
     }
+
+
+LOUD = """
+import subprocess
+from cueline import tool
+
+print("imported")
+
+@tool
+async def loud() -> str:
+    print("printed")
+    subprocess.run(["echo", "started"])
+    return "done"
+
+@tool
+def quiet() -> str:
+    print("in a worker")
+    return "done"
+"""
+
+
+@pytest.mark.parametrize("option", ["--json", "--json-stream"])
+def test_what_tools_print_is_not_in_what_programs_read(shell, option):
+    (shell.folder / "loud.py").write_text(LOUD)
+    calls = '{ name = "loud", arguments = {} }, { name = "quiet", arguments = {} }'
+    script = f'[[reply]]\ntext = "Go."\ncalls = [{calls}]\n[[reply]]\ntext = "Done."\n'
+    agent = shell.agent(script, tools=("loud.py:loud", "loud.py:quiet"))
+
+    words = ["run", "Go", "--agent", agent, "--inline", option]
+    done = subprocess.run([*CUELINE, *words], capture_output=True, cwd=shell.folder, check=True)
+
+    documents = [done.stdout] if option == "--json" else done.stdout.splitlines()
+    assert "completed" == [json.loads(each) for each in documents][-1]["status"]
+    assert {b"imported", b"printed", b"started"} <= set(done.stderr.splitlines())
 
 
 def test_the_document_of_a_run_that_failed_says_why(shell):
