@@ -28,6 +28,7 @@ from cueline.console.text import duration, json_of, money, one_line, visible
 from cueline.errors import ConfigError, CuelineError
 from cueline.preflight import check_answerable, check_log_is_out_of_reach
 from cueline.runtime import runtime_on
+from cueline.text_input import read_text_file
 
 _DONE = ("completed", "idle")
 _WAITS = ("waiting", "running")
@@ -69,7 +70,7 @@ class Many:
             ConfigError: the file cannot be read or is empty, or a line is wrong.
         """
         try:
-            lines = file.read_text(encoding="utf-8").split("\n")  # and no other end of a line
+            lines = read_text_file(file).split("\n")  # and no other end of a line
         except (OSError, ValueError) as error:
             raise ConfigError(str(file), f"it cannot be read: {error}") from error
         tasks = {

@@ -9,6 +9,7 @@ from typing import Final
 from cueline.errors import ConfigError
 from cueline.events.image import IMAGE_LIMIT, image_type
 from cueline.events.message import Attachment, FileBlock, ImageBlock
+from cueline.text_input import refuse_endless
 
 Attachable = str | os.PathLike[str] | bytes | ImageBlock | FileBlock
 """The path of a file, its bytes, or a block."""
@@ -52,6 +53,7 @@ def _attachment_of(given: Attachable) -> Attachment:
 
 def _read(path: Path) -> bytes:
     try:
+        refuse_endless(path)
         with path.open("rb") as file:
             return file.read(FILE_MB * _MB + 1)
     except OSError as error:

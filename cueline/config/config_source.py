@@ -19,7 +19,7 @@ from cueline.errors import ConfigError
 from cueline.events.failure_policy import RetryPolicy
 from cueline.providers.model_file import find_model_file
 from cueline.suggestion import closest
-from cueline.text_input import read_to_end
+from cueline.text_input import read_text_file
 
 T = TypeVar("T")
 
@@ -120,8 +120,7 @@ def read_table(table: Mapping[str, Any], path: Path) -> tuple[ConfigSource, list
 def read_toml(path: Path, what: str) -> dict[str, Any]:
     """Return the content of a TOML file."""
     try:
-        with path.open(encoding="utf-8") as file:
-            text = read_to_end(file, str(path))
+        text = read_text_file(path)
     except FileNotFoundError as error:
         raise ConfigError(str(path), f"there is no such {what}") from error
     except OSError as error:

@@ -4,17 +4,18 @@ A value without such a form raises `ToolFailedError`.
 """
 
 import errno
+import json
 import math
 import signal
 from typing import Literal, cast, get_args
 
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from cueline.actors.tool_port import ReconcileFinding
 from cueline.errors import ToolFailedError
 from cueline.events.failure import SAID
 from cueline.events.image import FORMATS, IMAGE_LIMIT, image_type
-from cueline.events.sanitize import CUT, cut
+from cueline.events.sanitize import CUT, cut, fit
 from cueline.tools.tool import OUTPUT_LIMIT, Image, Output
 
 MESSAGE_LIMIT = 10_000
@@ -59,10 +60,21 @@ def content_of(value: object) -> bytes:
             return value.encode(errors="surrogatepass")
         case _:
             try:
-                return to_json(value)
-            except PydanticSerializationError as error:
+                return _json_of(value)
+            except (TypeError, ValueError, RecursionError) as error:
                 message = f"it ran, but what it returned is neither text nor JSON: {error}"
                 raise ToolFailedError("tool_error", message) from None
+
+
+def _json_of(value: object) -> bytes:
+    try:
+        return to_json(value)
+    except PydanticSerializationError:
+        # A name of a file may have bytes that are no UTF-8, which Python makes half a pair.
+        said = json.dumps(
+            value, ensure_ascii=False, separators=(",", ":"), default=to_jsonable_python
+        )
+        return fit(said).encode()
 
 
 def finding_of(value: object) -> ReconcileFinding:

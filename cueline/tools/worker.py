@@ -3,7 +3,10 @@
 import asyncio
 import inspect
 import os
+import resource
 import signal
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -17,6 +20,7 @@ from cueline.tools.result import failure_of, finding_of, is_transient, output_of
 from cueline.tools.shell import run_command
 from cueline.tools.tool import Tool, ToolContext
 
+LIMITS = sorted({getattr(resource, name) for name in dir(resource) if name[:7] == "RLIMIT_"})
 TERMINATED = 128 + signal.SIGTERM
 
 
@@ -24,6 +28,9 @@ def serve(requests: int, replies: int) -> None:
     """Answer each request until the runner is gone."""
     here = os.getpid()
     home = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))
+    mask = os.umask(0)
+    limits = {number: resource.getrlimit(number) for number in LIMITS}
+    os.umask(mask)
     send(replies, {"kind": "ready"})
     while (request := receive(requests)) is not None:
         # Each time: a tool may have changed them. Where ended children are ignored, nobody gets
@@ -35,7 +42,19 @@ def serve(requests: int, replies: int) -> None:
             return  # a fork made by the tool, which must not answer for it
         # The next call may be another session's, whose relative paths begin here.
         os.fchdir(home)
+        os.umask(mask)
+        head["spent"] = not restore(limits)
         send(replies, head, body)
+
+
+def restore(limits: Mapping[int, tuple[int, int]]) -> bool:
+    """Set *limits* again where a tool has changed them; return whether that is allowed."""
+    with suppress(OSError, ValueError):  # a hard limit does not rise again
+        for number, limit in limits.items():
+            if resource.getrlimit(number) != limit:
+                resource.setrlimit(number, limit)
+        return True
+    return False
 
 
 def terminate(_signal: int, _frame: FrameType | None) -> NoReturn:

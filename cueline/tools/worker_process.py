@@ -102,7 +102,8 @@ class WorkerProcess:
         except BrokenPipeError:
             return None
         reply = await self.receive()
-        self._asked = reply is None
+        # One whose limits stay changed takes no other request.
+        self._asked = reply is None or reply[0].get("spent", True)
         return reply
 
     async def send(self, part: bytes) -> None:

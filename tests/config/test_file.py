@@ -142,9 +142,26 @@ def test_a_number_that_python_does_not_read_is_no_toml(tmp_path):
         from_file(tmp_path / "cueline.toml")
 
 
-def test_a_file_without_an_end_is_refused():
-    with pytest.raises(ConfigError, match=r"^/dev/zero: it is longer than 100 MB$"):
-        from_file(Path("/dev/zero"))
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "cueline.toml").write_bytes(b'\xef\xbb\xbfmodel = "claude"')
+    (tmp_path / "agent.toml").write_bytes(b'\xef\xbb\xbfname = "clerk"')
+
+    assert "claude" == from_file(tmp_path / "cueline.toml")["model"].value
+    assert "clerk" == read_agent(tmp_path / "agent.toml").agent.name
+
+
+@pytest.mark.parametrize("read", [from_file, read_agent])
+def test_what_may_have_no_end_is_refused_and_not_read(read, tmp_path):
+    os.mkfifo(tmp_path / "pipe.toml")
+
+    for path in (tmp_path / "pipe.toml", Path("/dev/zero")):
+        with pytest.raises(
+            ConfigError, match="it is a named pipe, a device or a socket"
+        ) as refused:
+            read(path)
+        assert str(path) == refused.value.subject
+    with pytest.raises(ConfigError, match="it cannot be read: Is a directory"):
+        read(tmp_path)
 
 
 def test_a_file_may_be_a_pipe(piped):

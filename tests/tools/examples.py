@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from cueline.tools.tool import ToolContext, tool
+from cueline.tools.worker import LIMITS
 
 LOADED = []
 LOADED.append(1)
@@ -13,7 +14,8 @@ LOADED.append(1)
 
 @tool
 def open_no_more_files() -> None:
-    """Let this process open none beside those that it has."""
+    """Let this process open none beside those that it has, and hide it."""
+    resource.getrlimit = {limit: resource.getrlimit(limit) for limit in LIMITS}.get
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
 
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -52,6 +53,38 @@ def hang_and_tidy_up(*, context: ToolContext) -> None:
         threading.Event().wait()
     finally:
         (context.workspace / "tidy").touch()
+
+
+@tool
+def limit(files: int, *, hard: bool) -> None:
+    """Limit what this process may open and create; *hard*: for good, as it is for most users."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files if hard else most))
+    os.umask(0o777)
+    if hard:
+        resource.setrlimit = refuse
+
+
+def refuse(*_: object) -> None:
+    """Refuse as the system does it for all but root."""
+    raise ValueError("not allowed to raise maximum limit")
+
+
+@tool
+def limits() -> str:
+    """Return the process, what it may open, and with which mode it creates."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return f"{os.getpid()} {resource.getrlimit(resource.RLIMIT_NOFILE)} {mask}"
+
+
+@tool(needs_workspace=True)
+def list_names(*, raises: bool = False, context: ToolContext) -> list[Path]:
+    """List the workspace, or raise an error with its names."""
+    names = [Path(name) for name in sorted(os.listdir(context.workspace))]  # noqa: PTH208
+    if raises:
+        raise FileNotFoundError(2, "no such file", str(names[0]))
+    return names
 
 
 @tool

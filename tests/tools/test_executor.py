@@ -135,6 +135,27 @@ async def test_a_call_begins_where_the_one_before_it_did(executor, order):
     assert [bytes(Path.cwd())] * 2 == [output.content for output in went]
 
 
+@pytest.mark.parametrize("hard", [False, True])
+async def test_a_call_has_the_limits_that_the_one_before_it_had(executor, order, hard):
+    before, _, told = (await executor.call(order("misbehaving:limits"))).content.partition(b" ")
+    await executor.call(order("misbehaving:limit", files=50, hard=hard))
+    after, _, again = (await executor.call(order("misbehaving:limits"))).content.partition(b" ")
+
+    assert (told, hard) == (again, before != after)  # a new worker, where need be
+
+
+async def test_names_of_files_that_are_no_text_are_shown_with_marks(
+    executor, order, workspace, failure
+):
+    os.close(os.open(bytes(workspace) + b"/caf\xe9", os.O_CREAT))
+
+    listed = await executor.call(order("misbehaving:list_names"))
+    failed = await failure(executor.call(order("misbehaving:list_names", raises=True)))
+
+    assert '["caf\ufffd"]' == listed.content.decode()
+    assert "tool_error" == failed.kind
+
+
 async def test_a_worker_killed_while_idle_is_replaced(executor, order):
     pid = int((await executor.call(order("misbehaving:process"))).content)
     os.kill(pid, signal.SIGKILL)

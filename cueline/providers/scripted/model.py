@@ -18,7 +18,7 @@ from cueline.events.message import TextBlock, ThinkingBlock, Usage
 from cueline.events.stream import is_compaction
 from cueline.providers.provider import Pause
 from cueline.providers.scripted.script import Script, ScriptedFailure, read_script, tokens
-from cueline.text_input import read_to_end
+from cueline.text_input import read_text_file
 
 _WORD = re.compile(r"\s*\S+\s*\Z|\s*\S+|\s+")
 
@@ -98,8 +98,7 @@ def record_script(parameters: Mapping[str, Any], model: Path) -> dict[str, Any]:
 def text_of(path: Path) -> str:
     """Return the text of the file at *path*."""
     try:
-        with path.open(encoding="utf-8") as file:
-            return read_to_end(file, str(path))
+        return read_text_file(path)
     except OSError as error:
         why = f"cannot be read ({error.strerror}); `model` names the script of a scripted agent"
         raise ConfigError(str(path), why) from error
