@@ -184,7 +184,7 @@ def finished(shell: Shell, one_finished: Path) -> Shell:
 
 @pytest.fixture
 def long_result(shell: Shell) -> Shell:
-    """A shell whose log holds a session `one`, the model of which was told a part of a file."""
+    """A shell whose log holds a session `one`, the result of which is longer than an event."""
     script = shell.two_turns.replace(
         'name = "list_files", arguments = {}',
         'name = "run_command", arguments = { command = "cat long" }',
