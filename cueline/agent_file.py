@@ -10,14 +10,14 @@ from cueline.agent import Agent
 from cueline.config.config_source import ConfigSource, from_table, read_toml
 from cueline.config.effective import EffectiveSettings, effective
 from cueline.config.problem import problems_of
-from cueline.config.settings import Settings
+from cueline.config.settings import OF_PROVIDER, Settings
 from cueline.default_agent import NAME as BUILT_IN
 from cueline.default_agent import default_agent
 from cueline.errors import ConfigError
-from cueline.events.agent import AGENT_SCHEME, Fallback
+from cueline.events.agent import AGENT_SCHEME, ModelChoice
 from cueline.events.plan import PROCEDURE
 from cueline.procedure import Procedure
-from cueline.providers.allowed_address import check_allowed
+from cueline.providers.allowed_address import check_allowed, check_variables
 from cueline.providers.model_file import find_model_file
 from cueline.workflow import OF_MODELS, WORKFLOW, Workflow
 
@@ -36,15 +36,19 @@ class AgentRead(NamedTuple):
     """The values that come from the file itself."""
 
     def check_addresses(self, path: Path) -> None:
-        """Raise if the file sends a key to an address that nobody has allowed.
+        """Raise if the file sends a key, or to an address, that nobody has allowed.
 
         Raises:
-            ConfigError: allow the address, or correct the file.
+            ConfigError: allow the address or variable, or correct the file.
         """
-        asking: list[Agent | Fallback] = [self.agent] if "base_url" in self.own else []
-        asking += self.agent.fallback if "fallback" in self.own else ()
-        for each in asking:
-            check_allowed(each, self.effective.settings.allow_base_urls, file=str(path))
+        settings, file = self.effective.settings, str(path)
+        own = {key: getattr(self.agent, key) for key in OF_PROVIDER & self.own.keys()}
+        mine = ModelChoice.model_construct(provider=self.agent.provider, **own)
+        models = (mine, *(self.agent.fallback if "fallback" in self.own else ()))
+        for each in models:
+            check_allowed(each, settings.allow_base_urls, file=file)
+        for each in models:
+            check_variables(each, settings.allow_key_variables, file=file)
 
 
 def read_agent(

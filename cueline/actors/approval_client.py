@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from cueline.actors.agent_cache import LoadedAgent
 from cueline.actors.approval_gate import ApprovalName
 from cueline.actors.host_dependencies import HostDependencies
-from cueline.deciders.approval import AUTO_APPROVER, AUTO_IN_TIME
+from cueline.deciders.approval import AUTO_IN_TIME, auto_approver
 from cueline.deciders.session.due import AskApproval, CloseApproval
 from cueline.deciders.session.turn import Call
 from cueline.events.approval import ApprovalOpened, Doubt
@@ -59,7 +59,7 @@ class ApprovalClient:
         held = await self._parts.gate.open(
             ApprovalName(self._stream, effect.approval),
             opened,
-            AUTO_APPROVER if automatic else None,
+            auto_approver(self._loaded_agent.agent) if automatic else None,
         )
         requested = ApprovalRequested(
             effect=effect.effect,

@@ -65,6 +65,7 @@ _PANELS = {
         LazyCommand("providers", "List providers, and their keys."),
         LazyCommand("models", "List the models of a provider.", "providers:models"),
         LazyCommand("config", "Show the settings that hold.", "settings:group"),
+        LazyCommand("trust", "Let a folder's settings count whole."),
         LazyCommand("keys", "Store the keys of providers.", "keys:group"),
         LazyCommand("log", "Make, upgrade or copy a log.", "log:group"),
     ),
@@ -120,7 +121,7 @@ def root(
             "--config",
             envvar="CUELINE_CONFIG",
             metavar="FILE",
-            help="The file of settings, instead of the nearest cueline.toml.",
+            help="The file of settings, instead of the project's cueline.toml.",
         ),
     ] = None,
     version: Annotated[

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperCommand
 from typer.main import get_group
 
-from cueline.cli.settings_context import defaults_of
+from cueline.cli.settings_context import defaults_of, tell_left_out
 
 
 class LazyCommand(TyperCommand):
@@ -35,5 +35,6 @@ class LazyCommand(TyperCommand):
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:
         """Read what was typed behind the name of the command."""
+        tell_left_out(self.name, parent)
         defaults = defaults_of(self.loaded, parent)
         return self.loaded.make_context(info_name, args, parent, default_map=defaults, **extra)

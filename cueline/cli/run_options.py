@@ -19,6 +19,7 @@ from cueline.cli.option import (
 )
 from cueline.cli.settings_context import SettingsContext, is_thinking_hidden, settings_context_of
 from cueline.cli.terminal import is_attended, only_json_on_stdout
+from cueline.cli.trust import check_trust
 from cueline.events.log_url import LogUrl
 from cueline.preflight import check_log
 from cueline.runtime import On, Place, place_for
@@ -111,6 +112,7 @@ def run_options_of(
 
     Raises:
         BadParameter: two of them exclude each other.
+        ConfigError: the settings or the log were found, and are not trusted.
         LogUnavailableError: no other process could drive a session of this log.
     """
     modes = [name for name in ("inline", "ray", "detach") if ctx.params[name]]
@@ -123,12 +125,14 @@ def run_options_of(
         reason = f"--address names a Ray that --{modes[0]} does not use; leave one out"
         raise typer.BadParameter(reason)
     as_json = as_json or json_stream
+    attended = is_attended() and not (detach or as_json)
+    check_trust(ctx, log, asks=attended)
     return RunOptions(
         log=log,
         on="inline" if inline else "ray" if ray else "auto",
         detach=detach,
         address=address,
-        attended=is_attended() and not (detach or as_json),
+        attended=attended,
         as_json=as_json,
         json_stream=json_stream,
         plain=plain,

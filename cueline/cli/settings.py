@@ -50,7 +50,9 @@ def show(
     """Show every setting that holds, and where it came from.
 
     A value comes from a flag of the command, else from the environment, else from
-    the agent's file, else from the nearest cueline.toml; else it is the default.
+    the agent's file, else from the project's cueline.toml, else from your own
+    ~/.config/cueline/config.toml; else it is the default. What a cueline.toml
+    widens counts only after `cueline trust`.
 
     \b
     Examples:
@@ -68,7 +70,7 @@ def show(
         file = None if outside.path is None else str(outside.path)
         typer.echo(json_of({"file": file, "settings": settings}, indent=2))
         return
-    where = outside.path or "none; a cueline.toml here or above would be read"
+    where = outside.path or "none; a cueline.toml of this project would be read"
     typer.echo(visible(f"file: {where}"))
     for line in _aligned([(each.key, _said(each.value), each.source) for each in shown]):
         typer.echo(visible(line))

@@ -1,27 +1,33 @@
-"""What is set outside of the command: the environment and `cueline.toml`, read once.
+"""What is set outside of the command: the environment, `cueline.toml` and a person's own file.
 
-Nothing is read where nothing is set, so that a list stays quick.
+They are read once. Nothing is read where nothing is set, so that a list stays quick.
 """
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cueline.config.config_file import LOG, find_file, set_in
+from cueline.config.config_file import LOG, PERSONAL, find_file, is_of_others, set_in
+from cueline.console.text import visible
+from cueline.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.header import variables_in
 from cueline.events.log_url import LogUrl
+from cueline.private_folder import personal_folder
 
 if TYPE_CHECKING:
     from cueline.agent_file import AgentRead
     from cueline.config.config_source import ConfigSource
     from cueline.config.effective import EffectiveSettings
     from cueline.config.settings import Settings
+    from cueline.config.trust import Trust
     from cueline.secret import KeepsSecrets
 
+TRUST = "trust"
+"""The command that trusts a file."""
 _HELP = {"--help", "-h"}
 
 
@@ -33,23 +39,28 @@ class SettingsContext:
     """The `cueline.toml` that holds."""
     environment: "ConfigSource" = field(default_factory=dict)
     file: "ConfigSource" = field(default_factory=dict)
+    """What it says, as far as that counts."""
+    wider: "ConfigSource" = field(default_factory=dict)
+    """What it says that counts only when a person trusts it."""
+    is_found: bool = False
+    """Whether it was found, and not named."""
+    foreign: Path | None = None
+    """One that was found, and not read, since others may write it."""
+    personal: "ConfigSource" = field(default_factory=dict)
+    """What the person's own file says."""
     secrets: set[str] = field(default_factory=set)
     """Variables whose values are not to be told, as far as this command has heard of them."""
 
     @property
     def log(self) -> LogUrl | None:
-        """The log that the file names."""
-        return self.file["log"].value if "log" in self.file else None
+        """The log that a file names."""
+        named = (each["log"].value for each in (self.file, self.personal) if "log" in each)
+        return next(named, None)
 
     @property
     def under(self) -> "tuple[ConfigSource, ...]":
-        """What the file says, below an agent's own: for this user, and for all."""
-        if "users" not in self.file:
-            return (self.file,)
-        from cueline.config.config_source import of_user
-        from cueline.environment import user_name
-
-        return of_user(self.file, user_name()), self.file
+        """What the files say, below an agent's own: each for this user, and for all."""
+        return (*_of_this_user(self.file), *_of_this_user(self.personal))
 
     def note(self, agent: "KeepsSecrets") -> None:
         """Learn which variables this agent keeps secret."""
@@ -85,23 +96,62 @@ class SettingsContext:
         return self.effective().settings
 
 
+def _of_this_user(file: "ConfigSource") -> "tuple[ConfigSource, ...]":
+    if "users" not in file:
+        return (file,)
+    from cueline.config.config_source import of_user
+    from cueline.environment import user_name
+
+    return of_user(file, user_name()), file
+
+
+def known_trust() -> "Trust":
+    """Return what this person trusts."""
+    from cueline.config.trust import Trust
+
+    return Trust(personal_folder(HERE))
+
+
 def read(config: Path | None) -> SettingsContext:
-    """Return what the environment sets, and the file *config*, or else the nearest.
+    """Return what the environment sets, the file *config* or else the nearest, and one's own.
 
     Raises:
         ConfigError: mend the variable, or the key of the file, that it names.
     """
-    path = config or find_file(_working_folder())
-    if path is None and set(set_in(os.environ)) <= {LOG}:
+    found = None if config else find_file(_working_folder())
+    path = config or found
+    folder = personal_folder(HERE)
+    own = folder / PERSONAL if folder is not None else None
+    has_own = own is not None and own.is_file()
+    if path is None and not has_own and set(set_in(os.environ)) <= {LOG}:
         return SettingsContext()
     from cueline.config.config_source import from_environment, from_file
 
-    file = {} if path is None else from_file(path)
-    outside = SettingsContext(path, from_environment(os.environ), file)
+    personal = from_file(own) if own is not None and has_own else {}
+    environment = from_environment(os.environ)
+    if found is not None:
+        outside = _with_found(SettingsContext(None, environment, personal=personal), found)
+    else:
+        file = {} if path is None else from_file(path)
+        outside = SettingsContext(path, environment, file, personal=personal)
     settings = outside.settings
     outside.secrets.update(settings.secrets, filter(None, [settings.key_variable]))
     outside.secrets.update(variables_in(settings.headers))
     return outside
+
+
+def _with_found(outside: SettingsContext, found: Path) -> SettingsContext:
+    """Return *outside* with what the file *found* says, as far as that may count."""
+    if is_of_others(found):
+        return replace(outside, foreign=found)
+    from cueline.config.config_source import from_file
+    from cueline.config.trust import found_settings
+
+    file = from_file(found)
+    counts, wider = found_settings(file, found, outside.settings)
+    if wider and known_trust().holds(found, found.read_bytes()):
+        counts, wider = {**counts, **wider}, {}
+    return replace(outside, path=found, file=counts, wider=wider, is_found=True)
 
 
 def _working_folder() -> Path:
@@ -120,6 +170,21 @@ def set_settings_context(ctx: typer.Context, words: list[str]) -> None:
     """
     if _HELP.isdisjoint(words):
         ctx.obj = read(ctx.params.get("config"))
+
+
+def tell_left_out(command: str | None, ctx: typer.Context | None) -> None:
+    """Say on stderr which settings of a file that was found do not count for *command*."""
+    outside: SettingsContext | None = None if ctx is None else ctx.obj
+    if outside is None:
+        return
+    said = ""
+    if outside.foreign is not None:
+        said = f"{outside.foreign}: not read, since others may write it or its folder"
+    elif outside.wider and command != TRUST:
+        keys = ", ".join(outside.wider)
+        said = f"{outside.path}: not trusted, so left out: {keys}; see `cueline {TRUST}`"
+    if said:
+        typer.echo(visible(said), err=True)
 
 
 def settings_context_of(ctx: typer.Context) -> SettingsContext:

@@ -17,6 +17,8 @@ from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.quiet_stderr import print_redacted
 from cueline.cli.settings_context import SettingsContext, settings_context_of
+from cueline.cli.terminal import is_attended
+from cueline.cli.trust import check_trust
 from cueline.cli.up_process import keep, leave, place_of, print_up
 from cueline.client.blueprint_folder import read_blueprints
 from cueline.console.progress import progress
@@ -93,6 +95,7 @@ def up(
     if recover not in {"all", "none"}:
         raise typer.BadParameter(f"{recover!r} is neither `all` nor `none`")
     outside = settings_context_of(ctx)
+    check_trust(ctx, log, asks=is_attended() and not (detach or as_json))
     settings = outside.settings
     named = settings.runner.blueprints
     folder = blueprints or (None if named is None else Path(named))
@@ -168,7 +171,7 @@ def _words(plan: UpPlan) -> list[str]:
 def _detach(plan: UpPlan, outside: SettingsContext) -> tuple[UpRecord, Path]:
     """Start `up` as a process of its own; return, when it is ready, where it is and writes."""
     said = up_output(plan.log)
-    settings = [] if outside.path is None else ["--config", str(outside.path)]
+    settings = [] if outside.path is None or outside.is_found else ["--config", str(outside.path)]
     # Not through a link, to a file of somebody who did not mean it.
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     with os.fdopen(os.open(said, flags, 0o600), "wb") as output:

@@ -1,11 +1,15 @@
 """Finds settings without reading them, which takes longer than a list of sessions does."""
 
+import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
 from cueline.events.log_url import LogUrl
 
 FILE = "cueline.toml"
+PERSONAL = "config.toml"
+"""The file of a person's own settings, in the folder of what a person has set."""
 PREFIX = "CUELINE_"
 LOG = "CUELINE_LOG"
 DEFAULT_LOG = LogUrl.of(".cueline/log.db")
@@ -17,9 +21,20 @@ ELSEWHERE = (CONFIG, "CUELINE_ENCRYPTION_KEY", "CUELINE_KEYS_FOLDER", "CUELINE_M
 
 
 def find_file(folder: Path) -> Path | None:
-    """Return the `cueline.toml` of *folder*, or of the nearest folder above."""
+    """Return the `cueline.toml` of *folder*, or of the nearest folder above in its project.
+
+    The project is what is in the folder with `.git`; without one it is *folder* alone.
+    """
     here = folder.absolute()
-    return next((p for each in (here, *here.parents) if (p := each / FILE).is_file()), None)
+    above = (here, *here.parents)
+    top = next((n for n, each in enumerate(above) if (each / ".git").exists()), 0)
+    return next((p for each in above[: top + 1] if (p := each / FILE).is_file()), None)
+
+
+def is_of_others(path: Path) -> bool:
+    """Whether somebody else than this user may write the file or its folder."""
+    found = path.stat(), path.parent.stat()
+    return any(each.st_uid != os.geteuid() or each.st_mode & stat.S_IWOTH for each in found)
 
 
 def set_in(environ: Mapping[str, str]) -> list[str]:

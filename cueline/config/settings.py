@@ -109,6 +109,8 @@ class Settings(BaseModel):
     headers: dict[str, str] = {}
     allow_base_urls: tuple[Address, ...] = ()
     """Where an agent's file may send a key, beside the vendor and this machine."""
+    allow_key_variables: tuple[Variable, ...] = ()
+    """What an agent's file may send, beside the variables that its provider names."""
     secrets: tuple[Variable, ...] = ()
     prices: dict[str, Price] = {}
     on_unknown_price: Literal["error", "assume", "ignore"] | None = None
@@ -125,7 +127,7 @@ class Settings(BaseModel):
     """By the name of the user who starts a session."""
 
 
-ADDED = frozenset({"allow_base_urls", "prices", "secrets"})
+ADDED = frozenset({"allow_base_urls", "allow_key_variables", "prices", "secrets"})
 """The values of all sources are combined."""
 OF_PROVIDER = frozenset({"model", "base_url", "key_variable", "headers"})
 """A source sets these for its provider; they are never sent to another."""

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from cueline.deciders.decider import Decider
 from cueline.deciders.pattern import matches_any
+from cueline.events.agent import AgentSpec
 from cueline.events.approval import (
     ApprovalDenied,
     ApprovalEvent,
@@ -26,7 +27,7 @@ from cueline.events.refusal import Refusal
 from cueline.events.session import Verdict
 
 AUTO_APPROVER = "auto:cli-flag"
-"""The actor of a grant that was chosen when the session was started."""
+"""The actor of a grant that was chosen with a flag when the session was started."""
 AUTO_IN_TIME = "auto:auto_approve_after"
 """The actor of an automatic grant after its waiting time."""
 READ_LATE_SECONDS = 300.0
@@ -36,6 +37,16 @@ It leaves time for the calls before it, and is no longer than a terminal questio
 """
 _NOT_PEOPLE = ("auto:", "agent:", "session:")
 """Prefix of deciders that are not persons."""
+
+
+def auto_approver(agent: AgentSpec) -> str:
+    """Return the actor of a grant by `auto_approve`: what set it for this *agent*."""
+    source = agent.limit_sources.get("policy.auto_approve")
+    if source is None:
+        return f"auto:agent {agent.name}"
+    if source.startswith("flag "):
+        return AUTO_APPROVER
+    return f"auto:{source}" if source.startswith("environment ") else f"auto:settings {source}"
 
 
 class Open(Struct, frozen=True):

@@ -36,6 +36,12 @@ class Endpoint:
     secret_variables: tuple[str, ...] = ()
     """Other variables that may hold a secret of the provider."""
 
+    @property
+    def variables(self) -> frozenset[str]:
+        """The environment variables that may hold a key or secret of the provider."""
+        named = (self.key_variable, *self.other_key_variables, *self.secret_variables)
+        return frozenset(named)
+
     def variable_in(self, environ: Mapping[str, str]) -> str:
         """Return the variable with the key; `key_variable` if none is set."""
         names = (self.key_variable, *self.other_key_variables)

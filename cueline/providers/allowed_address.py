@@ -1,10 +1,11 @@
-"""Addresses to which a provider's key may be sent: its vendor, this machine, allowed ones."""
+"""What an agent's file may have sent, and where: to its vendor, this machine, or where allowed."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from cueline.address import is_of_this_machine
 from cueline.errors import ConfigError
+from cueline.events.header import variables_in
 from cueline.providers.registry import DEFAULT, provider_named
 
 
@@ -22,6 +23,10 @@ class SendsKey(Protocol):
     @property
     def key_variable(self) -> str | None:
         """The variable with the key; None for the provider's usual one."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What is sent beside it, with the names of variables."""
 
 
 def check_allowed(asking: SendsKey, allowed: Collection[str], *, file: str) -> None:
@@ -43,3 +48,21 @@ def check_allowed(asking: SendsKey, allowed: Collection[str], *, file: str) -> N
         f"key 'base_url': it has {key} sent to {url}; if you trust that address, allow it with "
         f"--allow-base-url {url}, or in cueline.toml with allow_base_urls",
     )
+
+
+def check_variables(asking: SendsKey, allowed: Collection[str], *, file: str) -> None:
+    """Raise if a *file* sends a variable that neither its provider names nor a person *allowed*.
+
+    Raises:
+        ConfigError: allow the variable, or correct the file.
+    """
+    named = [("key_variable", asking.key_variable)] if asking.key_variable else []
+    named += (("headers", each) for each in variables_in(asking.headers))
+    for key, name in named:
+        endpoint = provider_named(asking.provider or DEFAULT).endpoint
+        if name not in {*allowed, *(() if endpoint is None else endpoint.variables)}:
+            raise ConfigError(
+                file,
+                f"key {key!r}: it has the value of {name} sent to a provider; if it may be, name "
+                "it in CUELINE_ALLOW_KEY_VARIABLES, or in your settings with allow_key_variables",
+            )

@@ -3,7 +3,7 @@
 import os
 from base64 import b64decode, b64encode, urlsafe_b64decode
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pydantic import Secret, SecretStr
 
@@ -15,7 +15,16 @@ _BYTES: Final = 32
 _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
 _HEX: Final = 64
-_VERSION: Final = "v1"
+_VERSION: Final = "v2"
+
+
+class KeyOwner(NamedTuple):
+    """What a ciphertext is bound to: it decrypts for nothing else."""
+
+    provider: str
+    user: str
+    version: int
+    """Of the stored key, so that a former one cannot be put back in its place."""
 
 
 class MasterKey:
@@ -42,7 +51,7 @@ class MasterKey:
         key = self._key.get_secret_value()
         return SecretStr(b64encode(key).decode()), SecretStr(key.hex())
 
-    def encrypt(self, text: SecretStr, owner: tuple[str, str]) -> str:
+    def encrypt(self, text: SecretStr, owner: KeyOwner) -> str:
         """Return *text* encrypted, so that it can be decrypted for the same *owner* only."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - 50 ms
 
@@ -52,11 +61,11 @@ class MasterKey:
         parts = nonce, sealed[-_TAG_BYTES:], sealed[:-_TAG_BYTES]
         return ":".join([_VERSION, *(b64encode(part).decode() for part in parts)])
 
-    def decrypt(self, text: str, owner: tuple[str, str]) -> SecretStr:
+    def decrypt(self, text: str, owner: KeyOwner) -> SecretStr:
         """Return what `encrypt` made *text* of.
 
         Raises:
-            ConfigError: it was encrypted with another key, for another owner, or is damaged.
+            ConfigError: it was encrypted with another key or for another owner, or is damaged.
         """
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - 50 ms
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - 50 ms
@@ -67,8 +76,9 @@ class MasterKey:
             return SecretStr(cipher.decrypt(nonce, sealed + tag, _associated(owner)).decode())
         except (InvalidTag, ValueError):
             why = (
-                f"does not decrypt the stored key of {owner[0]}: another master key encrypted it, "
-                f"or it is damaged; restore the master key, or run `cueline keys set {owner[0]}`"
+                f"does not decrypt the stored key of {owner.provider}: another master key or "
+                "version encrypted it, or it is damaged; restore the master key, or run "
+                f"`cueline keys set {owner.provider}`"
             )
             raise ConfigError(self.source, why) from None
 
@@ -89,8 +99,8 @@ def new_master_key(path: Path) -> MasterKey:
     return MasterKey(text, str(path))
 
 
-def _associated(owner: tuple[str, str]) -> bytes:
-    return "\0".join(("cueline key", *owner)).encode()
+def _associated(owner: KeyOwner) -> bytes:
+    return "\0".join(("cueline key", *map(str, owner))).encode()
 
 
 def _key_in(text: SecretStr) -> Secret[bytes] | None:

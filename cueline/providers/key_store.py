@@ -19,7 +19,8 @@ from typing import Any, Final, NamedTuple
 from pydantic import SecretStr
 
 from cueline.errors import ConfigError
-from cueline.providers.cipher import VARIABLE, MasterKey, new_master_key
+from cueline.private_folder import make_folder, personal_folder
+from cueline.providers.cipher import VARIABLE, KeyOwner, MasterKey, new_master_key
 
 FOLDER: Final = "CUELINE_KEYS_FOLDER"
 """The environment variable with another folder."""
@@ -44,13 +45,8 @@ class StoredKey(NamedTuple):
 
 def folder_of(environ: Mapping[str, str]) -> Path | None:
     """Return the folder of the stored keys; None: the environment names no place for it."""
-    if named := environ.get(FOLDER):
-        return Path(named)
-    if base := environ.get("XDG_CONFIG_HOME"):
-        return Path(base) / "cueline"
-    if home := environ.get("HOME"):
-        return Path(home) / ".config" / "cueline"
-    return None
+    named = environ.get(FOLDER)
+    return Path(named) if named else personal_folder(environ)
 
 
 class KeyStore:
@@ -101,13 +97,8 @@ class KeyStore:
         with self._changing() as rows:
             former = rows.get((provider, user))
             master = self._master(make=True)
-            row = StoredKey(
-                provider,
-                user,
-                1 if former is None else former.version + 1,
-                now,
-                master.encrypt(key, (provider, user)),
-            )
+            owner = KeyOwner(provider, user, 1 if former is None else former.version + 1)
+            row = StoredKey(*owner, now, master.encrypt(key, owner))
             rows[provider, user] = row
         return row
 
@@ -140,7 +131,7 @@ class KeyStore:
         """Give out the rows, and write them as they then are; nobody else writes meanwhile."""
         path = self.path
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(path.parent)
             folder = os.open(path.parent, os.O_RDONLY)
             try:
                 fcntl.flock(folder, fcntl.LOCK_EX)
@@ -176,12 +167,13 @@ def _parsed(path: Path, _as_it_is: tuple[int, ...]) -> tuple[StoredKey, ...]:
 
 
 @lru_cache(maxsize=256)
-def _plain(text: str, owner: tuple[str, str], master: SecretStr, source: str) -> SecretStr:
+def _plain(text: str, owner: KeyOwner, master: SecretStr, source: str) -> SecretStr:
     return MasterKey(master, source).decrypt(text, owner)
 
 
 def _decrypted(row: StoredKey, master: MasterKey) -> SecretStr:
-    return _plain(row.key, (row.provider, row.user), master.forms[0], master.source)
+    owner = KeyOwner(row.provider, row.user, row.version)
+    return _plain(row.key, owner, master.forms[0], master.source)
 
 
 def _read_private(path: Path) -> SecretStr | None:

@@ -62,11 +62,7 @@ def secret_variables() -> frozenset[str]:
     for name in known_providers():
         with suppress(ConfigError):
             if (endpoint := provider_named(name).endpoint) is not None:
-                found |= {
-                    endpoint.key_variable,
-                    *endpoint.other_key_variables,
-                    *endpoint.secret_variables,
-                }
+                found |= endpoint.variables
     return frozenset(found)
 
 

@@ -14,6 +14,7 @@ from time import monotonic
 from cueline.clock import Clock
 from cueline.errors import LogUnavailableError
 from cueline.events.store import Presence, to_us
+from cueline.private_folder import make_folder
 from cueline.stores.sqlite_error import is_broken, is_busy, reason_of
 from cueline.stores.sqlite_file import (
     RETRY_SECONDS,
@@ -155,7 +156,7 @@ class SqlitePresence:
 
     def _open(self) -> sqlite3.Connection:
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self._path.parent)
             try:
                 return self._connect()
             except sqlite_library().DatabaseError as error:

@@ -9,6 +9,7 @@ from cueline.clock import Clock, SystemClock
 from cueline.errors import ConfigError
 from cueline.events.log_url import LogUrl
 from cueline.events.store import to_us
+from cueline.private_folder import make_folder
 from cueline.stores.file_system import refuse_place
 from cueline.stores.presence import SqlitePresence
 from cueline.stores.snapshots import SqliteSnapshots
@@ -92,7 +93,7 @@ class SqliteBackend:
         self._beside("-up.json").unlink(missing_ok=True)
 
     def up_output(self) -> Path:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self._path.parent)
         return self._path.with_name(f"{self._path.name}-up.log")
 
     def files(self) -> Sequence[Path]:

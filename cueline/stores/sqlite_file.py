@@ -15,6 +15,7 @@ from cueline.errors import (
     LogUnavailableError,
     StoreError,
 )
+from cueline.private_folder import make_folder
 from cueline.stores.file_identity import FileIdentity
 from cueline.stores.file_system import refuse_place
 from cueline.stores.lock_owner import lock_owner
@@ -296,7 +297,7 @@ class LogFile:
 
     def _create(self, now_us: int) -> str:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path.parent)
         except OSError as error:
             raise self.unavailable(f"its folder cannot be made ({error.strerror})") from error
         with suppress(OSError):  # SQLite reports what to do

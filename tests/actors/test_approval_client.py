@@ -6,7 +6,6 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.deciders.approval import AUTO_APPROVER
 from cueline.event_text import rationale_text
 from cueline.events.agent import Hook, Rule
 from cueline.events.inbox import DecisionGiven, MessageSent, StopAsked
@@ -81,7 +80,7 @@ async def test_an_automatic_grant_is_recorded_as_such():
 
     await scene.begin()
 
-    assert AUTO_APPROVER == (await scene.last(ApprovalResolved)).by
+    assert "auto:agent tester" == (await scene.last(ApprovalResolved)).by
     assert "ApprovalGranted" in await scene.outside.types(GATE)
 
 

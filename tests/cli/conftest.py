@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cueline.cli import app
+from cueline.config.trust import Trust
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.testing.wait import wait_until
 from tests.cli.terminal import Terminal
@@ -77,6 +78,7 @@ class Shell:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.log = folder / ".cueline" / "log.db"
+        self.trust = Trust(folder / "config" / "cueline")
         self._processes: list[subprocess.Popen[str]] = []
 
     def agent(self, script: str, *, tools: tuple[str, ...] = (), more: str = "") -> str:
@@ -88,6 +90,12 @@ class Shell:
             f'workspace = "work"\ntools = {json.dumps(tools)}\n{more}'
         )
         return "agent.toml"
+
+    def own_settings(self, text: str) -> None:
+        """Write the settings of this person."""
+        file = self.folder / "config" / "cueline" / "config.toml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
 
     def __call__(self, *words: str, typed: str | None = None):
         """Run a command in this process."""
@@ -157,6 +165,7 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
     at_work = Shell(tmp_path)
+    at_work.trust.add(at_work.log)
     yield at_work
     at_work.close()
 

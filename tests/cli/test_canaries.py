@@ -62,11 +62,11 @@ def planted(shell, monkeypatch):
     for name, value in zip(NAMES, (TEAM, KEY, OWN, HOOK), strict=True):
         monkeypatch.setenv(name, value)
     keys = shell.folder / "config" / "cueline"
-    keys.mkdir(parents=True)
+    keys.mkdir(parents=True, exist_ok=True)
     (keys / "master.key").write_text(MASTER)
     (keys / "master.key").chmod(0o600)
     assert 0 == shell("keys", "set", "openai", "--user", "ann", typed=STORED).exit_code
-    (shell.folder / "cueline.toml").write_text(
+    shell.own_settings(
         'secrets = ["TEAM_TOKEN"]\n[[policy.hooks]]\non = "asked"\nurl = "$HOOK_URL"\n'
     )
     (shell.folder / "leaky.py").write_text(TOOLS)

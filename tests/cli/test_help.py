@@ -38,6 +38,7 @@ NO_LOG = {
     "keys set",
     "keys list",
     "keys remove",
+    "trust",
 }
 
 

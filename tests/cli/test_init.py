@@ -49,5 +49,5 @@ def test_a_file_that_exists_is_not_overwritten_and_nothing_is_written(shell):
 
     assert 2 == done.exit_code
     assert "error: tools.py: it exists already; name another folder" in done.stderr
-    assert ["tools.py"] == [each.name for each in shell.folder.iterdir()]
+    assert ["tools.py"] == [each.name for each in shell.folder.iterdir() if each.is_file()]
     assert "mine" == (shell.folder / "tools.py").read_text()

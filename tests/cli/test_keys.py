@@ -34,8 +34,8 @@ def test_a_key_is_stored_encrypted_and_only_its_owner_can_read_the_files(shell, 
     files = {each.name: each for each in folder.iterdir()}
     (stored,) = json.loads(files["keys.json"].read_text())["keys"]
     assert {"keys.json", "master.key"} == files.keys()
-    assert ["v1", 16, 24] == [
-        part if part == "v1" else len(part) for part in stored["key"].split(":")[:3]
+    assert ["v2", 16, 24] == [
+        part if part == "v2" else len(part) for part in stored["key"].split(":")[:3]
     ]
     assert {0o600} == {stat.S_IMODE(each.stat().st_mode) for each in files.values()}
     assert KEY not in "".join(each.read_text() for each in files.values())

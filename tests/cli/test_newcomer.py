@@ -141,7 +141,7 @@ def test_the_settings_name_the_model_of_the_built_in_agent(here):
 
 # 002-007: each user has a provider, a model and an address of their own.
 def test_a_users_own_model_and_address_go_before_those_for_all(here, monkeypatch):
-    (here.folder / "cueline.toml").write_text(
+    here.own_settings(
         'provider = "anthropic"\nmodel = "claude-for-all"\n'
         '[users.ann]\nprovider = "openai"\nmodel = "hers"\nbase_url = "http://127.0.0.1:1/v1"\n'
         '[users.bob]\nmodel = "claude-for-bob"\n'

@@ -144,6 +144,7 @@ def test_help_is_told_whatever_is_set(shell, monkeypatch):
 def test_the_file_of_a_folder_above_names_the_log_beside_itself(shell, agent, monkeypatch):
     """004-061."""
     settings(shell, 'log = "kept/sessions.db"')
+    (shell.folder / ".git").mkdir()
     (shell.folder / "inside").mkdir()
     monkeypatch.chdir(shell.folder / "inside")
 

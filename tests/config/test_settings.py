@@ -133,7 +133,7 @@ def test_the_first_layer_that_says_something_wins(key, above, below):
     held = effective(above(key, first), below(key, second), needed(key))
 
     alone = effective(in_file(key, first), needed(key))
-    if key in {"allow_base_urls", "secrets"}:
+    if key in {"allow_base_urls", "allow_key_variables", "secrets"}:
         assert (*first, *second) == value_in(held, key)
     else:
         assert value_in(alone, key) == value_in(held, key)

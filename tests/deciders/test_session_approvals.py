@@ -168,8 +168,8 @@ def test_the_gate_is_told_when_the_time_is_over():
 def test_what_is_approved_automatically_is_recorded_as_asked_and_granted():
     past = given().when(*up_to_reply("delete", spec=agent(auto_approve=True)), ASKED)
 
-    past.then(ApprovalRequested, resolved("granted", "auto:cli-flag"))
-    past.when(resolved("granted", "auto:cli-flag")).then_nothing()
+    past.then(ApprovalRequested, resolved("granted", "auto:agent example"))
+    past.when(resolved("granted", "auto:agent example")).then_nothing()
     assert [RunTool] == owed(past)
 
 

@@ -96,7 +96,7 @@ def test_the_same_key_is_encrypted_differently_each_time(store):
     assert [1, 2] == [first.version, second.version]
 
 
-@pytest.mark.parametrize("damage", ["v1:", "v2:A:A:A", "", "v1:AAAA:AAAA:AAAA", "v1:é:é:é"])
+@pytest.mark.parametrize("damage", ["v2:", "v1:A:A:A", "", "v2:AAAA:AAAA:AAAA", "v2:é:é:é"])
 def test_a_damaged_ciphertext_is_told_and_no_other_key_is_used(store, environ, claude, damage):
     environ["ANTHROPIC_API_KEY"] = VARIABLE
     put(store, KEY)
@@ -181,3 +181,14 @@ def test_every_stored_key_and_the_master_key_are_secrets(store):
 
     assert {KEY, HERS, MASTER, bytes(range(32)).hex()} == known
     assert KEY not in repr(store.secrets()) + repr(vars(store)) + repr(store.rows())
+
+
+def test_a_former_key_cannot_be_put_back_in_place_of_the_present_one(store):
+    former = put(store, KEY).key
+    put(store, f"{KEY}-new")
+    table = json.loads(store.path.read_text())
+    table["keys"][0]["key"] = former
+    store.path.write_text(json.dumps(table))
+
+    with pytest.raises(ConfigError, match="another master key or version encrypted it"):
+        store.key("anthropic", "ann")

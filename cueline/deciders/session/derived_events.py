@@ -7,7 +7,7 @@ after which nothing follows.
 """
 
 from cueline.deciders import prompt
-from cueline.deciders.approval import AUTO_APPROVER
+from cueline.deciders.approval import auto_approver
 from cueline.deciders.model_text import circuit_open
 from cueline.deciders.session.budget import due_closings
 from cueline.deciders.session.changed_agent import agent_change
@@ -119,7 +119,9 @@ def _resolve_event(state: SessionState, approval: CallApproval) -> ApprovalResol
         and approval.granted is None
         and not approval.people_only
     ):
-        return ApprovalResolved(approval=approval.id, verdict="granted", by=AUTO_APPROVER)
+        return ApprovalResolved(
+            approval=approval.id, verdict="granted", by=auto_approver(state.agent)
+        )
     return None
 
 

@@ -51,6 +51,12 @@ def request(agent: AgentSpec, messages: Iterable[bytes], account: Account) -> Js
     return made(asking, heard, server_of(agent, account))
 
 
+_OTHER_VENDORS: Final = (
+    *("AZURE_OPENAI", "CEREBRAS", "DEEPSEEK", "FIREWORKS", "GROQ", "LITELLM", "MISTRAL"),
+    *("NVIDIA", "OPENROUTER", "PERPLEXITY", "TOGETHER", "XAI"),
+)
+"""They speak this protocol."""
+
 PROVIDER: Final = Provider(
     name=NAME,
     capabilities=Capabilities(
@@ -63,6 +69,7 @@ PROVIDER: Final = Provider(
         url_variable="OPENAI_BASE_URL",
         key_variable="OPENAI_API_KEY",
         needs_key_elsewhere=False,
+        secret_variables=tuple(f"{each}_API_KEY" for each in _OTHER_VENDORS),
     ),
     default_model=DEFAULT_MODEL,
     looked_up="2026-11-24",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from cueline.clock import Clock
 from cueline.errors import LogUnavailableError
 from cueline.events.log_url import LogUrl
+from cueline.private_folder import make_folder
 from cueline.stores.postgres.connections import connected
 from cueline.stores.postgres.migration import migrate
 from cueline.stores.postgres.place import place_of
@@ -136,7 +137,7 @@ class PostgresBackend:
         """Return the folder of this user and machine; it is created."""
         base = Path(os.environ.get(variable) or Path.home() / folder) / "cueline"
         try:
-            base.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(base)
         except OSError as error:
             raise LogUnavailableError(str(base), error.strerror or "it cannot be made") from error
         return base
