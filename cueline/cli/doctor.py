@@ -66,5 +66,5 @@ def _look(log: LogUrl, agent: Path | None, outside: SettingsContext) -> Iterator
     yield doctor_checks.temporary()
     yield from doctor_checks.ray()
     yield doctor_checks.ports(log)
-    yield from doctor_checks.keys()
+    yield from doctor_checks.keys(outside)
     yield from doctor_checks.models(agent, outside)

@@ -203,9 +203,9 @@ def nodes(address: str) -> DoctorFinding:
     return DoctorFinding("Ray nodes", "good", f"{count(number, 'node')}, each with this cueline")
 
 
-def keys() -> Iterator[DoctorFinding]:
+def keys(outside: SettingsContext) -> Iterator[DoctorFinding]:
     """Look for the providers' keys; they are never shown."""
-    rows = provider_rows()
+    rows = provider_rows(settings_of=outside.of_provider)
     asked = [each for each in rows if each.key or each.needs_key]
     found = ", ".join(f"{each.name}: {each.key or 'none'}" for each in asked)
     advice = ""

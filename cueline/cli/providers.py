@@ -7,12 +7,13 @@ import typer
 
 from cueline.cli import open_log
 from cueline.cli.option import JsonOption
+from cueline.cli.settings_context import settings_context_of
 from cueline.client.providers import ProviderRow, models_of, provider_rows
 from cueline.console.table import print_table
 from cueline.console.text import count, json_of, visible
 
 
-def providers(*, as_json: JsonOption = False) -> None:
+def providers(ctx: typer.Context, *, as_json: JsonOption = False) -> None:
     """List the providers: whether each has a key here, its default model, what it can do.
 
     An installed package can add one: see the guide "Add a provider". Keys are never
@@ -23,10 +24,13 @@ def providers(*, as_json: JsonOption = False) -> None:
       cueline providers
       cueline providers --json
     """
-    open_log.print_answer(provider_rows(), _print, as_json=as_json)
+    open_log.print_answer(
+        provider_rows(settings_of=settings_context_of(ctx).of_provider), _print, as_json=as_json
+    )
 
 
 def models(
+    ctx: typer.Context,
     provider: Annotated[
         str, typer.Argument(metavar="PROVIDER", help="A provider of `cueline providers`.")
     ],
@@ -40,7 +44,7 @@ def models(
       cueline models PROVIDER
       cueline models PROVIDER --json
     """
-    found = open_log.run(models_of(provider))
+    found = open_log.run(models_of(provider, settings_of=settings_context_of(ctx).of_provider))
     if as_json:
         typer.echo(json_of(found, indent=2))
         return

@@ -90,6 +90,18 @@ class SettingsContext:
 
         return effective(self.environment, *self.under)
 
+    def of_provider(self, name: str) -> "Settings":
+        """Return the settings of the agents of a provider that say nothing themselves.
+
+        Raises:
+            ConfigError: two values do not go together.
+        """
+        from cueline.config.config_source import SourcedValue
+        from cueline.config.effective import effective
+
+        asked = {"provider": SourcedValue(name, "the command")}
+        return effective(asked, self.environment, *self.under).settings
+
     @property
     def settings(self) -> "Settings":
         """The settings that `effective` returns."""

@@ -1,10 +1,11 @@
 """The providers that are known here: what they can do, and whether they can be used."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from cueline.config.settings import Settings
 from cueline.environment import HERE, user_name
 from cueline.errors import ConfigError, ProviderUnavailableError
 from cueline.events.agent import AgentSpec
@@ -37,14 +38,23 @@ class ProviderRow:
     """Why it cannot be used, apart from a missing key."""
 
 
+SettingsOf = Callable[[str], Settings]
+"""Returns the settings of the agents of a provider."""
+
+
+def _defaults(_: str) -> Settings:
+    return Settings()
+
+
 def provider_rows(
-    environ: Mapping[str, str] = HERE, user: str | None = None
+    environ: Mapping[str, str] = HERE, user: str | None = None, settings_of: SettingsOf = _defaults
 ) -> tuple[ProviderRow, ...]:
     """Return all providers, cueline's own first, as they are for *user*: None is oneself."""
-    return tuple(_row(name, environ, user or user_name()) for name in known_providers())
+    who = user or user_name()
+    return tuple(_row(name, environ, who, settings_of) for name in known_providers())
 
 
-def _row(name: str, environ: Mapping[str, str], user: str) -> ProviderRow:
+def _row(name: str, environ: Mapping[str, str], user: str, settings_of: SettingsOf) -> ProviderRow:
     try:
         provider = provider_named(name)
     except ConfigError as error:
@@ -52,8 +62,11 @@ def _row(name: str, environ: Mapping[str, str], user: str) -> ProviderRow:
     endpoint, problem, base_url, key = provider.endpoint, "", "", ""
     if endpoint is not None:
         try:
-            base_url = url_of(endpoint, _asking(provider, user), environ)
-            key = key_source(provider, environ, user)
+            asking = _asking(provider, user, settings_of)
+            base_url = url_of(endpoint, asking, environ)
+            key = asking.key_variable or key_source(provider, environ, user)
+            if asking.key_variable and not environ.get(asking.key_variable):
+                key = ""
         except ConfigError as error:
             problem = str(error)
     model = default_model(provider, environ)
@@ -71,7 +84,11 @@ def _row(name: str, environ: Mapping[str, str], user: str) -> ProviderRow:
 
 
 async def models_of(
-    name: str, environ: Mapping[str, str] = HERE, *, seconds: float = LIST_SECONDS
+    name: str,
+    environ: Mapping[str, str] = HERE,
+    *,
+    seconds: float = LIST_SECONDS,
+    settings_of: SettingsOf = _defaults,
 ) -> list[str]:
     """Return the names of the models of a provider's server, as it lists them.
 
@@ -83,7 +100,7 @@ async def models_of(
     provider = provider_named(name)
     if provider.endpoint is None or provider.models is None:
         raise ConfigError(name, "has no list of models that can be asked for")
-    account = account_of(provider.endpoint, _asking(provider, user_name()), environ)
+    account = account_of(provider.endpoint, _asking(provider, user_name(), settings_of), environ)
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             return await provider.models(account)
@@ -92,5 +109,14 @@ async def models_of(
     )
 
 
-def _asking(provider: Provider, user: str) -> AgentSpec:
-    return AgentSpec(name=provider.name, provider=provider.name, model="", key_owner=user)
+def _asking(provider: Provider, user: str, settings_of: SettingsOf) -> AgentSpec:
+    settings = settings_of(provider.name)
+    return AgentSpec(
+        name=provider.name,
+        provider=provider.name,
+        model="",
+        key_owner=user,
+        base_url=settings.base_url,
+        key_variable=settings.key_variable,
+        headers=settings.headers,
+    )

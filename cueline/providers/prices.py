@@ -6,6 +6,7 @@ list. Amounts are exact decimals, never floats.
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import lru_cache
@@ -29,6 +30,8 @@ APART: Final = frozenset(
 """Parameters that choose a tier, place or speed, or web searches: they are priced apart."""
 LISTED: Final = frozenset({"auto", "default", "global", "standard", "standard_only", "unspecified"})
 """Their values for which the list has the price."""
+SEARCHES: Final = re.compile(r"\b(search|deep-research|online|sonar)\b")
+"""In the names of models that search the web in each call."""
 AN_HOUR: Final = '"ttl": "1h"'
 """In the parameters: what is written to the cache is kept for an hour, at another price."""
 _MILLION: Final = Decimal(1_000_000)
@@ -93,9 +96,12 @@ def bound(
 
 
 def unlisted(agent: AgentSpec) -> str:
-    """Return the parameter that makes the list's prices wrong; empty if none does."""
+    """Return what makes the list's prices wrong; empty if nothing does."""
+    if SEARCHES.search(agent.model):
+        return "searches, which are priced apart"
     given = {name: value for name, value in agent.parameters.items() if name in APART and value}
-    return next((name for name, value in given.items() if str(value).lower() not in LISTED), "")
+    apart = (name for name, value in given.items() if str(value).lower() not in LISTED)
+    return next((f"parameters.{name}" for name in apart), "")
 
 
 def _keeps_an_hour(agent: AgentSpec) -> bool:
@@ -144,8 +150,8 @@ def check_prices(agent: AgentSpec, *, money_limited: bool) -> None:
         idle = 'is for models without a price: it needs on_unknown_price = "assume"'
         raise ConfigError('prices."*"', needs if policy == "assume" else idle)
     if policy == "error" and bound(agent, 0)[1] is None:
-        name, parameter = f"{agent.provider}/{agent.model}", unlisted(agent)
-        why = f" with parameters.{parameter}" if parameter else ""
+        name, apart = f"{agent.provider}/{agent.model}", unlisted(agent)
+        why = f" with {apart}" if apart else ""
         raise ConfigError(
             f'prices."{name}"',
             f"no price is known{why}, so no limit of money could be kept; add "

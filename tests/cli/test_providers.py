@@ -1,6 +1,7 @@
 """`cueline providers` and `cueline models`: what can answer as a model here."""
 
 import json
+import os
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
@@ -86,6 +87,22 @@ def test_a_server_is_asked_for_its_models(shell, monkeypatch):
 
     assert "one\ntwo\n" == shell("models", "anthropic").stdout
     assert ["one", "two"] == shell.json("models", "anthropic")
+
+
+@pytest.mark.usefixtures("server")
+def test_the_server_of_the_settings_is_asked_with_their_headers(shell, monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-another-0123456789")
+    monkeypatch.setenv("GATEWAY_KEY", KEY)
+    address = os.environ["ANTHROPIC_BASE_URL"]
+    monkeypatch.delenv("ANTHROPIC_BASE_URL")
+    settings = f'provider = "anthropic"\nbase_url = "{address}"\n'
+    monkeypatch.setenv("CUELINE_CONFIG", "mine.toml")
+    (shell.folder / "mine.toml").write_text(f'{settings}[headers]\nX-Key = "$GATEWAY_KEY"\n')
+
+    rows = {each["name"]: each["base_url"] for each in shell.json("providers")}
+
+    assert ["one", "two"] == shell.json("models", "anthropic")
+    assert (address, "https://api.openai.com/v1") == (rows["anthropic"], rows["openai"])
 
 
 @pytest.mark.usefixtures("server")
