@@ -9,6 +9,7 @@ from cueline.deciders.approval import (
     Open,
     Supersede,
     Vote,
+    auto_approver,
     grant_note,
     refusal,
     valid_until,
@@ -23,7 +24,7 @@ from cueline.events.approval import (
     VoteGiven,
 )
 from cueline.testing.given import given_past
-from tests.session_example import NOW, later
+from tests.session_example import NOW, agent, later
 
 OPENED = ApprovalOpened(
     session="session-default/1",
@@ -317,3 +318,17 @@ def test_what_is_looked_at_only_after_its_deadline_has_expired():
 )
 def test_an_agent_is_told_what_goes_with_a_grant(given_, told):
     assert told == grant_note("delete", given_)
+
+
+@pytest.mark.parametrize(
+    ("source", "by"),
+    [
+        ("flag --auto-approve", "auto:cli-flag"),
+        ("environment CUELINE_POLICY_AUTO_APPROVE", None),
+        ("cueline.toml", "auto:settings cueline.toml"),
+    ],
+)
+def test_an_automatic_grant_names_what_granted_it(source, by):
+    asking = agent().model_copy(update={"limit_sources": {"policy.auto_approve": source}})
+
+    assert (by or f"auto:{source}") == auto_approver(asking)
