@@ -167,10 +167,11 @@ class CuelineSaver(BaseCheckpointSaver[int]):
             streams = await self._streams(thread_id)
             heads = await self._store.heads(streams)
             # What is listed after the heads were read conflicts with them.
-            if streams != await self._streams(thread_id):
-                continue
-            if await self._empty(heads, dict.fromkeys(streams, ThreadDeleted(thread=thread_id))):
-                return
+            if streams == await self._streams(thread_id):
+                facts = dict.fromkeys(streams, ThreadDeleted(thread=thread_id))
+                writes = _emptying(heads, facts)
+                if not writes or await self._commit(writes):
+                    return
 
     @_on_own_loop
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
@@ -288,15 +289,20 @@ class CuelineSaver(BaseCheckpointSaver[int]):
         """Append *facts* at any version: those of two writers hold in either order."""
         stream = self._stream(*place)
         while facts:
-            writes = [FactWrite(stream, [facts], ANY, actor=_ACTOR)]
+            writes = [_write(stream, facts, ANY)]
             is_stored = isinstance(facts[0], CheckpointStored)
             if is_stored or _is_over((await self._last(stream))[1]):
                 writes += await self._listing(place, is_stored=is_stored)
-            try:
-                await self._journal.append(writes, str(uuid4()))
-            except WrongExpectedVersionError:
-                continue
-            return
+            if await self._commit(writes):
+                return
+
+    async def _commit(self, writes: Sequence[FactWrite]) -> bool:
+        """Append *writes*; return False if a stream has new events."""
+        try:
+            await self._journal.append(writes, str(uuid4()))
+        except WrongExpectedVersionError:
+            return False
+        return True
 
     async def _listing(self, place: Place, *, is_stored: bool) -> Sequence[FactWrite]:
         """Return what lists a checkpoint, and its namespace if that is new."""
@@ -308,10 +314,8 @@ class CuelineSaver(BaseCheckpointSaver[int]):
             newest = _newest(last)
             if is_stored and space == namespace:
                 newest = max(newest, checkpoint)
-            listed = CheckpointListed(
-                thread=thread, namespace=namespace, checkpoint=checkpoint, newest=newest
-            )
-            writes.append(FactWrite(stream, [[listed]], version, actor=_ACTOR))
+            listed = CheckpointListed(**_names(place), newest=newest)
+            writes.append(_write(stream, [listed], version))
             if not _is_over(last):
                 break
         return writes
@@ -343,37 +347,13 @@ class CuelineSaver(BaseCheckpointSaver[int]):
                 while kept and not (await self._read(kept[-1])).stored:
                     kept.pop()
                 newest = kept[-1][2] if kept else ""
-            facts = {
-                self._stream(*place): CheckpointDeleted(
-                    thread=thread, namespace=namespace, checkpoint=place[2], newest=newest
-                )
+            facts: dict[str, Fact] = {
+                self._stream(*place): CheckpointDeleted(**_names(place), newest=newest)
                 for place in gone
             }
-            unlisted = FactWrite(index, [[*facts.values()]], version, actor=_ACTOR)
-            if await self._empty(await self._store.heads(facts), facts, unlisted):
+            unlisted = _write(index, [*facts.values()], version)
+            if await self._commit([unlisted, *_emptying(await self._store.heads(facts), facts)]):
                 return
-
-    async def _empty(
-        self, heads: Mapping[str, Head], deleted: Mapping[str, Fact], *writes: FactWrite
-    ) -> bool:
-        """Empty the streams with *heads* by *deleted*; False if one has new events."""
-        emptied = [
-            FactWrite(
-                stream,
-                [[deleted[stream]]],
-                head.version,
-                actor=_ACTOR,
-                empties=[(stream, version) for version in range(1, head.version + 1)],
-            )
-            for stream, head in heads.items()
-            if head.version
-        ]
-        try:
-            if emptied:
-                await self._journal.append([*writes, *emptied], str(uuid4()))
-        except WrongExpectedVersionError:
-            return False
-        return True
 
     async def _needed(self, thread: str, namespace: str) -> set[str]:
         """Return the newest checkpoint, and those before it that hold parts of its values."""
@@ -484,6 +464,25 @@ class _Held:
             case CheckpointDeleted() | ThreadDeleted():
                 self.stored = None
                 self.writes.clear()
+
+
+def _names(place: Place) -> dict[str, Any]:
+    return dict(zip(("thread", "namespace", "checkpoint"), place, strict=True))
+
+
+def _write(
+    stream: str, facts: Sequence[Fact], version: int, empties: Sequence[tuple[str, int]] = ()
+) -> FactWrite:
+    return FactWrite(stream, [facts], version, actor=_ACTOR, empties=empties)
+
+
+def _emptying(heads: Mapping[str, Head], deleted: Mapping[str, Fact]) -> Sequence[FactWrite]:
+    """Return what empties the streams with *heads*; after it, each has what *deleted* says."""
+    writes = []
+    for stream, head in heads.items():
+        if events := [(stream, version) for version in range(1, head.version + 1)]:
+            writes.append(_write(stream, [deleted[stream]], head.version, events))
+    return writes
 
 
 def _is_over(last: Fact | Redacted | None) -> bool:

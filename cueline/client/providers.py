@@ -64,9 +64,9 @@ def _row(name: str, environ: Mapping[str, str], user: str, settings_of: Settings
         try:
             asking = _asking(provider, user, settings_of)
             base_url = url_of(endpoint, asking, environ)
-            key = asking.key_variable or key_source(provider, environ, user)
-            if asking.key_variable and not environ.get(asking.key_variable):
-                key = ""
+            key = key_source(provider, environ, user)
+            if own := asking.key_variable:
+                key = own if environ.get(own) else ""
         except ConfigError as error:
             problem = str(error)
     model = default_model(provider, environ)
