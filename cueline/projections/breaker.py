@@ -56,9 +56,9 @@ class Breaker:
 
     def until(self, now: datetime) -> datetime | None:
         """Return until when calls are blocked, as known at *now*."""
-        if self.shown_state(now) == "held":
-            return self.held_until
-        return None if self.until_us is None else from_us(self.until_us)
+        opens = None if self.until_us is None else from_us(self.until_us)
+        held = self.held_until
+        return opens if held is None or held <= (opens or now) else held
 
 
 def list_breakers(db: Database) -> list[Breaker]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cueline.agent_file import read_agent
+from cueline.client.attachment import attachments_of
 from cueline.config.config_source import from_environment, from_file, from_table
 from cueline.config.effective import effective
 from cueline.errors import ConfigError
@@ -150,7 +151,11 @@ def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
     assert "clerk" == read_agent(tmp_path / "agent.toml").agent.name
 
 
-@pytest.mark.parametrize("read", [from_file, read_agent])
+def attach(path):
+    return attachments_of([path])
+
+
+@pytest.mark.parametrize("read", [from_file, read_agent, attach])
 def test_what_may_have_no_end_is_refused_and_not_read(read, tmp_path):
     os.mkfifo(tmp_path / "pipe.toml")
 
@@ -160,7 +165,7 @@ def test_what_may_have_no_end_is_refused_and_not_read(read, tmp_path):
         ) as refused:
             read(path)
         assert str(path) == refused.value.subject
-    with pytest.raises(ConfigError, match="it cannot be read: Is a directory"):
+    with pytest.raises(ConfigError, match="Is a directory"):
         read(tmp_path)
 
 

@@ -32,6 +32,10 @@ HALF_OPEN = BreakerHalfOpened(at=later(60), probe="a/1.m", until=later(180))
     [
         ([COUNTED, COUNTED], ("closed", None, "timeout", 2)),
         ([COUNTED, OPENED], ("open", later(60), "overloaded", 1)),
+        (
+            [COUNTED, OPENED, BreakerHeld(at=NOW, until=later(90), kind="rate_limited")],
+            ("open", later(90), "rate_limited", 1),
+        ),
         ([HELD], ("held", later(30), "rate_limited", 0)),
         ([OPENED, HALF_OPEN], ("half-open", later(180), "overloaded", 0)),
         ([COUNTED, OPENED, HALF_OPEN, BreakerClosed(at=NOW)], ("closed", None, "overloaded", 0)),
