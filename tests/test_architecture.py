@@ -21,20 +21,21 @@ MAY_IMPORT = {
     "environment": set(),
     "open_files": set(),
     "private_folder": set(),
+    "linear_regex": set(),
     "suggestion": set(),
     "event_text": {"events"},
     "text_input": {"errors"},
     "config": {"deciders", "events", "errors", "private_folder", "providers", "suggestion"}
     | {"text_input"},
     "events": {"errors"},
-    "deciders": {"events", "errors", "suggestion"},
+    "deciders": {"events", "errors", "linear_regex", "suggestion"},
     "projections": {"events", "errors", "open_files"},
     "actors": {"deciders", "events", "errors", "event_text", "clock"},
     "cluster": {"deciders", *PORTS},
     "stores": {"events", "errors", "clock", "open_files", "projections", "suggestion"}
     | {"private_folder"},
     "providers": PORTS | {"address", "private_folder", "suggestion", "text_input"},
-    "tools": PORTS | {"suggestion"},
+    "tools": PORTS | {"linear_regex", "suggestion"},
     "console": PORTS - {"actors"} | {"client", "event_text", "projections"},
     "backoff": {"deciders", "events", "errors", "clock"},
     "default_agent": set(),
@@ -74,6 +75,7 @@ PYDANTIC = {
     "config",
     "deciders",
     "events",
+    "linear_regex",
 }
 PYDANTIC |= {"providers", "secret", "testing", "tools", "workflow", "procedure"}
 HOMES = {

@@ -2,19 +2,21 @@
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 
+from cueline.linear_regex import compile_regex
+
 _BETWEEN_COMMANDS = re.compile(r"&&|\|\||[;|&\n`(){}]|\$\(")
-_WILD = {"**/": "(?:.*/)?", "/**": "(?:/.*)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-_PIECES = re.compile(r"\\.|\*\*/|/\*\*$|\*\*|\*|\?|[^*?/\\]+|/|\\$")
+_ANY_TEXT = {"**/": ".*/", "/**": "/.*", "**": ".*", "*": ".*", "?": "."}
+_IN_FOLDERS = {"**/": "(?:.*/)?", "/**": "(?:/.*)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+_PIECES = re.compile(r"\\.|\*\*/|/\*\*$|\*\*|\*|\?|[^*?/\\]+|/|\\$", re.DOTALL)
 _SPECIAL = re.compile(r"[*?\\]")
 
 
 def matches_any(name: str, patterns: Iterable[str]) -> bool:
-    """Whether *name* matches one of *patterns*; `*` matches any text."""
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+    """Whether *name* matches one of *patterns*; `*` matches any text, `?` any character."""
+    return any(_any_text(pattern)(name) for pattern in patterns)
 
 
 def path_matches(path: str, globs: Iterable[str], place: str) -> bool:
@@ -24,9 +26,7 @@ def path_matches(path: str, globs: Iterable[str], place: str) -> bool:
     it, and so is a glob that begins with *place*. Links are not resolved.
     """
     plain = _plain(place)
-    return any(
-        _compiled(glob, plain).fullmatch(name) for name in _names(path, plain) for glob in globs
-    )
+    return any(_in_folders(glob, plain)(name) for name in _names(path, plain) for glob in globs)
 
 
 def _names(path: str, place: str) -> Iterator[str]:
@@ -56,17 +56,28 @@ def _plain(path: str) -> str:
 
 
 @lru_cache(maxsize=1000)
-def _compiled(glob: str, place: str) -> re.Pattern[str]:
+def _any_text(glob: str) -> Callable[[str], bool]:
+    return _compiled(glob.replace("\\", "\\\\"), _ANY_TEXT)  # as in the login CORP\\ada
+
+
+@lru_cache(maxsize=1000)
+def _in_folders(glob: str, place: str) -> Callable[[str], bool]:
     plain = _plain(glob)
     inner = _inside(plain, place) or _inside(plain, escape_glob(place))
-    pieces = _PIECES.findall(inner or plain)
-    return re.compile("".join(map(_meaning, pieces)), re.DOTALL)
+    return _compiled(inner or plain, _IN_FOLDERS)
 
 
-def _meaning(piece: str) -> str:
-    if len(piece) > 1 and piece.startswith("\\"):
-        return re.escape(piece[1:])
-    return _WILD.get(piece, re.escape(piece))
+def _compiled(glob: str, wild: Mapping[str, str]) -> Callable[[str], bool]:
+    """Return a function that says whether a whole text matches *glob*, in linear time."""
+    pieces = _PIECES.findall(glob)
+    if not wild.keys() & pieces:
+        return "".join(map(_literal, pieces)).__eq__  # of any length
+    meanings = (wild.get(piece) or re.escape(_literal(piece)) for piece in pieces)
+    return compile_regex(rf"(?s)\A{''.join(meanings)}\z")
+
+
+def _literal(piece: str) -> str:
+    return piece[1:] if len(piece) > 1 and piece.startswith("\\") else piece
 
 
 def escape_glob(path: str) -> str:

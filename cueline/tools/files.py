@@ -5,7 +5,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Annotated, BinaryIO
 
@@ -14,6 +14,7 @@ from pydantic import Field
 from cueline.errors import PathEscapeError, ToolFailedError
 from cueline.events.image import IMAGE_LIMIT, LONGEST_START, image_type
 from cueline.events.sanitize import CUT, cut
+from cueline.linear_regex import compile_regex
 from cueline.tools.folder import (
     FolderEntry,
     HardLinks,
@@ -110,14 +111,15 @@ def search_files(  # noqa: D417 - the model is not told of the context
     Binary files, files over 10 MB, `.git` and `.cueline` are left out, and said to be.
 
     Args:
-        pattern: text to find as it is; with `regex`, a Python regular expression.
+        pattern: text to find as it is; with `regex`, a regular expression.
         path: the file or folder to search, relative to the workspace.
-        regex: whether *pattern* is a regular expression.
+        regex: whether *pattern* is a regular expression; it may have no look-around and no
+            backreferences.
         max_matches: the search ends after as many.
     """
     try:
-        wanted = re.compile(pattern if regex else re.escape(pattern))
-    except re.error as error:
+        wanted = compile_regex(pattern) if regex else lambda line: pattern in line
+    except ValueError as error:
         raise ToolFailedError(
             "tool_error", f"{pattern!r} is no regular expression: {error}"
         ) from None
@@ -255,7 +257,7 @@ def entries_at(context: ToolContext, path: str) -> Iterator[FolderEntry]:
 
 
 def search(
-    entry: FolderEntry, wanted: re.Pattern[str], most: int, links: HardLinks
+    entry: FolderEntry, wanted: Callable[[str], bool], most: int, links: HardLinks
 ) -> list[str] | None:
     """Return the matching lines of *entry*; None if it is not searched."""
     try:
@@ -269,7 +271,7 @@ def search(
         before = 0
         for number, chunk in lines_of(file):
             text = chunk.decode(errors="replace").rstrip("\r\n")
-            if wanted.search(text):
+            if wanted(text):
                 start = CUT if number == before else ""  # a part of a very long line
                 lines.append(f"{on_one_line(entry.path)}:{number}: {start}{cut(text, LINE_LIMIT)}")
                 if len(lines) == most:

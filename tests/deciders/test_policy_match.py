@@ -18,7 +18,10 @@ def test_a_rule_may_go_by_a_tag():
     assert "allow" == answer(rule(tags=("rebuild",)))
 
 
-@pytest.mark.parametrize(("pattern", "told"), [("sh*", "deny"), ("shell", "deny"), ("s", "allow")])
+@pytest.mark.parametrize(
+    ("pattern", "told"),
+    [("sh*", "deny"), ("shell", "deny"), ("s", "allow"), ("she?l", "deny"), ("**/l", "allow")],
+)
 def test_a_rule_may_name_tools(pattern, told):
     assert told == answer(rule(tools=(pattern,)))
 
@@ -101,6 +104,24 @@ def test_a_rule_about_paths_holds_for_a_call_without_one_unless_it_allows(argume
 )
 def test_a_star_stays_in_its_folder_and_two_cross_folders(glob, path, told):
     assert told == answer(rule(paths=(glob,)), of=WRITE, path=path)
+
+
+# An engine that goes back would take until the end of time.
+@pytest.mark.parametrize("glob", ["**/a/**/b/**/c/**/d", "*a*a*a*a*a*a*a*b", "**a**a**a**a**a**x"])
+@pytest.mark.parametrize("path", ["a" * 4000, "a/b/" * 1000, "a/b/c/" * 700])
+def test_a_glob_takes_time_in_proportion_to_the_path(glob, path):
+    assert "allow" == answer(rule(paths=(glob,)), of=WRITE, path=path)
+    assert "allow" == answer(rule(tools=(glob,)), of=spec("a" * 4000))
+
+
+@pytest.mark.parametrize("glob", ["a/\\*", "?/\\*"])
+def test_a_backslash_makes_a_star_a_star(glob):
+    assert "deny" == answer(rule(paths=(glob,)), of=WRITE, path="a/*")
+    assert "allow" == answer(rule(paths=(glob,)), of=WRITE, path="a/b")
+
+
+def test_half_a_character_escapes_no_rule():
+    assert "deny" == answer(rule(paths=("secrets/**",)), of=WRITE, path="secrets/\ud800")
 
 
 @pytest.mark.parametrize("path", ["/etc/hosts", "//etc/hosts", "../../etc/hosts"])

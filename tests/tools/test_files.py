@@ -356,9 +356,19 @@ def test_a_search_says_what_it_left_out_and_where_it_stopped(use, workspace):
     )
 
 
-def test_an_expression_that_is_none_is_told(use):
-    with pytest.raises(ToolFailedError, match="is no regular expression"):
-        use(search_files, pattern="(", regex=True)
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [("(", "unclosed group"), (r"(a)\1", "backreferences"), ("(?=a)", "look-around")],
+)
+def test_an_expression_that_is_none_is_told(use, pattern, reason):
+    with pytest.raises(ToolFailedError, match=f"is no regular expression: .*{reason}"):
+        use(search_files, pattern=pattern, regex=True)
+
+
+def test_a_search_takes_time_in_proportion_to_the_text(use, workspace):
+    (workspace / "a.txt").write_text("a" * 100_000 + "b")
+
+    assert "[no match]" == use(search_files, pattern="(a+)+$", regex=True)
 
 
 def test_deleting_twice_is_deleting_once(use, workspace):
