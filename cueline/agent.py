@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
@@ -92,6 +92,8 @@ class Agent(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    CALLED: ClassVar[str] = "tool of the agent"
+    """What an error calls what its policy's rules name."""
 
     name: str = Field(pattern=NAME)
     provider: str | None = None
@@ -156,7 +158,7 @@ class Agent(BaseModel):
     def own_spec(self) -> AgentSpec:
         """Return the recorded form without the agents of its children."""
         specs = self.tool_specs()
-        for key, reason in faults(self.policy, [tool.name for tool in specs]):
+        for key, reason in faults(self.policy, [tool.name for tool in specs], self.CALLED):
             raise ConfigError(self.name, f"key 'policy.{key}': {reason}")
         provider, model = self.usual_model()
         place = None
@@ -277,7 +279,7 @@ class Agent(BaseModel):
 
     def _check_settings(self, tools: Mapping[str, ToolSpec]) -> None:
         for name in self.tool_settings.keys() - tools.keys():
-            known = known_instead(name, sorted(tools) or ["none"], "it has")
+            known = known_instead(name, sorted(tools), "it has")
             raise ConfigError(
                 self.name, f"key 'tool_settings.{name}': it has no tool {name!r}{known}"
             )

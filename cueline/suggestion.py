@@ -19,11 +19,11 @@ def closest(
 def known_instead(
     word: str, candidates: Iterable[str], known: str = "known are", *, meant: str | None = None
 ) -> str:
-    """Return the end of an error about *word*: a suggestion, and all known words.
+    """Return the end of an error about *word*: a suggestion, and all known words, or "none".
 
     *known* introduces the list. *meant* is a better suggestion, if the caller has one.
     """
     words = list(candidates)
     guess = meant or next(iter(closest(word, words)), None)
-    listed = f"{known} {', '.join(words)}"
+    listed = f"{known} {', '.join(words) or 'none'}"
     return f": did you mean {guess!r}? {listed[0].upper()}{listed[1:]}" if guess else f"; {listed}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
@@ -81,6 +81,8 @@ class Step(BaseModel):
     def recorded(self) -> RecordedStep:
         """Return the step as it is recorded, with all that it needs."""
         fields = {key: getattr(self, key) for key in RecordedStep.model_fields}
+        # A tool's own is recorded with the tool.
+        fields["critical"] = not self.wait or self.critical is not False
         step = RecordedStep(**fields)
         try:
             return step.model_copy(update={"needs": needs_of(step)})
@@ -95,6 +97,7 @@ class Workflow(Agent):
     of agents that do not concern a model have the same meaning.
     """
 
+    CALLED: ClassVar[str] = "step of the workflow, which its rules name,"
     provider: Literal["workflow"] = WORKFLOW
     steps: tuple[Step, ...]
     max_parallel: Whole = Field(default=MAX_PARALLEL, ge=1)
@@ -172,5 +175,5 @@ def _unfit(arguments: dict[str, JsonValue], schema: dict[str, JsonValue]) -> Ite
     needed: Any = schema.get("required", [])
     if schema.get("additionalProperties") is False:
         for name in arguments.keys() - known.keys():
-            yield f"it takes no {name!r}{known_instead(name, list(known) or ['none'])}"
+            yield f"it takes no {name!r}{known_instead(name, known)}"
     yield from (f"{name!r} is missing" for name in needed if name not in arguments)

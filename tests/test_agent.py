@@ -11,6 +11,7 @@ from cueline.events.agent import Hook, Policy
 from cueline.events.demands import NO_DEMANDS, Demands
 from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
 from cueline.secret import secret_names, secret_values
+from cueline.workflow import Workflow
 
 
 def test_a_typo_in_a_key_that_is_needed_is_named(tmp_path):
@@ -72,6 +73,15 @@ def test_a_policy_that_cannot_be_meant_is_refused_with_its_key():
 
     with pytest.raises(ConfigError, match=r"policy\.rules\.0\.tools.*no tool of the agent"):
         agent.spec()
+
+
+def test_a_rule_of_a_workflow_names_steps():
+    policy = {"rules": [{"name": "r", "answer": "ask", "tools": ["read_file"]}]}
+    step = {"name": "look", "tool": "read_file", "arguments": {"path": "a"}}
+    flow = Workflow.model_validate({"name": "a", "steps": [step], "policy": policy})
+
+    with pytest.raises(ConfigError, match="no step of the workflow, which its rules name, is call"):
+        flow.spec()
 
 
 FILE = """

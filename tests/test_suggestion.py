@@ -31,6 +31,10 @@ def test_a_message_without_a_suggestion_names_all_that_is_known():
     assert "; known are read_file, write_file, Anthropic" == known_instead("teleport", KNOWN)
 
 
+def test_where_nothing_is_known_nothing_is_suggested():
+    assert "; known are none" == known_instead("no", [])
+
+
 def test_a_caller_that_knows_better_names_the_suggestion():
     known = known_instead("turns", KNOWN, meant="limits.max_turns")
 

@@ -4,13 +4,10 @@ Output from outside is sanitized here, before the rules see it (I11).
 """
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
-from pydantic import JsonValue
 
-from cueline.events.plan import VALUE_LIMIT
 from cueline.events.sanitize import CUT, Redactor, sanitize
 from cueline.events.store import BLOB_LIMIT
 
@@ -55,30 +52,6 @@ async def render_output(
     what = f"the first {len(kept):,} bytes" if cut else "the whole output"
     where = f"{what} of {size:,} bytes is kept{', cleaned,' if cleaned else ''} as blob {whole}"
     return RenderedOutput(_capped(text, where), whole, size, len(kept) if cut else None, cleaned)
-
-
-def value_of(content: bytes, truncated_from: int | None, redactor: Redactor) -> JsonValue:
-    """Return *content* read as JSON, without secrets; None if it is no JSON.
-
-    Raises:
-        ValueError: it is JSON of more than `VALUE_LIMIT` bytes.
-    """
-    size = truncated_from or len(content)
-    if size > VALUE_LIMIT:
-        if content.lstrip()[:1] in (b"{", b"["):
-            why = f"its value has {size:,} bytes of JSON, and the most is {VALUE_LIMIT:,}"
-            raise ValueError(f"{why}: let it write a file, and return the path")
-        return None
-    try:
-        value = json.loads(content, parse_constant=_no_number)
-    except (ValueError, RecursionError):
-        return None
-    kept: JsonValue = sanitize(value, redactor)[0]
-    return kept
-
-
-def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
 
 
 def _decoded(content: bytes, redactor: Redactor) -> tuple[str, bool]:

@@ -271,13 +271,14 @@ def _result(agent: AgentSpec, end: _End, read_output: OutputReader) -> dict[str,
         case SessionStopped():
             return {"error_code": "child_stopped", "error": end_text(end)}
         case SessionCompleted(result=text, partial=partial):
-            said: dict[str, object] = {"text": text, "partial": partial, "value": end.value}
+            said: dict[str, object] = {"text": text, "partial": partial}
+            said |= {"value": end.value, "is_null": end.is_null}
             if agent.output is None or agent.plan is not None:
                 return said
             value, problem = read_output(text, agent.output)
             if problem:
                 return said | {"error_code": "invalid_output", "error": f"{problem}\n{text}"}
-            return said | {"value": value}
+            return said | {"value": value, "is_null": value is None}
 
 
 def _message(to: str, message: ChildAsked | ChildEnded | ChildPaused | StopAsked) -> FactWrite:

@@ -1,26 +1,28 @@
 """Makes one attempt at a tool call: runs it, or finds out its outcome."""
 
 import asyncio
+import json
 from base64 import b64encode
 from collections.abc import Awaitable
 from datetime import timedelta
 from typing import TypeVar
 
-from pydantic import JsonValue
-
 from cueline.actors.agent_cache import LoadedAgent
 from cueline.actors.entity import Entity
 from cueline.actors.host_dependencies import REACH_SECONDS, HostDependencies
-from cueline.actors.rendered_output import render_output, sanitize_text, value_of
+from cueline.actors.rendered_output import render_output, sanitize_text
 from cueline.actors.runner import CallName, RunnerPort, ToolReport, digest_of_order
-from cueline.actors.tool_port import ToolOrder
+from cueline.actors.tool_port import JSON, ToolOrder
 from cueline.deciders.matching import call_demands
+from cueline.deciders.session.recovery import result_given
 from cueline.deciders.session.run import claimed_by
 from cueline.errors import FencedError, RunnerBusyError, RunnerGoneError, StaleOrderError
 from cueline.events.agent import ToolSpec
 from cueline.events.cause import Cause
 from cueline.events.demands import Demands
 from cueline.events.message import ImageBlock, attachment_text
+from cueline.events.plan import VALUE_LIMIT, too_large
+from cueline.events.sanitize import sanitize
 from cueline.events.session import SessionWaiting, ToolFailed, ToolReconciled, ToolReturned
 
 POLL_SECONDS = 0.05
@@ -93,7 +95,11 @@ class ToolCaller:
             content, None, self._loaded_agent.redactor, self._loaded_agent.journal.put_blob
         )
         text = (told.text or "It took effect.") if happened else ""
-        return ToolReconciled(effect=_effect(name), outcome=finding.outcome, by="tool", output=text)
+        planned = happened and self._loaded_agent.agent.plan is not None
+        given = result_given(told.text, order.tool) if planned else {}
+        return ToolReconciled(
+            effect=_effect(name), outcome=finding.outcome, by="tool", output=text, **given
+        )
 
     async def cancel(self, name: CallName) -> None:
         """Cancel the call on its runner; if that cannot be reached, recover as in `recover`.
@@ -145,15 +151,16 @@ class ToolCaller:
                 retry_after=report.retry_after,
             )
         loaded_agent = self._loaded_agent
-        if report.media_type:
+        is_json = report.media_type == JSON
+        if report.media_type and not is_json:
             return await self._image(name, report)
-        value: JsonValue = None
-        if loaded_agent.agent.plan is not None:
-            try:
-                value = value_of(report.content, report.truncated_from, loaded_agent.redactor)
-            except ValueError as error:
-                why = str(error)
-                return self.failed(name, "result_too_large", why, seconds=report.seconds)
+        size, value = report.truncated_from or len(report.content), None
+        planned = loaded_agent.agent.plan is not None
+        if planned and size > VALUE_LIMIT:
+            why = too_large("its result", size)
+            return self.failed(name, "result_too_large", why, seconds=report.seconds)
+        if planned and is_json:
+            value = sanitize(json.loads(report.content), loaded_agent.redactor)[0]
         told = await render_output(
             report.content,
             report.truncated_from,
@@ -170,6 +177,7 @@ class ToolCaller:
             cleaned=told.cleaned,
             seconds=round(report.seconds, 3),
             value=value,
+            is_null=planned and is_json and value is None,
         )
 
     async def _image(self, name: CallName, report: ToolReport) -> ToolReturned | ToolFailed:

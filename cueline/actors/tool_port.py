@@ -1,6 +1,6 @@
 """The port to tools."""
 
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 from pydantic import JsonValue
@@ -32,6 +32,10 @@ class ToolOrder(Struct, frozen=True, kw_only=True):
     """Environment variables that a tool sees although they look like credentials."""
 
 
+JSON: Final = "application/json"
+"""The media type of a result that is no text."""
+
+
 class ToolOutput(Struct, frozen=True):
     """The output of a tool, as bytes that are not sanitized yet."""
 
@@ -40,6 +44,7 @@ class ToolOutput(Struct, frozen=True):
     truncated_from: int | None = None
     """The size of the whole output in bytes, if not all of it is kept."""
     media_type: str = ""
+    """Of an image, or `JSON`; empty: the content is text."""
     """Of an image; empty: the content is text."""
 
 

@@ -48,7 +48,7 @@ def from_pydantic_ai(
     tools = _tools(agent)
     for tool, said in declared.items():
         if tool not in tools:
-            known = known_instead(tool, sorted(tools) or ["none"], "it has")
+            known = known_instead(tool, sorted(tools), "it has")
             raise ConfigError(target, f"declared: it has no tool {tool!r}{known}")
         if said not in _DECLARED:
             raise ConfigError(
@@ -112,7 +112,9 @@ def _tool(tool: "pydantic_ai.Tool[Any]", declared: Any) -> Tool:
     return Tool(
         name=tool.name,
         function=call,
-        signature=_Arguments(tool.description or "", names, BaseModel, None, tool),
+        signature=_Arguments(
+            tool.description or "", names, BaseModel, None, returns_text=False, tool=tool
+        ),
         declared=declared,
         reconcile=None,
         sensitive=tool.requires_approval,

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from inspect import iscoroutine
 from os import PathLike
 
 from pydantic import JsonValue
@@ -180,13 +181,16 @@ class Client(MessageSender):
                 the error names the sessions that were started before it; they go on.
         """
         begun: list[Session] = []
-        for each in sessions:
-            try:
-                begun.append(each if isinstance(each, Session) else await each)
-            except CuelineError as error:
-                if begun:
-                    error.add_note(f"started before: {', '.join(each.id for each in begun)}")
-                raise
+        try:
+            for each in sessions:
+                begun.append(each if isinstance(each, Session) else await each)  # noqa: PERF401 - the error needs those that began
+        except CuelineError as error:
+            if begun:
+                error.add_note(f"started before: {', '.join(each.id for each in begun)}")
+            raise
+        finally:
+            for left in filter(iscoroutine, sessions[len(begun) :]):
+                left.close()  # else Python warns that nobody awaited it
         return list(await asyncio.gather(*[each.result() for each in begun]))
 
     async def resume(

@@ -7,7 +7,6 @@ from typing import Literal, TypedDict
 from cueline.client.attachment import Attachable, attachments_of
 from cueline.client.context import Connection
 from cueline.client.current import CurrentSession, current_session
-from cueline.client.parameters import value_of
 from cueline.client.receipt import PauseReceipt, Receipt, receipt_fields
 from cueline.client.value import make_value
 from cueline.deciders.session import DRIVEN
@@ -22,6 +21,7 @@ from cueline.events.inbox import (
     PauseAsked,
     RaiseAsked,
 )
+from cueline.events.number import json_or_text
 from cueline.events.session import MessageReceived, SessionCompleted, SessionFailed, SessionStopped
 from cueline.events.store import Appended
 from cueline.events.stream import shown
@@ -56,7 +56,7 @@ async def send(
     Raises what `send_message`, `attachments_of` and `switch_model` raise.
     """
     attached = attachments_of(attachments)
-    value = value_of(text) if name else None
+    value = json_or_text(text) if name else None
     message = make_value(
         MessageSent, lane=lane, text=text, attachments=attached, name=name, value=value
     )

@@ -1,6 +1,5 @@
 """The parameters that a session is started with, checked before anything is recorded."""
 
-import json
 from collections.abc import Mapping
 
 from pydantic import JsonValue
@@ -8,6 +7,7 @@ from pydantic import JsonValue
 from cueline.errors import ParameterValidationError
 from cueline.events.agent import AgentSpec
 from cueline.events.message import Arguments
+from cueline.events.number import json_or_text
 from cueline.tools.arguments import check_value
 
 
@@ -42,18 +42,10 @@ def typed(texts: Mapping[str, str], schema: Mapping[str, JsonValue] | None) -> A
     properties = (schema or {}).get("properties")
     known = properties if isinstance(properties, dict) else {}
     return {
-        name: text if _is_text(known.get(name)) else value_of(text) for name, text in texts.items()
+        name: text if _is_text(known.get(name)) else json_or_text(text)
+        for name, text in texts.items()
     }
 
 
 def _is_text(schema: JsonValue) -> bool:
     return isinstance(schema, dict) and schema.get("type") == "string"
-
-
-def value_of(text: str) -> JsonValue:
-    """Return *text* read as JSON, or as it is."""
-    try:
-        value: JsonValue = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return value

@@ -105,7 +105,8 @@ def _of_agent(table: dict[str, Any], file: Path) -> PolicyCheck:
         return PolicyCheck(str(file), Policy(), [SettingProblem("", error.reason)])
     unknown = [tool for tool, name in names.items() if name is None]
     known = None if unknown else [name for name in names.values() if name is not None]
-    found = [SettingProblem(f"policy.{key}", reason) for key, reason in faults(agent.policy, known)]
+    wrong = faults(agent.policy, known, agent.CALLED)
+    found = [SettingProblem(f"policy.{key}", reason) for key, reason in wrong]
     return PolicyCheck(str(file), agent.whole_policy, found, unknown)
 
 

@@ -167,7 +167,7 @@ def _as_over(step: StepState, history: History) -> StepState:
     return replace(
         step,
         status=over.status,
-        value=over.text if over.value is None else over.value,
+        value=over.value,
         error_code=over.error_code,
         error=over.error,
     )

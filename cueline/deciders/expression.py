@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 
 from jmespath.functions import Functions
 from jmespath.parser import Parser
+from jmespath.visitor import TreeInterpreter
 from pydantic import JsonValue
 
 from cueline.events.plan import Step
@@ -29,6 +30,25 @@ class _Parser(Parser):  # type: ignore[misc]  # jmespath has no types
     _CACHE: ClassVar[dict[str, Any]] = {}
 
 
+class _Interpreter(TreeInterpreter):  # type: ignore[misc]  # jmespath has no types
+    def visit_comparator(self, node: dict[str, Any], value: object) -> object:
+        """Return null for an ordering of anything but numbers, as the specification says."""
+        if node["value"] not in self._EQUALITY_OPS:
+            sides = [self.visit(each, value) for each in node["children"]]
+            if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in sides):
+                return None
+        return super().visit_comparator(node, value)
+
+    def visit_function_expression(self, node: dict[str, Any], value: object) -> object:
+        """Refuse a number that JSON cannot say, as of a sum of the largest."""
+        found = super().visit_function_expression(node, value)
+        if isinstance(found, float) and not math.isfinite(found):
+            raise ValueError(f"{node['value']}: the number is not finite")
+        return found
+
+
+_INTERPRETER: Final = _Interpreter()
+
 Context = Mapping[str, Any]
 """The data: `input`, `steps` by name and, for a call of `for_each`, `item` and `index`."""
 
@@ -37,15 +57,13 @@ def evaluated(expression: str, context: Context) -> JsonValue:
     """Return the value of *expression*; null where it reads what is not there.
 
     Raises:
-        ValueError: it is no expression, or a function got a value of a wrong type.
+        ValueError: it is no expression, a function got a value of a wrong type, or a number
+            is not finite.
     """
-    found: JsonValue = None
     try:
-        found = compiled(expression).search(context)
-    except ValueError as error:
+        found: JsonValue = _INTERPRETER.visit(compiled(expression).parsed, context)
+    except Exception as error:  # the library raises a TypeError for some mixed lists
         raise ValueError(f"{expression!r}: {reason(error)}") from error
-    if isinstance(found, float) and not math.isfinite(found):
-        raise ValueError(f"{expression!r}: the number is not finite")
     return found
 
 
@@ -115,10 +133,13 @@ def compiled(expression: str) -> Any:
     Raises:
         ValueError: it is none; `reason` says why.
     """
-    return _Parser().parse(expression)
+    try:
+        return _Parser().parse(expression)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
-def reason(error: ValueError) -> str:
+def reason(error: Exception) -> str:
     """Return what is wrong with an expression and, if it is known, at which character."""
     at = getattr(error, "lex_position", None)
     if at is None:

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from cueline.deciders.expression import Context, evaluated, holds, rendered, steps_in
 from cueline.deciders.progress import Progress, StepResult
 from cueline.events.message import Arguments, ToolCall
-from cueline.events.plan import VALUE_LIMIT, Plan, Step
+from cueline.events.plan import VALUE_LIMIT, Plan, Step, too_large
 from cueline.events.session import StepEnded
 
 
@@ -24,7 +24,9 @@ class PlanEnd(NamedTuple):
     """The result of a plan, or why there is none."""
 
     value: JsonValue = None
+    """None: it is the text, or null."""
     text: str = ""
+    is_null: bool = False
     error_code: str = ""
     error: str = ""
 
@@ -137,7 +139,7 @@ def _context(progress: Progress, names: tuple[str, ...]) -> Context:
 def _view(result: StepResult) -> dict[str, JsonValue]:
     return {
         "status": result.status,
-        "value": result.text if result.value is None else result.value,
+        "value": result.value,
         "text": result.text,
         "error": result.error,
         "error_code": result.error_code,
@@ -150,16 +152,18 @@ def end_of(plan: Plan, progress: Progress) -> PlanEnd:
         failed = progress.over[progress.failed]
         why = f"step {progress.failed}: {failed.error_code}: {failed.error}"
         return PlanEnd(error_code="step_failed", error=why)
-    if not plan.output:
-        done = [progress.over[step.name] for step in plan.steps]
-        last = next((each for each in reversed(done) if each.status == "completed"), None)
-        return PlanEnd() if last is None else PlanEnd(last.value, last.text)
-    try:
-        value = evaluated(plan.output, _context(progress, steps_in(plan.output)))
-    except ValueError as error:
-        return PlanEnd(error_code="invalid_output", error=str(error))
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if len(text.encode(errors="replace")) > VALUE_LIMIT:
-        why = f"the output has more than {VALUE_LIMIT:,} bytes of JSON"
-        return PlanEnd(error_code="result_too_large", error=why)
-    return PlanEnd(value, text)
+    if plan.output:
+        try:
+            value = evaluated(plan.output, _context(progress, steps_in(plan.output)))
+        except ValueError as error:
+            return PlanEnd(error_code="invalid_output", error=str(error))
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        end = PlanEnd(value, text, is_null=value is None)
+    else:
+        ends = (progress.over[step.name] for step in reversed(plan.steps))
+        last = next((end for end in ends if not _failed(end)), StepResult("skipped"))
+        value = None if isinstance(last.value, str) else last.value
+        end = PlanEnd(value, last.text, is_null=last.value is None)
+    if (size := len(end.text.encode(errors="replace"))) > VALUE_LIMIT:
+        return PlanEnd(error_code="result_too_large", error=too_large("the output", size))
+    return end

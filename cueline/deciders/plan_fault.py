@@ -113,7 +113,7 @@ def _of(
         elif root == STEPS:
             yield from (f"{expression!r}: {why}" for why in _of_result(rest, names))
         elif root == "input" and rest and parameters is not None and rest[0] not in parameters:
-            known = known_instead(rest[0], list(parameters) or ["none"])
+            known = known_instead(rest[0], parameters)
             yield f"{expression!r}: there is no parameter {rest[0]!r}{known}"
 
 

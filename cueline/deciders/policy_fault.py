@@ -11,12 +11,15 @@ _URL = r"https?://[^/@\s]+(/\S*)?$|\$[A-Za-z_]\w*$"
 _FITTED = ("tools", "tags", "phases", "paths", "commands", "may_grant")
 
 
-def faults(policy: Policy, tools: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
+def faults(
+    policy: Policy, tools: Collection[str] | None = None, called: str = "tool of the agent"
+) -> Iterator[tuple[str, str]]:
     """Yield each contradictory key with the reason.
 
     Args:
         policy: the policy to check.
         tools: the names of the agent's tools, if they are known.
+        called: what they are called in a reason.
     """
     yield from _bands(policy)
     yield from _times(policy)
@@ -26,7 +29,7 @@ def faults(policy: Policy, tools: Collection[str] | None = None) -> Iterator[tup
         key = f"rules.{index}"
         if rule.name in {earlier.name for earlier in policy.rules[:index]}:
             yield f"{key}.name", f"two rules are called {rule.name!r}"
-        for name, reason in _of_rule(rule, tools):
+        for name, reason in _of_rule(rule, tools, called):
             yield f"{key}.{name}", reason
     for index, hook in enumerate(policy.hooks):
         for name, reason in _of_hook(hook, policy):
@@ -65,7 +68,7 @@ def _named(*groups: tuple[str, ...]) -> set[str] | None:
     return set.intersection(*named)
 
 
-def _of_rule(rule: Rule, tools: Collection[str] | None) -> Iterator[tuple[str, str]]:
+def _of_rule(rule: Rule, tools: Collection[str] | None, called: str) -> Iterator[tuple[str, str]]:
     if not rule.name.strip():
         yield "name", "it is empty; the name is what is recorded"
     for name in _FITTED:
@@ -79,7 +82,7 @@ def _of_rule(rule: Rule, tools: Collection[str] | None) -> Iterator[tuple[str, s
             yield name, f'it says who may allow it, and the answer is "{rule.answer}"'
     for pattern in rule.tools if tools is not None else ():
         if not any(matches_any(tool, [pattern]) for tool in tools or ()):
-            yield "tools", f"no tool of the agent is called {pattern!r}"
+            yield "tools", f"no {called} is called {pattern!r}"
 
 
 def _of_hook(hook: Hook, policy: Policy) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ class StepResult(Struct, frozen=True):
 
     status: StepStatus
     value: JsonValue = None
+    """What its call returned: JSON, or a text."""
     text: str = ""
     error: str = ""
     error_code: str = ""
@@ -44,8 +45,8 @@ class Progress(Struct, frozen=True):
     """The calls so far."""
     failed: str = ""
     """The first critical step that failed: nothing more begins."""
-    messages: dict[str, JsonValue] = {}
-    """The values of the messages that came, by name."""
+    messages: dict[str, tuple[JsonValue, ...]] = {}
+    """By name: the values of the messages that came and that no wait has taken, in order."""
 
 
 def progress_of(plan: Plan, parameters: dict[str, JsonValue]) -> Progress:
@@ -90,16 +91,22 @@ def _all_of(results: list[StepResult]) -> StepResult:
     """Return the end of a step with items: it fails with any of them, and keeps the others."""
     ends = [each for each in results if each.status != "completed"]
     text = "\n".join([each.text for each in results if each.text])
-    values: list[JsonValue] = [_item_value(each) for each in results]
+    values: list[JsonValue] = [each.value for each in results]
     if not ends:
         return StepResult("completed", values, text)
     return StepResult(ends[0].status, values, text, ends[0].error, ends[0].error_code)
 
 
-def _item_value(result: StepResult) -> JsonValue:
-    if result.status != "completed":
-        return None
-    return result.text if result.value is None else result.value
+def message_came(progress: Progress, name: str, value: JsonValue) -> Progress:
+    """Keep the value of a message until a wait takes it."""
+    came = (*progress.messages.get(name, ()), value)
+    return replace(progress, messages=progress.messages | {name: came})
+
+
+def message_taken(progress: Progress, name: str) -> Progress:
+    """Return *progress* after a wait took the oldest message of that name."""
+    left = progress.messages.get(name, ())[1:]
+    return replace(progress, messages=progress.messages | {name: left})
 
 
 def step_over(progress: Progress, name: str, result: StepResult) -> Progress:

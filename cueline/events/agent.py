@@ -71,6 +71,8 @@ class ToolSpec(Part):
     """sha256 of name, schema, declaration, target and version."""
     own_name: str = Field(default="", exclude_if=not_)
     """The tool's own name, where it is the tool of a step that is called otherwise."""
+    returns_text: bool = Field(default=False, exclude_if=not_)
+    """Whether it says that it returns text, which is then never read as JSON."""
     on_timeout: OnTimeout = Field(default="stop", exclude_if=partial(eq, "stop"))
     """Of a tool that starts a child."""
     recording: ToolRecording | None = Field(default=None, exclude_if=partial(is_, None))

@@ -201,6 +201,8 @@ class ChildEnded(Fact):
     """What its agent said last."""
     value: JsonValue = None
     """The text, read as the agent's declared output."""
+    is_null: bool = Field(default=False, exclude_if=not_)
+    """The value is null, and no text."""
     partial: bool = False
     """A tool that is not critical failed on the way."""
     error_code: str = ""

@@ -1,7 +1,9 @@
 """Types of the numbers that a person sets."""
 
 import json
+import math
 import re
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Annotated, Final
 
@@ -74,12 +76,32 @@ Time = Annotated[float, COUNTABLE, TIME]
 Seconds = Annotated[float, LASTING, TIME]
 
 
+def json_or_text(text: str) -> JsonValue:
+    """Return *text* read as JSON, or as it is."""
+    try:
+        value: JsonValue = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return text if unsayable(value) else value
+
+
+def unsayable(value: JsonValue, at: str = "") -> str:
+    """Return the first number in *value* that JSON lacks, and its path; empty if there is none."""
+    inside: Iterable[tuple[str, JsonValue]] = ()
+    match value:
+        case float() if not math.isfinite(value):
+            return f"{value} at {at or 'the top'}"
+        case dict():
+            inside = ((f"{at}.{key}".lstrip("."), each) for key, each in value.items())
+        case list():
+            inside = ((f"{at}[{index}]", each) for index, each in enumerate(value))
+    return next(filter(None, (unsayable(each, where) for where, each in inside)), "")
+
+
 def _sayable(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Return *parameters*, which are sent as JSON; refuse the TOML numbers that JSON lacks."""
-    try:
-        json.dumps(parameters, allow_nan=False)
-    except ValueError:
-        raise ValueError("nan and inf are nothing that JSON can say") from None
+    if found := unsayable(parameters):
+        raise ValueError(f"nan and inf are nothing that JSON can say: {found}")
     return parameters
 
 

@@ -17,7 +17,13 @@ MAX_PARALLEL: Final = 10
 PROCEDURE: Final = "procedure"
 """The provider of agents that run a command: their plan is a single step."""
 VALUE_LIMIT: Final = 1024 * 1024
-"""The most bytes of a value as JSON."""
+"""The most bytes of what a step passes on, as text or JSON."""
+
+
+def too_large(what: str, size: int) -> str:
+    """Return why *what*, of *size* bytes, is not passed on."""
+    why = f"{what} has {size:,} bytes, and the most is {VALUE_LIMIT:,}"
+    return f"{why}: let it write a file, and return the path"
 
 
 class Step(Part):
@@ -36,6 +42,8 @@ class Step(Part):
     """The name of the message that gives it its value; such a step has no tool."""
     timeout_seconds: Seconds | None = Field(default=None, gt=0, exclude_if=partial(is_, None))
     """The longest wait for its message; None: as for an approval."""
+    critical: bool = Field(default=True, exclude_if=bool)
+    """Of a wait: whether the plan fails without its message."""
     condition: Condition = Field(default="on_success", exclude_if=partial(eq, "on_success"))
     auto_approve: bool = Field(default=True, exclude_if=bool)
     """Whether the calls of steps that need it may run without a question."""

@@ -7,14 +7,14 @@ sanitizing would change (I11).
 
 import math
 import re
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from operator import is_not
 from types import NoneType
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 
-from pydantic import BaseModel, Secret, SecretStr
+from pydantic import BaseModel, JsonValue, Secret, SecretStr
 
 from cueline.events.spelling import SQUEEZED_OUT, Spelling, spellings, squeezed
 
@@ -202,7 +202,7 @@ def with_pairs(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
-def _sanitize(value: Any, redactor: Redactor, depth: int) -> Any:
+def _sanitize(value: Any, redactor: Redactor, depth: int = 0) -> Any:
     """Return *value* itself if nothing has to change."""
     kept = value
     match value:
@@ -228,7 +228,7 @@ def _sanitize(value: Any, redactor: Redactor, depth: int) -> Any:
 
 
 def _sanitize_number(value: float, redactor: Redactor) -> float | str:
-    """Return a JSON number, or its text if not every JSON reader accepts it."""
+    """Return a JSON number, or its text without what it may not hold."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     try:
@@ -236,8 +236,7 @@ def _sanitize_number(value: float, redactor: Redactor) -> float | str:
     except ValueError:  # Python writes 4,300 digits at most
         return TOO_LARGE
     kept, changed = redactor.redact(text)
-    fits = isinstance(value, float) or -_HIGHEST - 1 <= value <= _HIGHEST
-    return value if fits and not changed else kept
+    return kept if changed else value
 
 
 def _sanitize_object(value: dict[str, Any], redactor: Redactor, depth: int) -> dict[str, Any]:
@@ -263,9 +262,9 @@ def _differ(kept: Iterable[object], value: Iterable[object]) -> bool:
 def _changes(record: object, redactor: Redactor) -> dict[str, Any]:
     """Return the fields of *record* that have to change; none if it has no fields."""
     changes = {}
-    for name in _free_fields(cast("Hashable", type(record))):
+    for name, clean in _free_fields(cast("Hashable", type(record))).items():
         value = getattr(record, name)
-        if value is not None and (kept := _sanitize_field(value, redactor)) is not value:
+        if value is not None and (kept := clean(value, redactor)) is not value:
             changes[name] = kept
     return changes
 
@@ -291,14 +290,18 @@ def _sanitize_field(value: Any, redactor: Redactor) -> Any:
 
 
 @cache
-def _free_fields(record: Hashable) -> tuple[str, ...]:
-    """Return the fields of a class that can hold any text."""
+def _free_fields(record: Hashable) -> dict[str, Callable[[Any, Redactor], Any]]:
+    """Return the fields of a class that can hold any text, with what cleans each."""
     typed: dict[str, object] = {}
     if isinstance(record, type) and issubclass(record, BaseModel):
         typed = {name: field.annotation for name, field in record.model_fields.items()}
     elif is_dataclass(record):
         typed = {field.name: field.type for field in fields(record)}
-    return tuple(name for name, annotation in typed.items() if not _is_closed(annotation))
+    return {
+        name: _sanitize if annotation is JsonValue else _sanitize_field
+        for name, annotation in typed.items()
+        if not _is_closed(annotation)
+    }
 
 
 def _is_closed(annotation: object) -> bool:

@@ -1,5 +1,6 @@
 """Stand-ins at the ports: a model, tools, runners, and who finds work."""
 
+import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -14,7 +15,7 @@ from cueline.actors.model_port import Delta, DeltaSink, ModelReply, ModelRequest
 from cueline.actors.rule_failure import folded
 from cueline.actors.runner import RunnerPort
 from cueline.actors.runner_registry import ClaimedRun
-from cueline.actors.tool_port import ReconcileFinding, ToolOrder, ToolOutput
+from cueline.actors.tool_port import JSON, ReconcileFinding, ToolOrder, ToolOutput
 from cueline.deciders.matching import Offer, Unmet, counted, least_unmet
 from cueline.deciders.matching import unmet as unmet_by
 from cueline.deciders.session import DRIVEN, SessionState, session_of
@@ -115,7 +116,7 @@ class Start:
     pid: int
 
 
-Act = Callable[[ToolOrder], Awaitable[bytes | str]]
+Act = Callable[[ToolOrder], Awaitable[JsonValue | bytes]]
 
 
 @dataclass(slots=True)
@@ -131,7 +132,11 @@ class JournalingExecutor:
     async def call(self, order: ToolOrder) -> ToolOutput:
         self.starts.append(Start(order.tool.name, order.key, order.attempt, os.getpid()))
         said = await self.tools[order.tool.name](order)
-        return ToolOutput(said if isinstance(said, bytes) else said.encode(), 0.0)
+        if isinstance(said, bytes):
+            return ToolOutput(said, 0.0)
+        if isinstance(said, str):
+            return ToolOutput(said.encode(), 0.0)
+        return ToolOutput(json.dumps(said).encode(), 0.0, media_type=JSON)
 
     async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
         return self.reconciling[order.tool.name](order.key)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, JsonValue
 
 from cueline.errors import ToolFailedError
 from cueline.events.agent import ToolSpec
+from cueline.events.number import unsayable
 from cueline.events.sanitize import cut
 
 _VALIDATORS: dict[str, Draft202012Validator] = {}
@@ -86,6 +87,8 @@ def read_value(text: str, schema: Mapping[str, Any]) -> tuple[Any, str]:
         value = json.loads(unfenced(text))
     except (ValueError, RecursionError) as error:
         return None, f"it is no JSON: {error}"
+    if found := unsayable(value):
+        return None, f"it is no JSON: {found}"
     try:
         problem = check_value(schema, value)
     except ValueError as error:  # for example, half a surrogate pair in a name

@@ -11,10 +11,11 @@ from typing import Literal, cast, get_args
 
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
-from cueline.actors.tool_port import ReconcileFinding
+from cueline.actors.tool_port import JSON, ReconcileFinding
 from cueline.errors import ToolFailedError
 from cueline.events.failure import SAID
 from cueline.events.image import FORMATS, IMAGE_LIMIT, image_type
+from cueline.events.number import unsayable
 from cueline.events.sanitize import CUT, cut, fit
 from cueline.tools.tool import OUTPUT_LIMIT, Image, Output
 
@@ -22,6 +23,8 @@ MESSAGE_LIMIT = 10_000
 SAYABLE = SAID | {"invalid_arguments"}
 SHORTAGES = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 """What the system says when processes, open files or memory have run out."""
+TEXTS = (str, bytes, bytearray)
+"""What a tool returns as text; all else is JSON."""
 Outcome = Literal["happened", "did_not_happen", "unknown"]
 OUTCOMES = get_args(Outcome)
 
@@ -31,11 +34,11 @@ def output_of(value: object) -> Output:
     if isinstance(value, Image):
         return Output(value.content, media_type=_type_of(value.content))
     if isinstance(value, Output):
-        return Output(content_of(value.content), value.truncated_from)
+        return Output(content_of(value.content), value.truncated_from, value.media_type)
     content = content_of(value)
     if len(content) > OUTPUT_LIMIT:
         return Output(content[:OUTPUT_LIMIT] + CUT.encode(), len(content))
-    return Output(content)
+    return Output(content, media_type="" if isinstance(value, TEXTS) else JSON)
 
 
 def _type_of(image: bytes) -> str:
@@ -68,13 +71,18 @@ def content_of(value: object) -> bytes:
 
 def _json_of(value: object) -> bytes:
     try:
-        return to_json(value)
+        said = to_json(value)
     except PydanticSerializationError:
         # A name of a file may have bytes that are no UTF-8, which Python makes half a pair.
-        said = json.dumps(
+        text = json.dumps(
             value, ensure_ascii=False, separators=(",", ":"), default=to_jsonable_python
         )
-        return fit(said).encode()
+        said = fit(text).encode()
+    if (b"NaN" in said or b"Infinity" in said) and (found := unsayable(json.loads(said))):
+        raise ToolFailedError(
+            "tool_error", f"it ran, but its result has {found}: JSON has null, and no such number"
+        )
+    return said
 
 
 def finding_of(value: object) -> ReconcileFinding:

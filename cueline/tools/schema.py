@@ -33,6 +33,8 @@ class Signature:
     model: type[BaseModel]
     injected: str | None
     """The parameter that the runner fills; the model does not see it."""
+    returns_text: bool
+    """Whether it says that it returns text."""
 
     @classmethod
     def of(cls, function: Callable[..., object], context: type) -> "Signature":
@@ -43,7 +45,8 @@ class Signature:
         injected = next((name for name in parameters if hints.get(name) is context), None)
         told = {name: p for name, p in parameters.items() if name != injected}
         fields = {name: field(function, p, hints, texts) for name, p in told.items()}
-        return cls(description, tuple(told), model(function, fields), injected)
+        returns_text = hints.get("return") is str
+        return cls(description, tuple(told), model(function, fields), injected, returns_text)
 
     def schema(self) -> dict[str, JsonValue]:
         """Return the JSON Schema of the arguments."""

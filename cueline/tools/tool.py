@@ -73,7 +73,7 @@ class Output(Struct, frozen=True):
     truncated_from: int | None = None
     """The size of the whole, in bytes."""
     media_type: str = ""
-    """Of an image; empty: the content is text."""
+    """As of `ToolOutput`."""
 
 
 class Image(Struct, frozen=True):
@@ -138,6 +138,7 @@ class Tool:
             parameters=parameters,
             target=target,
             estimates=self.estimator is not None,
+            returns_text=self.signature.returns_text,
             digest=hashlib.sha256(json.dumps(promise, sort_keys=True).encode()).hexdigest(),
         )
 

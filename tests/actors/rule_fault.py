@@ -24,7 +24,7 @@ def rule_files():
 
 
 def functions_of(name):
-    """Return all functions that are written in a file of rules."""
+    """Return all functions that are written in a file of rules, but for those with a closure."""
     dotted = name.removesuffix(".py").replace("/", ".")
     module = importlib.import_module(f"cueline.deciders.{dotted}")
     owners = [module, *(each for each in vars(module).values() if isinstance(each, type))]
@@ -34,7 +34,8 @@ def functions_of(name):
         plain = getattr(plain, "__func__", plain)
         if isinstance(plain, FunctionType) and plain.__code__.co_filename == str(RULES / name):
             found[id(plain)] = plain
-    return list(found.values())
+    # A closure takes no other code.
+    return [each for each in found.values() if not each.__code__.co_freevars]
 
 
 class Fault:

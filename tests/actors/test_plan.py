@@ -5,12 +5,10 @@ import json
 import pytest
 
 from cueline.actors.inbox import check_heard
-from cueline.actors.rendered_output import value_of
 from cueline.deciders.session import session_of
 from cueline.errors import RejectedError
 from cueline.events.inbox import MessageSent
 from cueline.events.plan import VALUE_LIMIT, Plan, Step
-from cueline.events.sanitize import Redactor
 from cueline.events.session import (
     CallsAdded,
     SessionCompleted,
@@ -34,37 +32,38 @@ def planned(*steps, act, secrets=(), tools=(LOOK,), **agent):
     )
 
 
-def printing(text):
+def returning(value):
     async def act(_order):
-        return text
+        return value
 
     return act
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ('{"a": [1, "é"]}', {"a": [1, "é"]}),
-        ("12\n", 12),
-        ("null", None),
-        ("plain words", None),
-        ("[NaN]", None),
-        ("[" * 100_000, None),
-        ('{"open', None),
-    ],
-)
-async def test_the_value_of_a_call_is_its_output_read_as_json(text, value):
-    session = planned(Step(name="look"), act=printing(text))
+@pytest.mark.parametrize("value", [{"a": [1, "é"]}, 12, None, False, [], 2**70])
+async def test_the_value_of_a_call_is_what_it_returned(value):
+    session = planned(Step(name="look"), act=returning(value))
 
     await session.begin()
 
-    assert value == (await session.last(ToolReturned)).value
-    assert value == (await session.last(SessionCompleted)).value
+    for last in (await session.last(ToolReturned), await session.last(SessionCompleted)):
+        assert (value, value is None) == (last.value, last.is_null)
+    assert value == json.loads(last.result)
+
+
+@pytest.mark.parametrize("text", ["plain words", "1.10", "null", "", '{"a": 1}', "[" * 100_000])
+async def test_a_text_is_recorded_once_and_never_read_as_json(text):
+    session = planned(Step(name="look"), act=returning(text))
+
+    await session.begin()
+
+    for last in (await session.last(ToolReturned), await session.last(SessionCompleted)):
+        assert (None, False) == (last.value, last.is_null)
+    assert text == last.result
 
 
 async def test_neither_a_value_nor_its_text_is_cut():
     whole = {"lines": ["x" * 100] * 3_000}
-    session = planned(Step(name="look"), act=printing(json.dumps(whole)))
+    session = planned(Step(name="look"), act=returning(whole))
 
     await session.begin()
 
@@ -72,24 +71,21 @@ async def test_neither_a_value_nor_its_text_is_cut():
     assert (whole, json.dumps(whole)) == (returned.value, returned.output)
 
 
-async def test_a_value_over_its_limit_fails_the_step():
-    session = planned(Step(name="look"), act=printing(json.dumps(["x" * VALUE_LIMIT])))
+@pytest.mark.parametrize("result", [["x" * VALUE_LIMIT], "x" * (VALUE_LIMIT + 4)])
+async def test_a_result_over_its_limit_fails_the_step(result):
+    session = planned(Step(name="look"), act=returning(result))
 
     await session.begin()
 
     failed = await session.last(SessionFailed)
-    assert "step look: result_too_large: its value has 1,048,580 bytes of JSON" in failed.message
-
-
-def test_a_long_text_that_is_no_json_has_no_value():
-    assert value_of(b"x" * (VALUE_LIMIT + 1), None, Redactor()) is None
+    assert "step look: result_too_large: its result has 1,048,580 bytes, and the" in failed.message
 
 
 # I11
 async def test_a_value_holds_no_secret():
     session = planned(
         Step(name="look"),
-        act=printing('{"key": "hunter\\u0032hunter2"}'),
+        act=returning({"key": "hunter2hunter2"}),
         secrets=["hunter2hunter2"],
     )
 
@@ -99,7 +95,7 @@ async def test_a_value_holds_no_secret():
 
 
 async def test_the_calls_of_a_session_with_a_model_have_no_value():
-    session = SessionHarness([asks_for(("look", {})), says("done")], (LOOK,), printing("[1]"))
+    session = SessionHarness([asks_for(("look", {})), says("done")], (LOOK,), returning([1]))
 
     await session.begin()
 
@@ -107,7 +103,7 @@ async def test_the_calls_of_a_session_with_a_model_have_no_value():
 
 
 async def test_the_parameters_are_recorded_with_the_start():
-    session = planned(Step(name="look", arguments={"n": "{{ input.n }}"}), act=printing("1"))
+    session = planned(Step(name="look", arguments={"n": "{{ input.n }}"}), act=returning(1))
 
     await session.begin(parameters={"n": 5})
 
@@ -120,7 +116,7 @@ async def test_the_parameters_are_recorded_with_the_start():
 
 
 async def waiting():
-    session = planned(Step(name="go", wait="go", timeout_seconds=60), act=printing("1"), tools=())
+    session = planned(Step(name="go", wait="go", timeout_seconds=60), act=returning(1), tools=())
     await session.begin()
     return session
 
@@ -143,7 +139,7 @@ async def test_a_wait_ends_at_its_deadline():
 
 
 async def test_a_message_that_came_in_time_counts_though_it_is_read_after_the_deadline():
-    session = planned(Step(name="go", wait="go", timeout_seconds=60), act=printing("1"), tools=())
+    session = planned(Step(name="go", wait="go", timeout_seconds=60), act=returning(1), tools=())
     world = await session.begin()
     await world.kill()
     await session.outside.say(SESSION, MessageSent(lane="note", text="1", name="go", value=[1]))
@@ -182,7 +178,7 @@ def test_a_message_that_nobody_reads_is_refused_before_it_is_recorded():
 def gated():
     steps = (Step(name="look", auto_approve=False), Step(name="post", needs=("look",)))
     tools = (LOOK, tool_spec("post"))
-    return planned(*steps, act=printing("1"), tools=tools, policy={"auto_approve_after": 3})
+    return planned(*steps, act=returning(1), tools=tools, policy={"auto_approve_after": 3})
 
 
 async def test_a_step_that_nobody_denies_in_time_is_granted():

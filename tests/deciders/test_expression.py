@@ -55,6 +55,44 @@ def test_a_condition_is_false_if_its_value_is_false_null_or_empty(expression, ex
     assert expected is holds(expression, KNOWN)
 
 
+MIXED = {"rows": [{"n": 1}, {"n": "x"}, {"n": None}, {"n": 2**64}], "t": "abc"}
+
+
+# The specification of JMESPath: an ordering of anything but numbers is null.
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("rows[?n > `1`].n", [2**64]),
+        ("rows[?n <= `9223372036854775808`].n", [1]),
+        ("t > `3`", None),
+        ("t < 'abd'", None),
+        ("`true` >= `1`", None),
+        ("rows[3].n > rows[0].n", True),
+        ("rows[1].n == 'x'", True),
+    ],
+)
+def test_numbers_alone_have_an_order(expression, expected):
+    assert expected == evaluated(expression, MIXED)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "sort_by(rows, &n)",
+        "max_by(rows, &n)",
+        "contains(t, `1`)",
+        "merge(rows[0], t)",
+        "ceil(to_number('inf'))",
+        "sum(`[1e308, 1e308]`)",
+        "rows[::0]",
+        f"{'(' * 5000}t{')' * 5000}",
+    ],
+)
+def test_a_value_of_a_wrong_type_is_a_fault_of_the_expression(expression):
+    with pytest.raises(ValueError, match=re.escape(repr(expression))):
+        evaluated(expression, MIXED)
+
+
 @pytest.mark.parametrize(
     ("expression", "reason"),
     [

@@ -50,6 +50,13 @@ def test_messages_add_up_over_every_cut(path):
         assert whole.rest == second.rest
 
 
+@pytest.mark.parametrize("number", [2**63 - 1, 2**63, -(2**80)])
+def test_an_integer_of_any_size_comes_back(number):
+    state = replace(session_of("session-default/7f3a"), inbox_read=number)
+
+    assert number == unpacked(packed(state, Prompt()))[0].inbox_read
+
+
 def test_a_state_that_has_other_fields_by_now_is_not_read():
     content = packed(session_of("session-default/7f3a"), Prompt())
     renamed = content.replace(b"takeovers", b"takeaways")

@@ -433,6 +433,39 @@ def test_a_call_that_happened_is_a_completed_step():
     assert "paid" == last(session, SessionCompleted).result
 
 
+# cases/workflows: resolved_with_json.toml
+@pytest.mark.parametrize(
+    ("result", "returns_text", "value"),
+    [
+        ('{"n": 1, "found": true}', False, {"n": 1, "found": True}),
+        ("false", False, False),
+        ("null", False, None),
+        ("paid", False, "paid"),
+        ("1.10", True, "1.10"),
+        ("", True, None),
+        ("", False, None),
+    ],
+)
+def test_the_value_of_a_call_that_happened_is_what_the_person_gave(result, returns_text, value):
+    spec = planned(step("pay"), step("post", "pay", when="steps.pay.value"))
+    pay, post = spec.tools
+    tools = (pay.model_copy(update={"returns_text": returns_text}), post)
+    session = given().when(begun(spec.model_copy(update={"tools": tools})), running("1.0", "pay"))
+    session.when(ToolInDoubt(effect="1.0", attempt=1, cause=Cause(code="tool_failed")))
+    digest = session.state.call("1.0").digest
+    asked = ApprovalRequested(
+        effect="1.0",
+        approval="1.1.0.1",
+        digest=digest,
+        deadline_at=later(300),
+        question="did_it_happen",
+    )
+    session.when(asked, decided(2, "1.1.0.1", "granted", resolution="happened", result=result))
+
+    assert value == session.state.progress.over["pay"].value
+    assert ({"post": {}} if value else {}) == added(session)
+
+
 def test_a_step_that_an_open_breaker_stops_fails():
     spec = planned(step("look"))
     tools = tuple(
@@ -477,6 +510,31 @@ def test_the_value_of_a_child_is_the_value_of_its_step():
     session.when(received(2, end)).then(MessageReceived, ToolReturned, SessionCompleted)
 
     assert [1] == session.facts[-1].value
+
+
+@pytest.mark.parametrize(
+    ("more", "value"),
+    [({"text": "null"}, "null"), ({"text": "null", "is_null": True}, None), ({"text": ""}, "")],
+)
+def test_a_child_that_gives_null_is_told_from_one_that_says_so(more, value):
+    session = given().when(begun(child_steps()), DELEGATED)
+    end = ChildEnded(child=DELEGATED.child, status="completed", effect="1.0", **more)
+
+    session.when(received(2, end)).then(MessageReceived, ToolReturned, SessionCompleted)
+
+    assert value == session.state.progress.over["look"].value
+
+
+@pytest.mark.parametrize(("size", "ends"), [(60_000, ToolReturned), (VALUE_LIMIT + 1, ToolFailed)])
+def test_the_text_of_a_child_is_whole_or_refused(size, ends):
+    session = given().when(begun(child_steps()), DELEGATED)
+    end = ChildEnded(child=DELEGATED.child, status="completed", effect="1.0", text="x" * size)
+
+    session.when(received(2, end))
+
+    outcome = last(session, ends)
+    said = outcome.output if ends is ToolReturned else outcome.kind
+    assert said == ("x" * size if ends is ToolReturned else "result_too_large")
 
 
 def test_a_child_that_has_no_room_fails_its_step():
@@ -527,6 +585,42 @@ def test_a_message_that_does_not_come_in_time_fails_its_step():
     session.when(SessionContinued(by="deadline", at=later(60)))
 
     assert "step go: message_timeout: " in last(session, SessionFailed).message
+
+
+# cases/workflows: wait_not_critical.toml
+def test_a_wait_that_is_not_critical_leaves_the_result_partial():
+    session = at_work(
+        step("go", wait="ready", critical=False), step("look", "go", condition="always")
+    )
+    session.when(awaited(0, "ready"))
+
+    session.when(SessionContinued(by="deadline", at=later(60)))
+
+    assert {"look": {}} == added(session)
+    assert session.state.partial
+
+
+# cases/workflows: two_waits_of_one_name.toml
+def test_a_message_closes_the_oldest_wait_of_its_name_and_no_other():
+    session = at_work(step("a", wait="go"), step("b", wait="go"), step("c", wait="go"))
+    session.when(awaited(0, "go"), awaited(1, "go"))
+
+    session.when(told(2, "go", "one"))
+    assert ["1.0"] == [each.effect for each in session.facts if isinstance(each, ToolReturned)]
+
+    session.when(told(3, "go", "two"))
+    assert "two" == last(session, ToolReturned).output
+    session.when(told(4, "go", "three"), awaited(2, "go"))
+    assert "three" == last(session, ToolReturned).output
+
+
+def test_one_message_that_closed_two_waits_in_an_old_log_still_did():
+    session = at_work(step("a", wait="go"), step("b", wait="go"))
+    session.when(awaited(0, "go"), awaited(1, "go"), told(2, "go", "one"))
+
+    closed = ToolReturned(effect="1.1", attempt=1, output="one", value="one")
+
+    assert "one" == evolve(session.state, closed).progress.over["b"].value
 
 
 def test_a_wait_goes_on_before_its_deadline():

@@ -56,10 +56,27 @@ async def test_a_number_is_a_text_in_the_command(runtime):
     assert [{"name": "Ann", "times": 2}, ["2", "true"]] == result.value
 
 
-async def test_a_part_of_the_command_without_a_value_is_named(runtime):
-    agent = procedure(GREET, "{{ input.size }}", parameters_schema={"type": "object"})
+async def test_a_parameter_that_was_not_given_is_left_out_of_the_command(runtime):
+    agent = procedure(GREET, "{{ input.size }}", "end", parameters_schema={"type": "object"})
 
-    assert "command[3] is null: give" in (await result_of(runtime, agent)).text
+    assert [{}, ["end"]] == (await result_of(runtime, agent)).value
+    assert [{"size": 3}, ["3", "end"]] == (await result_of(runtime, agent, size=3)).value
+
+
+async def test_a_program_without_a_name_is_refused(runtime):
+    agent = procedure().model_copy(
+        update={"command": ("{{ input.program }}",), "parameters_schema": {"type": "object"}}
+    )
+
+    assert "the program is null: give its parameter" in (await result_of(runtime, agent)).text
+
+
+# What is read as JSON is declared: an object or a list. A version or a hash is a text.
+@pytest.mark.parametrize("printed", ["1.10", "123e4567", "null", "[NaN]", '{"open"'])
+async def test_what_only_looks_like_json_is_a_text(runtime, printed):
+    result = await result_of(runtime, procedure(f"print({printed!r})"), name="a")
+
+    assert (f"{printed}\n", None) == (result.text, result.value)
 
 
 async def test_a_text_is_the_result_without_a_value(runtime):

@@ -69,3 +69,12 @@ async def test_an_error_of_gather_names_the_sessions_that_go_on(runtime):
             )
 
     assert ["started before: one"] == raised.value.__notes__
+
+
+async def test_gather_leaves_nothing_unawaited_after_an_error(runtime):
+    async with runtime() as here:
+        first, left = (here.start(CLERK, "stay", id="one") for _ in range(2))
+        with pytest.raises(RejectedError):
+            await here.gather(await here.start(CLERK, "go", id="one"), first, left)
+
+    assert [None, None] == [each.cr_frame for each in (first, left)]

@@ -19,6 +19,7 @@ from cueline.events.budget import Allowance
 from cueline.events.child import ChildCall
 from cueline.events.inbox import ChildEnded, StartAsked
 from cueline.events.message import Arguments
+from cueline.events.plan import VALUE_LIMIT, too_large
 from cueline.events.run import Run
 from cueline.events.session import CallDelegated, ToolFailed, ToolReturned
 from cueline.events.stream import shown
@@ -84,13 +85,15 @@ def _outcome(state: SessionState, ended: ChildEnded) -> ToolReturned | ToolFaile
     if ended.error_code:
         return _failed(state, call, ended.error_code, capped(ended.error))
     text = ended.text if ended.value is None else json.dumps(ended.value, ensure_ascii=False)
-    return ToolReturned(
-        effect=call.effect,
-        attempt=call.attempt,
-        output=capped(text),
-        child=ended.child,
-        value=None if state.progress is None else ended.value,
+    returned = ToolReturned(
+        effect=call.effect, attempt=call.attempt, output=capped(text), child=ended.child
     )
+    if state.progress is None:
+        return returned
+    if (size := len(text.encode(errors="replace"))) > VALUE_LIMIT:
+        return _failed(state, call, "result_too_large", too_large("its result", size))
+    whole = {"output": text, "value": ended.value, "is_null": ended.is_null}
+    return returned.model_copy(update=whole)
 
 
 def _failed(state: SessionState, call: Call, kind: str, message: str) -> ToolFailed:

@@ -5,6 +5,7 @@ from typing import Literal, assert_never
 from msgspec.structs import replace
 
 from cueline.deciders import prompt
+from cueline.deciders.progress import message_came
 from cueline.deciders.session.budget import account_to_release, end_budget_wait
 from cueline.deciders.session.changed_agent import accept_tools, choose_model
 from cueline.deciders.session.children import child_asked, child_ended, child_paused, with_stop
@@ -86,8 +87,8 @@ def _queue_grant_note(state: SessionState, event: MessageReceived) -> SessionSta
 
 def _queue_message(state: SessionState, version: int, message: MessageSent) -> SessionState:
     if state.progress is not None:
-        came = state.progress.messages | {message.name: message.value}
-        return replace(state, progress=replace(state.progress, messages=came))
+        came = message_came(state.progress, message.name, message.value)
+        return replace(state, progress=came)
     said = prompt.fingerprint(prompt.user_message(message.text, message.attachments))
     if held_at_limit(state):
         state = replace(state, hold=None, account=account_to_release(state))

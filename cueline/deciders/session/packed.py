@@ -20,6 +20,8 @@ from cueline.events.fact import Fact
 from cueline.events.part import Part
 
 FOLDS: Final = (STATE_FOLD, PROMPT_FOLD)
+_BITS: Final = 63
+"""Of the integers that msgpack has."""
 _PLAIN = (bool, int, float, str, bytes, datetime, type(None))
 
 
@@ -53,6 +55,8 @@ def _lowered(value: Any) -> Any:
     """Return *value* as msgpack types; other types become a list with a tag."""
     if isinstance(value, Enum):
         return ["enum", _name(type(value)), value.value]
+    if isinstance(value, int) and value.bit_length() > _BITS:
+        return ["int", str(value)]
     if isinstance(value, _PLAIN):
         return value
     if isinstance(value, Struct):
@@ -84,6 +88,8 @@ def _raised(value: Any, classes: dict[str, Any]) -> Any:
             return {_raised(key, classes): _raised(each, classes) for key, each in pairs}
         case ["decimal", text]:
             return Decimal(text)
+        case ["int", text]:
+            return int(text)
         case ["tuple", values]:
             return tuple([_raised(each, classes) for each in values])
         case ["list", values]:

@@ -43,6 +43,7 @@ def plan_event(state: SessionState, progress: Progress) -> SessionEvent | None:
     return SessionCompleted(
         result=end.text,
         value=end.value,
+        is_null=end.is_null,
         partial=state.partial,
         turns=used.turns,
         tokens=used.tokens,
@@ -62,10 +63,15 @@ def message_outcome(state: SessionState) -> SessionEvent | None:
 
 
 def _outcome(call: Call, progress: Progress) -> SessionEvent | None:
-    if call.message in progress.messages:
-        value = progress.messages[call.message]
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        return ToolReturned(effect=call.effect, attempt=call.attempt, output=text, value=value)
+    if came := progress.messages.get(call.message):
+        text = came[0] if isinstance(came[0], str) else json.dumps(came[0], ensure_ascii=False)
+        return ToolReturned(
+            effect=call.effect,
+            attempt=call.attempt,
+            output=text,
+            value=came[0],
+            is_null=came[0] is None,
+        )
     if progress.failed:
         return ToolSkipped(effect=call.effect, reason=NOT_RUN)
     if call.retry_at is None:

@@ -1,14 +1,16 @@
 """What happens to a failed call, or one whose outcome is unknown (I5)."""
 
 from datetime import datetime
+from typing import Any
 
 from cueline.deciders.model_text import runner_gone
 from cueline.deciders.retry import retry_at
 from cueline.deciders.session.state import SessionState
 from cueline.deciders.session.turn import Call, InDoubtResolution
-from cueline.events.agent import tool_retries
+from cueline.events.agent import ToolSpec, tool_retries
 from cueline.events.cause import Cause
 from cueline.events.failure import TRANSIENT
+from cueline.events.number import json_or_text
 from cueline.events.session import ToolFailed, ToolInDoubt, ToolReconciled
 
 UNKNOWN_OUTCOME = (
@@ -83,7 +85,7 @@ def degrades(state: SessionState, call: Call, kind: str = "") -> bool:
 def resolve_in_doubt(state: SessionState, call: Call) -> ToolReconciled | None:
     """Return the resolution of a call in doubt; None while somebody is being asked."""
     if call.in_doubt_resolution is not None:
-        return _apply_resolution(call.effect, call.in_doubt_resolution)
+        return _apply_resolution(state, call, call.in_doubt_resolution)
     if call.reconciles:
         return None
     degraded = degrades(state, call)
@@ -98,15 +100,30 @@ def resolve_in_doubt(state: SessionState, call: Call) -> ToolReconciled | None:
     )
 
 
-def _apply_resolution(effect: str, in_doubt_resolution: InDoubtResolution) -> ToolReconciled:
+def result_given(text: str, tool: ToolSpec) -> dict[str, Any]:
+    """Return what a step passes on whose result came as *text*: JSON, or the text that it is.
+
+    Nothing is null: the result is not known.
+    """
+    value = text if tool.returns_text and text else json_or_text(text) if text else None
+    return {"value": value, "is_null": value is None}
+
+
+def _apply_resolution(
+    state: SessionState, call: Call, in_doubt_resolution: InDoubtResolution
+) -> ToolReconciled:
     """Return the resolution of a call in doubt by a person, or by default."""
-    by = in_doubt_resolution.by
+    by, effect = in_doubt_resolution.by, call.effect
     note = f"\n{by}: {in_doubt_resolution.note}" if in_doubt_resolution.note else ""
     match in_doubt_resolution.resolution:
         case "happened":
             unknown = f"{by} confirmed that this call took effect; its output is not known."
             told = f"{in_doubt_resolution.result or unknown}{note}"
-            return ToolReconciled(effect=effect, outcome="happened", by=by, output=told)
+            given: dict[str, Any] = {}
+            if state.progress is not None:
+                assert state.setup is not None, "a session with a plan was started"
+                given = result_given(in_doubt_resolution.result, state.setup.tools[call.tool])
+            return ToolReconciled(effect=effect, outcome="happened", by=by, output=told, **given)
         case "run_again":
             return ToolReconciled(effect=effect, outcome="run_again", by=by)
         case "do_not_run":

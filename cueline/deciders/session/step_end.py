@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from cueline.deciders.progress import StepResult, call_over, step_over
+from cueline.deciders.progress import StepResult, call_over, message_taken, step_over
 from cueline.deciders.session.state import SessionState
 from cueline.deciders.session.turn import Call, CallProblem
 from cueline.events.session import ToolFailed, ToolReconciled, ToolReturned, ToolSkipped
@@ -19,6 +19,8 @@ def planned_call_over(
     if call.judged.answer != "notify" or not state.agent.policy.hooks:
         left = tuple([each for each in state.turn.calls if each.effect != call.effect])
         state = replace(state, turn=state.turn.with_calls(left))
+    if call.message and isinstance(event, ToolReturned) and state.progress is not None:
+        state = replace(state, progress=message_taken(state.progress, call.message))
     index = call.id[len(call.tool) + 1 : -1]
     return with_end(state, call.tool, int(index) if index else 0, _result_of(call, event))
 
@@ -30,7 +32,7 @@ def with_end(state: SessionState, name: str, index: int | None, result: StepResu
     assert state.setup is not None, "a session with a plan was started"
     tool = state.setup.tools.get(name)
     if result.status == "failed" and state.stop is None:
-        if tool is None or tool.critical:
+        if progress.steps[name].critical if tool is None else tool.critical:
             over = progress if name in progress.over else step_over(progress, name, result)
             failed = replace(over, failed=progress.failed or name)
             return _given_up(replace(state, progress=failed))
@@ -55,12 +57,11 @@ def _result_of(
     call: Call, event: ToolReturned | ToolSkipped | ToolFailed | ToolReconciled
 ) -> StepResult:
     match event:
-        case ToolReturned():
-            return StepResult("completed", event.value, event.output)
+        case ToolReturned() | ToolReconciled(outcome="happened"):
+            text_only = event.value is None and not event.is_null
+            return StepResult("completed", event.output if text_only else event.value, event.output)
         case ToolFailed():
             return StepResult("failed", None, "", event.message, event.kind)
-        case ToolReconciled(outcome="happened"):
-            return StepResult("completed", None, event.output)
         case ToolReconciled():
             return StepResult("failed", None, "", event.output, "outcome_unknown")
         case ToolSkipped():

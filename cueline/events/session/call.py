@@ -114,7 +114,9 @@ class ToolReturned(Fact):
     child: str = ""
     """The child session whose result it is: the model gets it as untrusted text."""
     value: JsonValue = Field(default=None, exclude_if=partial(is_, None))
-    """Of a plan's call: the whole result as JSON; None: it is text only."""
+    """Of a plan's call: the result, if it is no text."""
+    is_null: bool = Field(default=False, exclude_if=not_)
+    """Of a plan's call: the result is null, and no text."""
 
 
 class ToolFailed(Fact):
@@ -174,6 +176,10 @@ class ToolReconciled(Fact):
     """`tool`, `policy`, `steer`, or the person."""
     output: str = ""
     """The text for the model; empty if the call runs again."""
+    value: JsonValue = Field(default=None, exclude_if=partial(is_, None))
+    """Of a plan's call: the result, as far as it is known."""
+    is_null: bool = Field(default=False, exclude_if=not_)
+    """Of a plan's call: the result is null, or not known."""
     degraded: bool = False
     """The tool is not critical: nobody is asked, and the result is partial."""
 

@@ -165,7 +165,9 @@ class SessionCompleted(Fact):
     type: Literal["SessionCompleted"] = "SessionCompleted"
     result: str
     value: JsonValue = Field(default=None, exclude_if=partial(is_, None))
-    """The result of a plan as JSON."""
+    """The result of a plan, if it is no text."""
+    is_null: bool = Field(default=False, exclude_if=not_)
+    """The result of a plan is null, and no text."""
     partial: bool = False
     """A tool that is not critical failed on the way."""
     turns: int = 0
