@@ -57,7 +57,6 @@ def collaborators(
     return HostDependencies(
         clock=log.clock,
         journal=log.journal,
-        redactor=log.redactor,
         check_secrets=check_secrets,
         models=model_factory(HERE, log.clock.sleep),
         runners=runners,

@@ -104,10 +104,10 @@ class OpenLog:
         from cueline.preflight import check_log_is_out_of_reach
 
         check_log_is_out_of_reach(asked.agent, self.url)
-        redactor = self.redactor(asked.agent)
-        kept = _sanitized(asked, redactor)
-        rest = [_sanitized(each, redactor) for each in with_it]
-        return await inbox.ask_start(self.journal(asked.agent), id, kept, by, with_it=rest)
+        journal = self.journal(asked.agent)
+        kept = _sanitized(asked, journal)
+        rest = [_sanitized(each, journal) for each in with_it]
+        return await inbox.ask_start(journal, id, kept, by, with_it=rest)
 
     async def post(
         self,
@@ -121,8 +121,9 @@ class OpenLog:
         """See `inbox.post`; the secrets of the session's *agent* are taken out first (I11)."""
         from cueline.actors import inbox
 
-        kept = _sanitized(message, self.redactor(agent))
-        return await inbox.post(self.journal(agent), stream, kept, by=by, key=key)
+        journal = self.journal(agent)
+        kept = _sanitized(message, journal)
+        return await inbox.post(journal, stream, kept, by=by, key=key)
 
     async def check_edit(
         self, agent: "AgentSpec", tool: "ToolSpec", arguments: "Arguments"
@@ -133,15 +134,15 @@ class OpenLog:
         await judge_edit(agent, tool, arguments)
 
 
-def _sanitized(message: Message, redactor: "Redactor") -> Message:
-    """Return *message* without secrets.
+def _sanitized(message: Message, journal: "Journal") -> Message:
+    """Return *message* without the secrets of *journal*.
 
     Raises:
         ConfigError: an attachment holds one; without it the file would be broken.
     """
-    from cueline.events.sanitize import sanitize
+    from cueline.events.sanitize import sanitize_record
 
-    kept, _ = sanitize(message, redactor)
+    kept = sanitize_record(message, journal.redactor)
     before, after = (getattr(each, "attachments", ()) for each in (message, kept))
     for was, now in zip(before, after, strict=True):
         if was.data != now.data:

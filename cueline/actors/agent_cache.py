@@ -9,7 +9,7 @@ from cueline.actors.model_port import Model, ModelFactory
 from cueline.events.agent import AgentSpec, answering
 from cueline.events.child import starts_child
 from cueline.events.journal import Journal
-from cueline.events.sanitize import Redactor, sanitize_record
+from cueline.events.sanitize import sanitize_record
 from cueline.events.session import SessionEvent
 
 UNUSED = 16
@@ -26,7 +26,6 @@ class LoadedAgent:
         key: str,
         agent: AgentSpec,
         journal: Callable[[AgentSpec], Journal],
-        redactor: Callable[[AgentSpec], Redactor],
         make: ModelFactory,
     ) -> None:
         self.key = key
@@ -38,8 +37,8 @@ class LoadedAgent:
         """Whether some tool starts child sessions."""
         self.journal = journal(agent)
         """The log; it removes this agent's secrets from what is written."""
-        self.redactor = redactor(agent)
-        self._journal, self._redactor, self._make = journal, redactor, make
+        self.redactor = self.journal.redactor
+        self._journal, self._make = journal, make
         self._asking: dict[int, AgentSpec] = {}
         self._models: dict[Model, None] = {}
 
@@ -56,7 +55,8 @@ class LoadedAgent:
         asking = self._asking[fallback]
         model = self._make(asking)
         if model not in self._models:
-            self.journal, self.redactor = self._journal(self.agent), self._redactor(self.agent)
+            self.journal = self._journal(self.agent)
+            self.redactor = self.journal.redactor
         self._models[model] = None
         return asking, model
 
@@ -77,11 +77,9 @@ class AgentCache:
     def __init__(
         self,
         journal: Callable[[AgentSpec], Journal],
-        redactor: Callable[[AgentSpec], Redactor],
         models: ModelFactory,
     ) -> None:
         self._journal = journal
-        self._redactor = redactor
         self._models = models
         self._agent_cache: dict[str, LoadedAgent] = {}
         self._users: dict[str, int] = {}
@@ -92,9 +90,7 @@ class AgentCache:
         """Return the loaded *agent*; the caller returns it with `give_back`."""
         key = agent.model_dump_json()
         if key not in self._agent_cache:
-            self._agent_cache[key] = LoadedAgent(
-                key, agent, self._journal, self._redactor, self._models
-            )
+            self._agent_cache[key] = LoadedAgent(key, agent, self._journal, self._models)
         self._users[key] = self._users.get(key, 0) + 1
         self._unused.pop(key, None)
         return self._agent_cache[key]

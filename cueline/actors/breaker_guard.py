@@ -138,7 +138,7 @@ class BreakerGuard:
         return self._breakers.of_model(self._tenant, answering(self._loaded_agent.agent, fallback))
 
     def _tool(self, effect: str, state: SessionState) -> BreakerTarget | None:
-        call = state.call(effect)
+        call = state.call(effect) if self._tools else None
         return None if call is None else self._tools.get(call.tool)
 
     def _key(self, effect: str) -> str:

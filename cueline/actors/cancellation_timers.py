@@ -16,19 +16,15 @@ _UNTIMED: Mapping[Cancel, datetime] = MappingProxyType({})
 class CancellationTimers:
     """The effects that will be cancelled, and when."""
 
-    __slots__ = ("_clock", "_ended", "_seconds", "_until")
+    __slots__ = ("_clock", "_ended", "_seconds", "_until", "until")
 
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock = clock
         self._seconds = seconds
         self._until = _UNTIMED
         self._ended = _NOTHING
-
-    @property
-    def until(self) -> datetime | None:
-        """The earliest end of a grace period."""
-        left = [moment for cancel, moment in self._until.items() if cancel not in self._ended]
-        return min(left, default=None)
+        self.until: datetime | None = None
+        """The earliest end of a grace period, as of the last `over`."""
 
     def over(self, state: SessionState) -> list[Cancel]:
         """Return the cancellations that are due, each once; forget those no longer wanted."""
@@ -41,6 +37,8 @@ class CancellationTimers:
         }
         over = [c for c, moment in self._until.items() if moment <= now and c not in self._ended]
         self._ended = self._ended.intersection(wanted).union(over)
+        left = [moment for cancel, moment in self._until.items() if cancel not in self._ended]
+        self.until = min(left, default=None)
         return over
 
     def _grace(self, state: SessionState, cancel: Cancel) -> timedelta:

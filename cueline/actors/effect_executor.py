@@ -97,26 +97,23 @@ class EffectExecutor:
             Exception: a rule of the ledger or the gate raised; the session is paused.
         """
         try:
-            return await self._execute_with_retries(effect)
+            while True:
+                try:
+                    # Report an unreachable log; retry other temporary errors silently.
+                    return await self._entity.patiently(partial(self._execute_once, effect))
+                except FencedError:
+                    raise
+                except CuelineError as error:
+                    if not error.retryable:
+                        return await self._given_up(effect, error)
+                    await self._clock.sleep(RETRY_SECONDS)
+                except Exception as error:
+                    if not isinstance(effect, CallModel | RunTool | RecoverTool | NotifyPeople):
+                        raise  # nothing began that has an outcome: it is due again
+                    return await self._given_up(effect, error)
         finally:
             if isinstance(effect, RunTool | RecoverTool):
                 self._slots.free(effect.effect)
-
-    async def _execute_with_retries(self, effect: Effect | AcquireProbe) -> Facts:
-        while True:
-            try:
-                # Report an unreachable log; retry other temporary errors silently.
-                return await self._entity.patiently(partial(self._execute_once, effect))
-            except FencedError:
-                raise
-            except CuelineError as error:
-                if not error.retryable:
-                    return await self._given_up(effect, error)
-                await self._clock.sleep(RETRY_SECONDS)
-            except Exception as error:
-                if not isinstance(effect, CallModel | RunTool | RecoverTool | NotifyPeople):
-                    raise  # nothing began that has an outcome: it is due again
-                return await self._given_up(effect, error)
 
     async def _execute_once(  # noqa: C901, PLR0911 - one case per effect is a table, not a maze
         self, effect: Effect | AcquireProbe
@@ -257,10 +254,10 @@ class EffectExecutor:
 
     def name(self, effect: str, attempt: int, runner: str = "") -> CallName:
         """Return the runner's name of the call; by default on the runner that has it."""
-        call = self._entity.state.call(effect)
-        has_it = call.runner if call is not None and call.runner is not None else ""
+        call = None if runner else self._entity.state.call(effect)
+        has_it = call.runner if call is not None and call.runner is not None else runner
         stream = self._entity.stream
-        return CallName(stream, f"{stream}/{effect}", attempt, runner or has_it, self._entity.epoch)
+        return CallName(stream, f"{stream}/{effect}", attempt, has_it, self._entity.epoch)
 
     def to_forget(self, facts: Sequence[SessionEvent], after: SessionState) -> list[CallName]:
         """Return the calls that runners can forget once *facts* are recorded.
@@ -270,7 +267,7 @@ class EffectExecutor:
         """
         turn = self._entity.state.turn
         if after.finished or after.turn.number > turn.number:
-            runners = dict.fromkeys(call.runner for call in turn.calls if call.runner is not None)
+            runners = {call.runner for call in turn.calls if call.runner is not None}
             return [self.name(f"{turn.number + 1}.m", 0, runner) for runner in runners]
         return [
             self.name(fact.effect, fact.attempt)

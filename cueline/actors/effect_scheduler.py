@@ -44,10 +44,7 @@ from cueline.events.session import (
 )
 from cueline.events.stream import shown
 
-_ASKED_FIRST = ReserveBudget | AcquireProbe
-_STARTABLE = CallModel | ReserveBudget | RunTool | StartChild | AwaitMessage
 _Startable = CallModel | ReserveBudget | RunTool | StartChild | AwaitMessage | AcquireProbe
-_STARTS = ("ModelStarted", "ToolStarted")
 
 
 class EffectScheduler:
@@ -79,22 +76,24 @@ class EffectScheduler:
         effects = self._unblocked_effects(steps)
         calls = calls_after(self._entity.prompt, steps.facts) if steps.room is not None else {}
         for effect in effects:
-            if isinstance(effect, _ASKED_FIRST):
-                started.append(effect)  # its result starts the call
-                continue
-            if isinstance(effect, StartChild):
-                self._start_child(effect, calls[effect.effect].arguments, steps)
-                continue
-            if isinstance(effect, AwaitMessage):
-                self._await_message(effect, steps)
-                continue
-            fact = self._start_fact(effect, steps.state)
-            if isinstance(fact, Demands):
-                lacking.append(fact)
-            elif steps.take(fact) and fact.type in _STARTS:
-                started.append(effect)
-                if fact.type == "ToolStarted":
-                    self._slots.take(fact.effect, fact.runner, self._loaded_agent.tools[fact.tool])
+            match effect:
+                case ReserveBudget() | AcquireProbe():
+                    started.append(effect)  # its result starts the call
+                case StartChild():
+                    self._start_child(effect, calls[effect.effect].arguments, steps)
+                case AwaitMessage():
+                    self._await_message(effect, steps)
+                case CallModel():
+                    if steps.take(ModelStarted(effect=effect.effect, attempt=effect.attempt)):
+                        started.append(effect)
+                case RunTool():
+                    fact = self._start_fact(effect, steps.state)
+                    if isinstance(fact, Demands):
+                        lacking.append(fact)
+                    elif steps.take(fact) and fact.type == "ToolStarted":
+                        started.append(effect)
+                        tool = self._loaded_agent.tools[fact.tool]
+                        self._slots.take(fact.effect, fact.runner, tool)
         self._slots.end_search(lacking)
         return started
 
@@ -116,32 +115,29 @@ class EffectScheduler:
             kept = False
             out: list[_Startable] = []
             for effect in due(steps.state):
-                if not isinstance(effect, _STARTABLE) or self._in_flight.has(effect):
+                if self._in_flight.has(effect):
                     continue
-                if isinstance(effect, StartChild | AwaitMessage):  # no breaker counts its failures
-                    out.append(effect)
-                    continue
-                match self._guard.blocked_effects(effect, steps.state):
-                    case None:
+                match effect:
+                    case StartChild() | AwaitMessage():  # no breaker counts its failures
                         out.append(effect)
-                    case AcquireProbe() as probe:
-                        out += [] if self._in_flight.has(probe) else [probe]
-                    case waiting:
-                        if self._may_hold_room(effect):
-                            waiting = waiting.model_copy(update={"reserved": True})
-                        kept = steps.take(waiting) or kept
+                    case CallModel() | ReserveBudget() | RunTool():
+                        blocked = self._guard.blocked_effects(effect, steps.state)
+                        if blocked is None:
+                            out.append(effect)
+                        elif isinstance(blocked, AcquireProbe):
+                            out += [] if self._in_flight.has(blocked) else [blocked]
+                        else:
+                            if self._may_hold_room(effect):
+                                blocked = blocked.model_copy(update={"reserved": True})
+                            kept = steps.take(blocked) or kept
         return out
 
     def _may_hold_room(self, effect: Effect) -> bool:
         """Whether the ledger may hold a reservation for it, from this owner or an earlier one."""
         return isinstance(effect, ReserveBudget) and effect in due(self._entity.state)
 
-    def _start_fact(
-        self, effect: CallModel | RunTool, state: SessionState
-    ) -> SessionEvent | Demands:
+    def _start_fact(self, effect: RunTool, state: SessionState) -> SessionEvent | Demands:
         """Return the start of *effect*, or why it cannot start; its demands if it has no slot."""
-        if isinstance(effect, CallModel):
-            return ModelStarted(effect=effect.effect, attempt=effect.attempt)
         call = state.call(effect.effect)
         assert call is not None, "what is due is in the state"
         tool, runners = self._loaded_agent.tools[call.tool], self._parts.runners

@@ -259,7 +259,7 @@ class Entity:
     def _writes_to_tree(self, steps: PendingAppend) -> list[FactWrite]:
         """Return what the append of *steps* tells the session's parent and children."""
         before, after = self.state, steps.state
-        writes = stop_writes(before, after)
+        writes = [] if after.children is before.children else stop_writes(before, after)
         if after.waiting is not before.waiting:
             writes += pause_writes(before, after)
         if steps.room is not None:

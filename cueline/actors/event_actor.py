@@ -12,6 +12,7 @@ from cueline.events.inbox import (
 )
 from cueline.events.session import (
     ApprovalResolved,
+    CallDelegated,
     MessageReceived,
     MessageRefused,
     ModelFailed,
@@ -32,6 +33,8 @@ _BY_TYPE: dict[type[Fact], str] = {
     MessageRefused: "user",
 }
 _BY_RULE = (("unknown", "policy"), ("unknown", "steer"))
+_OF_CHILDREN = frozenset({CallDelegated, ToolReturned, ToolFailed})
+"""What starts a child, or returns its result, is of agents only."""
 _TOLD_INSIDE = frozenset({MessageReceived, MessageRefused, ToolReconciled, ApprovalResolved})
 """For these types, the actor depends on the fields."""
 
@@ -39,8 +42,8 @@ _TOLD_INSIDE = frozenset({MessageReceived, MessageRefused, ToolReconciled, Appro
 def actor_of(fact: Fact) -> str:
     """Return `user`, `agent`, `runner` or `system`; for a named person, with the name."""
     if type(fact) not in _TOLD_INSIDE:
-        # What starts a child, or returns its result, is of agents only.
-        return "agent" if getattr(fact, "child", "") else _BY_TYPE.get(type(fact), "system")
+        child = getattr(fact, "child", "") if type(fact) in _OF_CHILDREN else ""
+        return "agent" if child else _BY_TYPE.get(type(fact), "system")
     match fact:
         case MessageReceived(message=DecisionGiven(by=by) | SecretsWaived(by=by)):
             return f"user:{by}" if is_person(by) else "system"

@@ -20,7 +20,6 @@ from cueline.events.agent import AgentSpec, Hook, ToolSpec, Workspace
 from cueline.events.demands import Demands
 from cueline.events.journal import Journal
 from cueline.events.message import Cost, Estimate, Usage
-from cueline.events.sanitize import Redactor
 
 REACH_SECONDS = 2.0
 """Time to try an unreachable runner before the session waits."""
@@ -52,7 +51,6 @@ class HostDependencies:
     clock: Clock
     journal: Callable[[AgentSpec | None], Journal]
     """Returns the log as an agent may write it: without its secrets."""
-    redactor: Callable[[AgentSpec], Redactor]
     check_secrets: Callable[[AgentSpec, Collection[str]], None]
     """Raises `ConfigError` if a secret of the agent is unknown here and was not waived."""
     models: ModelFactory

@@ -74,7 +74,8 @@ class InFlightEffects:
     def take_up(self, effect: Effect | AcquireProbe, work: Work) -> None:
         """Start *work*, which executes *effect*."""
         name = effect_name(effect)
-        self._tasks[name] = asyncio.create_task(self._carry_out(name, effect, work))
+        loop = asyncio.get_running_loop()
+        self._tasks[name] = loop.create_task(self._carry_out(name, effect, work))
 
     def model_calls(self) -> list[str]:
         """Return the running model calls."""

@@ -65,7 +65,7 @@ class SessionHost:
         """Where the replies of its sessions can be watched while they come."""
         self._parts = parts
         self._journal = parts.journal(None)
-        self._agent_cache = AgentCache(parts.journal, parts.redactor, parts.models)
+        self._agent_cache = AgentCache(parts.journal, parts.models)
         self._breakers = BreakerRegistry(
             incarnation, self._journal, parts.clock, account=parts.account, report=told
         )

@@ -92,6 +92,8 @@ class SessionLoop:
         "_parts",
         "_slots",
     )
+    _executors: _Executors
+    """Set once the agent is known."""
 
     def __init__(
         self,
@@ -113,7 +115,6 @@ class SessionLoop:
         self._mailbox = InboxReader(entity, parts)
         self._graces = CancellationTimers(parts.clock, parts.grace_seconds)
         self._draining = False
-        self._executors: _Executors | None = None
         self._facts = _NO_FACTS
         """The version at which facts came that are to be recorded, and these."""
 
@@ -134,11 +135,8 @@ class SessionLoop:
 
     def hidden(self, text: str) -> str:
         """Return *text* without the agent's secrets, once the agent is known (I11)."""
-        return (
-            text
-            if self._executors is None
-            else self._executors.loaded_agent.redactor.redact(text)[0]
-        )
+        known = hasattr(self, "_executors")
+        return self._executors.loaded_agent.redactor.redact(text)[0] if known else text
 
     @property
     def drains(self) -> bool:
@@ -192,16 +190,16 @@ class SessionLoop:
             self._facts = (self._entity.version, news)
             news += await self._new_messages()
             await self._advance(news)
-            self._entity.share(
-                self._known().loaded_agent
-            )  # a new session gets its executors only here
+            # A new session gets its executors only here.
+            self._entity.share(self._executors.loaded_agent)
             while not self._may_rest():
                 moment = wake_at(self._entity.state)
                 await self._in_flight.wait(self._wake_time(moment))
                 news = self._in_flight.take()
                 self._facts = (self._entity.version, news)
-                news += await self._passed_deadline(moment)
-                news += self._end_breaker_wait()
+                if moment is not None:  # a breaker that blocks has one, too
+                    news += await self._passed_deadline(moment)
+                    news += self._end_breaker_wait()
                 if self._mailbox.news:
                     news += await self._new_messages(news)
                 await self._advance(news)
@@ -217,7 +215,7 @@ class SessionLoop:
         finally:
             self._in_flight.drop()
             self._slots.close()
-            if self._executors is not None:
+            if hasattr(self, "_executors"):
                 await self._agent_cache.give_back(self._executors.loaded_agent)
 
     async def _hold(self, error: Exception) -> None:
@@ -287,7 +285,7 @@ class SessionLoop:
 
     async def _new_messages(self, brought: Sequence[SessionEvent] = ()) -> list[SessionEvent]:
         """Return the new messages, up to one that has to wait for the gate."""
-        loaded_agent = self._known().loaded_agent
+        loaded_agent = self._executors.loaded_agent
         messages = await self._mailbox.read(self._in_flight.asks, brought, loaded_agent.redactor)
         return [loaded_agent.clean(message) for message in messages]
 
@@ -312,7 +310,7 @@ class SessionLoop:
 
     def _end_breaker_wait(self) -> list[SessionEvent]:
         """Return the end of a wait for a breaker, if the breaker admits calls again."""
-        if not self._known().guard.may_retry(self._entity.state):
+        if not self._executors.guard.may_retry(self._entity.state):
             return []
         return [SessionContinued(by="breaker", at=self._clock.now())]
 
@@ -320,7 +318,8 @@ class SessionLoop:
         """Record *facts*, derived events and the starts of due effects; then execute these."""
         while (taken := await self._record(facts)) is None:
             pass  # the tree has changed
-        await self._take_agent()
+        if taken.again:
+            await self._take_agent()
         for name in taken.over:
             runner = self._parts.runners.find(name.runner)
             if runner is not None:
@@ -335,7 +334,7 @@ class SessionLoop:
 
     async def _record(self, facts: Sequence[SessionEvent]) -> _Taken | None:
         """Decide on *facts* and record them; None if nothing was recorded: decide again."""
-        gear = self._known()
+        gear = self._executors
         steps = PendingAppend(self._entity.state)
         started: list[Effect | AcquireProbe] = []
         vain: list[SessionEvent] = []
@@ -360,7 +359,7 @@ class SessionLoop:
                 if isinstance(effect, RunTool):
                     self._slots.free(effect.effect)
             return None
-        again = changed or any(fact.type in _WITHOUT_WAIT for fact in steps.facts)
+        again = changed or not _WITHOUT_WAIT.isdisjoint([f.type for s in steps.steps for f in s])
         return _Taken(started, vain, over, again)
 
     async def _claim_run(self, steps: PendingAppend) -> None:
@@ -384,12 +383,12 @@ class SessionLoop:
         """Switch to the model that a person chose, or the tools that one accepted."""
         agent = self._entity.state.agent
         if self._has_other_agent(agent):
-            await self._agent_cache.give_back(self._known().loaded_agent)
+            await self._agent_cache.give_back(self._executors.loaded_agent)
             await self._equip(agent)
 
     def _has_other_agent(self, agent: AgentSpec) -> bool:
         """Whether *agent* has another model or other tools than the loaded one."""
-        loaded = self._known().loaded_agent.agent
+        loaded = self._executors.loaded_agent.agent
         if agent is loaded:
             return False
         return agent.tools != loaded.tools or own_model(agent) != own_model(loaded)
@@ -399,14 +398,14 @@ class SessionLoop:
         if self._draining:
             # After a takeover this may be late, and the tree's other sessions need the budget.
             return [CloseReservation(Bill(fact.effect, fact.attempt, started=False))]
-        if not self._known().effect_scheduler.is_still_allowed(fact, steps.state):
+        if not self._executors.effect_scheduler.is_still_allowed(fact, steps.state):
             return []  # the reservation is found again by its key
         if not steps.take(fact) or (model := steps.state.turn.model) is None:
             return []
         return [CallModel(fact.effect, fact.attempt, model.fallback)]
 
     def _start_effect(self, effect: Effect | AcquireProbe) -> None:
-        self._in_flight.take_up(effect, self._known().effect_executor.carry_out)
+        self._in_flight.take_up(effect, self._executors.effect_executor.carry_out)
 
     def _start_due_effects(self) -> None:
         """Start due effects that need no fact first; recover started ones that do not run here."""
@@ -463,12 +462,6 @@ class SessionLoop:
         return min(filter(None, (deadline, again, self._graces.until)), default=None)
 
     def _may_rest(self) -> bool:
-        if self._draining:
+        if self._draining or not self._in_flight.empty:
             return self._in_flight.empty
-        state = self._entity.state
-        driven = state.status in DRIVEN and not state.poisoned
-        return not driven and self._in_flight.empty and not self._mailbox.news
-
-    def _known(self) -> _Executors:
-        assert self._executors is not None, "the agent is known once the session was opened"
-        return self._executors
+        return not self._mailbox.news and (self._entity.state.poisoned or not self.is_driven)

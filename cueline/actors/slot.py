@@ -111,10 +111,12 @@ class SlotTable:
 
     def pass_on(self) -> None:
         """Wake the next holder that has not looked since a slot became free."""
+        if not self._open:
+            return
         holder = next(iter(self._waiting), None)
         if holder is None or self._waiting[holder] == self._freed:
             self._open.clear()
-        elif self._open:
+        else:
             self.leave(holder)
             holder.seeker.ring()
 

@@ -151,15 +151,13 @@ def start_request(
     if open and spec.plan is not None:
         why = f"{spec.name} follows a plan, so no model reads messages; leave it out"
         raise ConfigError("open", why)
-    waived = waiver(spec, without_secrets, user_name())
+    waived = waiver(spec, without_secrets, user := user_name())
     name = name_of(id, key)
     if parent is not None and every is not None:
         raise ConfigError("every", "a series has no parent: leave one out")
     asked = make_value(
         StartAsked,
-        agent=spec.model_copy(
-            update={"limit_sources": dict(sources or {}), "key_owner": user_name()}
-        ),
+        agent=spec.model_copy(update={"limit_sources": dict(sources or {}), "key_owner": user}),
         goal=goal,
         attachments=attachments_of(attachments),
         parameters=checked_parameters(spec, parameters or {}),
@@ -167,7 +165,7 @@ def start_request(
         attached=attached,
         labels=labels or {},
         schedule=schedule_of(at, every, now, stream_name("session", name)),
-        asked_by=user_name(),
+        asked_by=user,
         asked_at=now,
     )
     above = None if parent is None else session_stream(parent)

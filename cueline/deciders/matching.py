@@ -45,6 +45,8 @@ def call_demands(tool: ToolSpec, agent: AgentSpec, runner: str = "") -> Demands:
 
 def unmet(offer: Offer, demands: Demands) -> Demands:
     """Return the demands that a runner does not meet; it may execute the call if there are none."""
+    if not demands:
+        return NO_DEMANDS
     has, amounts = offer.labels, offer.resources
     is_named = demands.runner in ("", offer.runner, has.get("name"))
     is_there = demands.machine in ("", offer.machine)

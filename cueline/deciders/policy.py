@@ -29,6 +29,7 @@ from cueline.events.message import Arguments, Estimate, canonical_json
 from cueline.events.session import Judgement
 
 _EXACTLY: Final = "sha256:"
+_SENSITIVE: Final = (Rule(name="sensitive", answer="ask", sensitive=True),)
 
 NOT_ESTIMATED: Final = Estimate(problem="it was not estimated")
 
@@ -43,7 +44,7 @@ class ToolGate(Struct, frozen=True):
 
 def rules_of(policy: Policy) -> tuple[Rule, ...]:
     """Return all rules of a policy; those of its profiles come first."""
-    ready_made = (rule for profile in policy.approval for rule in _profile(profile, policy))
+    ready_made = [rule for profile in policy.approval for rule in _profile(profile, policy)]
     return (*ready_made, *policy.rules)
 
 
@@ -52,7 +53,7 @@ def _profile(profile: Profile, policy: Policy) -> tuple[Rule, ...]:
         case "off":
             return ()
         case "sensitive":
-            return (Rule(name="sensitive", answer="ask", sensitive=True),)
+            return _SENSITIVE
         case "cost":
             return _cost_bands(policy)
         case "all_writes":
@@ -79,8 +80,8 @@ def _cost_bands(policy: Policy) -> tuple[Rule, ...]:
 
 def gate_of(policy: Policy, tool: ToolSpec) -> ToolGate:
     """Compute what the rules say about *tool* before it is called."""
-    rules = tuple(rule for rule in rules_of(policy) if _is_about(rule, tool))
-    if tool.estimates or any(_reads_arguments(rule) for rule in rules):
+    rules = tuple([rule for rule in rules_of(policy) if _is_about(rule, tool)])
+    if tool.estimates or any(map(_reads_arguments, rules)):
         return ToolGate(None, rules)
     return ToolGate(_strongest(rules, Estimate(usd=tool.cost_usd), _default_answer(policy)))
 

@@ -11,7 +11,7 @@ order, then the messages of this request, then warnings about limits.
 import hashlib
 import json
 from collections.abc import Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, Final
 
 from cueline.deciders.child_text import callback_of, callback_text, fenced, paused_text
@@ -100,6 +100,7 @@ def assistant_message(replied: ModelReplied) -> bytes:
     return said
 
 
+@lru_cache(maxsize=1)  # needed twice, as the reply
 def tool_message(
     call_id: str, text: str, *, failed: bool, images: Sequence[ImageBlock] = ()
 ) -> bytes:

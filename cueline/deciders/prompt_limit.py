@@ -29,7 +29,7 @@ def limit_of(window: int | None) -> int:
 def fitted(messages: Sequence[bytes], window: int | None) -> Sequence[bytes]:
     """Return *messages* with each result cut to the limit of *window*."""
     most = limit_of(window)
-    if all(len(message) <= most for message in messages):
+    if max(map(len, messages), default=0) <= most:
         return messages
     return [_cut(each, most) if _may_be_long(each, most) else each for each in messages]
 

@@ -20,8 +20,9 @@ def silence(
 
     After a tool's result, a model may end its turn without any content.
     """
-    says = any(isinstance(block, TextBlock) and block.text.strip() for block in content)
-    if says or calls or stop_reason not in _ENDS:
+    if calls or stop_reason not in _ENDS:
+        return None
+    if any(isinstance(block, TextBlock) and block.text.strip() for block in content):
         return None
     if any(not isinstance(block, TextBlock) for block in content):
         return NO_ANSWER

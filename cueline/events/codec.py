@@ -106,7 +106,7 @@ class Codec:
         upcasters: Mapping[tuple[str, int], Upcaster] = UPCASTERS,
         facts: Mapping[str, type[Fact]] = FACTS,
     ) -> None:
-        self._redactor = redactor or Redactor()
+        self.redactor = redactor or Redactor()
         self._upcasters = upcasters
         self._shapes = {name: _shape_of(fact) for name, fact in facts.items()}
         self._readers: Mapping[tuple[str, int], Callable[[bytes], Fact]] = {
@@ -145,7 +145,7 @@ class Codec:
             payload,
             occurred_us,
             # No rule reads it, so sanitizing it here is early enough (I11).
-            sanitize(actor, self._redactor)[0] if ":" in actor else actor,
+            sanitize(actor, self.redactor)[0] if ":" in actor else actor,
             _facets(fact, shape.facets) if shape.facets else None,
             correlation_id,
             causation_id,
@@ -183,7 +183,7 @@ class Codec:
         Raises:
             SecretLeakError: it was not sanitized; a bug, and nothing may be written.
         """
-        if self._redactor.redact(content.decode(errors="surrogateescape"))[1]:
+        if self.redactor.redact(content.decode(errors="surrogateescape"))[1]:
             raise SecretLeakError("blob", "a known secret")
 
     def _payload(self, fact: Fact, shape: _Shape) -> tuple[bytes, bytes]:
@@ -199,7 +199,7 @@ class Codec:
                 payload = shape.serializer.to_json(fact, exclude=_TYPE)
         except ValueError as error:
             raise SecretLeakError(fact.type, "what JSON cannot say") from error
-        if needs_sanitizing(agent + payload, self._redactor) and sanitize(fact, self._redactor)[1]:
+        if needs_sanitizing(agent + payload, self.redactor) and sanitize(fact, self.redactor)[1]:
             raise SecretLeakError(fact.type, "a known secret, or a value that was not cleaned")
         return payload, agent
 

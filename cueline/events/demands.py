@@ -27,6 +27,10 @@ class Demands(Part):
         """Whether there is any demand."""
         return bool(self.runner or self.machine or self.labels or self.resources)
 
+    def __hash__(self) -> int:
+        """Return a hash, without which pydantic copies `NO_DEMANDS` for each tool."""
+        return hash((self.runner, self.machine))
+
     def __str__(self) -> str:
         """Return them in words: `the label gpu=a100, 2 gpus`."""
         named = {"the name": self.runner, "the machine": self.machine}

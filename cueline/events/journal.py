@@ -60,6 +60,8 @@ class Journal:
         """For reading heads, owners and positions."""
         self.snapshots = snapshots
         """The snapshots of the log's sessions."""
+        self.redactor = codec.redactor
+        """Of the secrets that it refuses to write."""
         self._codec = codec
         self._now = now
 
@@ -156,19 +158,19 @@ class Journal:
 
     def _prepare(self, write: FactWrite, occurred_us: int, blobs: dict[str, bytes]) -> Write:
         drafts = []
-        actor = write.actor
+        actor = write.actor if callable(write.actor) else lambda _: write.actor
         for step, facts in enumerate(write.steps):
             for fact in facts:
                 encoded = self._codec.encode(
                     fact,
-                    actor=actor if isinstance(actor, str) else actor(fact),
+                    actor=actor(fact),
                     occurred_us=occurred_us,
                     step=step,
                     correlation_id=write.correlation_id,
                     causation_id=write.causation_id,
                 )
                 drafts.append(encoded.draft)
-                blobs.update(encoded.blobs)
+                blobs |= encoded.blobs
         return Write(
             write.stream, drafts, write.expected_version, write.epoch, write.after, write.empties
         )

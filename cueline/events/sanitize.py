@@ -56,6 +56,7 @@ class Redactor:
         self._values = Secret(known)
         self._spellings: Secret[Sequence[Spelling]] = Secret(kept)
         self._needles = Secret(tuple({each.needle for each in kept}))
+        self._knows_some = bool(kept)
 
     @property
     def spellings(self) -> Sequence[Spelling]:
@@ -92,7 +93,7 @@ class Redactor:
 
     def finds(self, content: bytes) -> bool:
         """Whether *content*, text or JSON, may hold a secret; `False` is certain."""
-        needles = self._needles.get_secret_value()
+        needles = self._needles.get_secret_value() if self._knows_some else ()
         return bool(needles) and any(map(squeezed(content).__contains__, needles))
 
     def _suspected(self, text: str) -> Iterator[re.Pattern[str]]:
@@ -178,8 +179,7 @@ def needs_sanitizing(payload: bytes, redactor: Redactor) -> bool:
         or "Infinity" in text
         or _LARGE in text
         or CUT in text
-        # `count` looks at each byte, `replace` jumps from one brace to the next.
-        or len(alike) - len(alike.replace(b"{", b"")) > MAX_DEPTH
+        or alike.count(b"{") > MAX_DEPTH
         or redactor.finds(payload)
     )
 

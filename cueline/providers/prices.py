@@ -178,8 +178,10 @@ def _list_of(agent: AgentSpec) -> str:
 
 def _own(agent: AgentSpec, *models: str) -> Price | None:
     """Return the first of the agent's own prices for *models*, else its own assumed price."""
-    listed = (agent.prices.get(f"{agent.provider}/{name}") for name in (*models, ANY))
-    return next((price for price in listed if price is not None), None)
+    for name in (*models, ANY) if agent.prices else ():
+        if (price := agent.prices.get(f"{agent.provider}/{name}")) is not None:
+            return price
+    return None
 
 
 def _sum(price: Price, usage: Usage) -> Decimal:

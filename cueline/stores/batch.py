@@ -68,9 +68,9 @@ def check_form(writes: Sequence[Write], key: str | None) -> int:
             if length > BLOB_LIMIT:
                 raise BlobTooLargeError(length, BLOB_LIMIT)
             size += length + _ROW_BYTES
-            texts = draft.type, draft.actor, draft.attrs, draft.correlation_id, draft.causation_id
-            if not "".join(filter(None, texts)).isascii():
-                check_text(*texts)
+            said = f"{draft.type}{draft.actor}{draft.attrs}"
+            if not f"{said}{draft.correlation_id}{draft.causation_id}".isascii():
+                check_text(said, draft.correlation_id, draft.causation_id)
     return size
 
 

@@ -199,7 +199,6 @@ class World:
             HostDependencies(
                 clock=clock,
                 journal=lambda _: journal,
-                redactor=lambda _: outside.redactor,
                 check_secrets=outside.check_secrets,
                 models=lambda _: CrashingModel(outside.model, self.life),
                 runners=outside.runners,

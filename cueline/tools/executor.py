@@ -230,8 +230,8 @@ def request_for(order: ToolOrder, verb: str) -> Head:
 def context_of(order: ToolOrder) -> dict[str, Any]:
     """Return the fields of its `ToolContext`; the folder only if the tool needs the workspace."""
     place = order.workspace if order.tool.needs_workspace else None
-    said = {name: getattr(order, name) for name in ("session", "effect", "attempt", "key")}
-    return {**said, "folder": None if place is None else Path(place.path)}
+    said = {"session": order.session, "effect": order.effect, "attempt": order.attempt}
+    return {**said, "key": order.key, "folder": None if place is None else Path(place.path)}
 
 
 def refuse(head: Head) -> None:

@@ -4,6 +4,7 @@ A missing tool raises `ToolImportError`; a changed one raises `ToolChangedError`
 """
 
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import Any
 
 from cueline.errors import ToolChangedError, ToolImportError
@@ -12,6 +13,7 @@ from cueline.tools.tool import Tool, load
 
 _KEPT = ("declared", "version", "in_loop")
 """The fields that must be as recorded, beside the parameters."""
+_kept_of = attrgetter(*_KEPT)
 _APART = {"properties", "required"}
 
 
@@ -63,8 +65,8 @@ def _changes(spec: ToolSpec, found: Tool) -> list[str]:
     """
     told = [
         f"{what} is {here!r}, and was {recorded!r}"
-        for what in _KEPT
-        if (here := getattr(found, what)) != (recorded := getattr(spec, what))
+        for what, here, recorded in zip(_KEPT, _kept_of(found), _kept_of(spec), strict=True)
+        if here != recorded
     ]
     parameters = found.signature.schema()
     if parameters != spec.parameters:

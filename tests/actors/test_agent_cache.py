@@ -6,9 +6,22 @@ import pytest
 from pydantic import SecretStr
 
 from cueline.actors.agent_cache import UNUSED, AgentCache
+from cueline.clock import SystemClock
 from cueline.errors import ConfigError
+from cueline.events.codec import Codec
+from cueline.events.journal import Journal
 from cueline.events.sanitize import Redactor
+from cueline.stores import MemoryStore
 from cueline.testing.fakes import TurnModel, agent_spec
+
+
+def cache_of(make, keys=()):
+    clock = SystemClock()
+
+    def journal(_agent):
+        return Journal(MemoryStore(clock), Codec(Redactor(map(SecretStr, keys))), clock.now)
+
+    return AgentCache(journal, make)
 
 
 def outfits_of(made):
@@ -16,7 +29,7 @@ def outfits_of(made):
         made.append(TurnModel([]))
         return made[-1]
 
-    return AgentCache(lambda _: None, lambda _: Redactor(), make)
+    return cache_of(make)
 
 
 async def test_equal_agents_share_one_model():
@@ -32,11 +45,7 @@ async def test_equal_agents_share_one_model():
 # 002-024: a key that was replaced counts for the next call, and is a secret from then on.
 async def test_a_model_with_another_key_brings_a_redactor_that_knows_it():
     keys, models = ["former key"], {}
-    cache = AgentCache(
-        lambda _: None,
-        lambda _: Redactor([SecretStr(keys[-1])]),
-        lambda _: models.setdefault(keys[-1], TurnModel([])),
-    )
+    cache = cache_of(lambda _: models.setdefault(keys[-1], TurnModel([])), keys)
     loaded = cache.take(agent_spec(name="a"))
     former = loaded.model(0)[1]
 
@@ -59,7 +68,7 @@ def test_a_key_that_is_stored_after_the_first_call_is_a_secret():
             raise ConfigError("KEY", "is not set")
         return TurnModel([])
 
-    cache = AgentCache(lambda _: None, lambda _: Redactor(map(SecretStr, keys)), make)
+    cache = cache_of(make, keys)
     loaded = cache.take(agent_spec(name="a"))
     with pytest.raises(ConfigError):
         loaded.model(0)
@@ -90,7 +99,7 @@ async def test_an_error_while_closing_a_model_affects_no_other(error):
             raise error
 
     left, models = [], iter([Unclosed([]), *(TurnModel([]) for _ in range(UNUSED))])
-    outfits = AgentCache(lambda _: None, lambda _: Redactor(), lambda _: next(models))
+    outfits = cache_of(lambda _: next(models))
     for number in range(UNUSED + 1):
         outfit = outfits.take(agent_spec(name=f"a{number}"))
         left.append(outfit.model(0)[1])

@@ -8,12 +8,12 @@ stopping`; `waiting → running`; `stopping → stopped`; terminal `completed`,
 from cueline.deciders.decider import Decider
 from cueline.deciders.session.decide import command_of, decide, step
 from cueline.deciders.session.derived_events import derived_events
-from cueline.deciders.session.due import due, wake_at
+from cueline.deciders.session.due import due
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.judging import order_digest
 from cueline.deciders.session.permission import allowing_rule
 from cueline.deciders.session.state import DRIVEN, TERMINAL, SessionState, Status, session_of
-from cueline.deciders.session.wait import rests
+from cueline.deciders.session.wait import rests, wake_at
 from cueline.events.session import SessionEvent
 
 SESSION: Decider[SessionEvent, SessionState, SessionEvent] = Decider(SessionState(), decide, evolve)

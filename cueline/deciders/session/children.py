@@ -131,7 +131,5 @@ def awaited(state: SessionState) -> list[OpenChild]:
 
 def newly_stopped(before: SessionState, after: SessionState) -> list[str]:
     """Return the children that the facts between the two states stop."""
-    if before.children is after.children:
-        return []
     told = {child.stream for child in before.children if child.stopping}
     return [each.stream for each in after.children if each.stopping and each.stream not in told]

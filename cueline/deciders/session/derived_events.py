@@ -29,7 +29,7 @@ from cueline.deciders.session.recovery import degrades, fail_lost_call, resolve_
 from cueline.deciders.session.run import stop_failure
 from cueline.deciders.session.state import LIVE, MAX_TAKEOVERS, SessionState, Status, Stop
 from cueline.deciders.session.turn import BreakerWait, Call, CallApproval, CallProblem, ModelCall
-from cueline.deciders.session.wait import in_flight, next_deadline, wait_of
+from cueline.deciders.session.wait import in_flight, wait_of, wake_at
 from cueline.events.agent import answering
 from cueline.events.cause import Cause
 from cueline.events.part import shared_fields
@@ -82,7 +82,7 @@ def _next_event(state: SessionState) -> SessionEvent | None:
         return ended
     if state.stop is not None:
         return _stop_event(state)
-    if (told := message_outcome(state) or poll_outcome(state)) is not None:
+    if state.turn.awake and (told := message_outcome(state) or poll_outcome(state)) is not None:
         return told
     model = state.turn.model  # while the model call is open, there are no tool calls
     if (
@@ -218,17 +218,18 @@ def _breaker_pause_event(state: SessionState) -> SessionWaiting | None:
 
 
 def _pause(state: SessionState, blocked_by_breaker: BreakerWait) -> SessionWaiting:
-    until = next_deadline(state)
+    until = wake_at(state)
     return SessionWaiting(kind="operator", cause=blocked_by_breaker.cause, deadline_at=until)
 
 
 def _retry_event(state: SessionState, model: ModelCall) -> SessionEvent | None:
-    too_long, compacts = was_too_long(state, model), is_compaction(model.effect)
+    too_long = was_too_long(state, model)
     fallback = model.fallback if too_long else model_to_ask(state, model)
     if fallback is None:
         if model.phase != "given_up" or model.error is None:
             return None
         return SessionWaiting(kind="operator", cause=model.error)
+    compacts = is_compaction(model.effect)
     if compacts and fallback != model.fallback:
         return _after_turn(state, fallback)  # the other model gets the whole prompt
     if (limited := limit_reached_or_warned(state, turns=False)) is not None:

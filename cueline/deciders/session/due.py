@@ -15,7 +15,6 @@ from cueline.deciders.session.permission import asks, may_ask, may_start
 from cueline.deciders.session.reminder import due_notifications
 from cueline.deciders.session.state import LIVE, SessionState
 from cueline.deciders.session.turn import Call, Question
-from cueline.deciders.session.wait import next_deadline
 from cueline.events.approval import SupersedeCode
 from cueline.events.stream import id_of
 
@@ -157,7 +156,8 @@ def due(state: SessionState) -> list[Effect]:
     if model is not None and model.phase == "started" and state.stop:
         owed.append(Cancel(model.effect, model.attempt))
     # People may be notified of calls that are over.
-    for call in state.turn.calls if state.agent.policy.hooks else state.turn.awake:
+    calls = state.turn.calls
+    for call in calls if calls and state.agent.policy.hooks else state.turn.awake:
         if call.phase != "closed":
             owed += _effects_of_call(state, call)
         if call.approval is not None or call.judged.answer == "notify":
@@ -196,12 +196,3 @@ def _closing(state: SessionState, call: Call) -> CloseApproval:
     if by is None and call.problem is not None:
         by = "change"  # of its tool: it will not run, whatever a person decides
     return CloseApproval(call.effect, call.approval.id, call.approval.closes_at, by)
-
-
-def wake_at(state: SessionState) -> datetime | None:
-    """Return the next time at which an effect becomes due.
-
-    It is then recorded as `SessionContinued(at=now)`, or for an approval as the gate's
-    answer.
-    """
-    return next_deadline(state)

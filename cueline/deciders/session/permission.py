@@ -7,17 +7,18 @@ from cueline.events.approval import SupersedeCode
 
 def may_ask(state: SessionState, model: ModelCall) -> bool:
     """Whether the model request may start now."""
-    free = not (state.hold or state.unstarted or state.stop) and model.blocked_by_breaker is None
+    if model.phase != "requested" or model.blocked_by_breaker is not None:
+        return False
     paid = model.room is None and not state.account.bills
-    return free and paid and model.phase == "requested"
+    return paid and not (state.hold or state.stop or state.unstarted)
 
 
 def may_start(state: SessionState, call: Call) -> bool:
     """Whether the call may start on a runner now."""
-    held = state.hold or state.unstarted or state.stop or state.steered
-    free = not held and call.blocked_by_breaker is None
-    fit = call.phase == "requested" and call.allowed and call.problem is None
-    return free and fit and startable(state, call)
+    if call.phase != "requested" or call.blocked_by_breaker is not None or call.problem is not None:
+        return False
+    held = state.hold or state.stop or state.unstarted or state.steered
+    return not held and call.allowed and startable(state, call)
 
 
 def startable(state: SessionState, call: Call) -> bool:

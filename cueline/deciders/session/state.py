@@ -273,7 +273,7 @@ class SessionState(Struct, frozen=True):
     @property
     def unstarted(self) -> bool:
         """Whether it waits for its time, or to be claimed; nothing starts meanwhile."""
-        return self.schedule is not None or self.queued
+        return self.schedule is not None or (self.run is not None and not self.run.runner)
 
     @property
     def finished(self) -> bool:

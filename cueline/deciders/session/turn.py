@@ -274,9 +274,11 @@ class Turn(Struct, frozen=True):
 
     def place(self, effect: str) -> int | None:
         """Return where the call of that effect stands."""
-        number = effect.rpartition(".")[2]
-        # Calls of a reply stand at their number: a search in 1,000 costs more than the rule.
-        place = int(number) if number.isdecimal() else len(self.calls)
-        if place < len(self.calls) and self.calls[place].effect == effect:
-            return place
+        try:
+            # Calls of a reply stand at their number: a search in 1,000 costs more than the rule.
+            place = int(effect.rpartition(".")[2])
+            if self.calls[place].effect == effect:
+                return place
+        except (ValueError, IndexError):
+            pass
         return next((n for n, call in enumerate(self.calls) if call.effect == effect), None)

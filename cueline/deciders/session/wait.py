@@ -36,7 +36,7 @@ def wait_of(state: SessionState) -> Wait | None:
     held = state.hold or state.unstarted
     if _finishes_while_paused(state) if held else _has_work(state):
         return None
-    until = next_deadline(state)
+    until = wake_at(state)
     if state.hold:
         return Wait("operator", state.hold.cause, until)
     if state.schedule is not None:
@@ -69,11 +69,11 @@ def wait_of(state: SessionState) -> Wait | None:
     return None
 
 
-def next_deadline(state: SessionState) -> datetime | None:
+def wake_at(state: SessionState) -> datetime | None:
     """Return the next time at which an effect becomes due.
 
-    During a pause, too: the passed time is recorded and starts nothing. A poisoned
-    session has none.
+    It is then recorded as `SessionContinued(at=now)`, or for an approval as the gate's
+    answer. A time that passes during a pause starts nothing. A poisoned session has none.
     """
     if state.status not in LIVE:
         return None

@@ -78,7 +78,7 @@ class ModelReplied(Fact):
 
 def calls_of(replied: ModelReplied | CallsAdded) -> dict[str, ToolCall]:
     """Return the calls that a reply requests, or a plan adds, by their effect."""
-    if isinstance(replied, CallsAdded):
+    if replied.type == "CallsAdded":
         return replied.calls
     turn = replied.effect.partition(".")[0]
     return {f"{turn}.{index}": call for index, call in enumerate(replied.calls)}
