@@ -25,15 +25,20 @@ model = "script.toml"
 tools = ["tool_of_a_test:greet"]
 """
 PROGRAM = """
-import asyncio, sys
+import asyncio, os, sys
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # the cluster is on 127.0.0.1 alone
+import ray
 from cueline import Agent, open_runtime
 
 async def main():
+    if "--own" in sys.argv:
+        ray.init(configure_logging=False, log_to_driver=False)
     agent = Agent.from_file("agent.toml")
     async with open_runtime(sys.argv[-1]) as runtime:
         starts = [runtime.start(agent, "Greet.") for _ in range(2)]
         for error in await asyncio.gather(*starts, return_exceptions=True):
             print(type(error).__name__)
+    print(ray.is_initialized())
 
 if __name__ == "__main__":
     asyncio.run(main())
@@ -99,14 +104,15 @@ def test_a_run_says_on_which_nodes_a_tool_cannot_be_imported(cueline, tmp_path, 
     assert "[]" == sessions.stdout.strip()
 
 
-def test_sessions_that_a_program_starts_at_once_are_all_checked(cueline, tmp_path):
+@pytest.mark.parametrize("own", [False, True], ids=["without Ray", "after its own ray.init()"])
+def test_sessions_that_a_program_starts_at_once_are_all_checked(cueline, tmp_path, own):
     (tmp_path / "modules/tool_of_a_test.py").write_text(TOOL)
     (tmp_path / "program.py").write_text(PROGRAM)
     assert 0 == cueline("up", "--detach").returncode
 
-    done = cueline(program=["program.py"])
+    done = cueline(*["--own"] * own, program=["program.py"])
 
-    assert ["ToolImportError"] * 2 == done.stdout.split(), done.stderr
+    assert ["ToolImportError", "ToolImportError", str(own)] == done.stdout.split(), done.stderr
 
 
 def test_a_runner_that_has_just_ended_is_not_asked(cluster, monkeypatch):
