@@ -30,6 +30,8 @@ from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence, PresenceBoard
 
 _REMEMBERED = 1000
+_SPARE_SECONDS = 3.0
+"""A host that drives for so long gets a spare; a command that is over by then needs none."""
 
 
 class FleetSupervisor:
@@ -62,6 +64,8 @@ class FleetSupervisor:
         self._gone: dict[str, str] = {}
         self._unreachable: list[Worker] = []
         """Lost, and may still live: a frozen runner may finish what it began."""
+        self._spare: Worker | None = None
+        """A host that is not started, kept ready for the next that is to be."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -219,6 +223,7 @@ class FleetSupervisor:
         for task in self._tasks:
             task.cancel()
         members, self._members = [*self._members.values(), *self._unreachable], {}
+        members += filter(None, [self._spare])
         await asyncio.gather(*(member.end(self._epoch, self._board) for member in members))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -226,8 +231,16 @@ class FleetSupervisor:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def _keep_spare(self, group: Group) -> None:
+        await SystemClock().sleep(_SPARE_SECONDS)
+        if self._spare is None:
+            self._spare = self._create(Start(group, self.site.node))
+
     def _create(self, start: Start) -> Worker:
         group, node = start.group, start.node
+        if (spare := self._spare) is not None and (spare.group, spare.node) == (group, node):
+            self._spare = None
+            return spare
         incarnation = f"{group.kind}-{uuid4().hex[:12]}"
         actor = SessionHostActor if group.kind == "host" else RunnerActor
         # Where the workspaces of many sessions are, a runner may be named before its process is up.
@@ -285,6 +298,8 @@ class FleetSupervisor:
         self._observed.note(member.incarnation, 0, time.monotonic())
         if member.role == "host" and not member.leaves:
             self._begin()
+            if member.node == self.site.node:
+                self._spawn(self._keep_spare(member.group))
         await self._notify_hosts()
         self._on_news(WorkerEvent(came, member))
         note = partial(self._note_calls, member)

@@ -230,6 +230,31 @@ async def test_a_host_that_thaws_after_its_sessions_went_to_others_is_ended(flee
     assert (True, False) == (thaws.handle.killed, frozen.handle.killed)
 
 
+async def test_a_host_is_kept_ready_and_takes_the_place_of_one_that_is_lost(
+    fleet, there, monkeypatch
+):
+    monkeypatch.setattr(fleet_supervisor, "_SPARE_SECONDS", 0.0)
+    host = await quiet(there, "host", "started")
+    await fleet_of(fleet, host, hosts=1)
+    await await_until(lambda: there.made)
+    assert [host] == fleet.members()
+
+    host.handle.killed = True
+    await await_until(lambda: host not in fleet.members())
+
+    assert there.made == [each.handle for each in fleet.members()]
+
+
+async def test_the_host_that_is_kept_ready_ends_with_the_fleet(fleet, there, monkeypatch):
+    monkeypatch.setattr(fleet_supervisor, "_SPARE_SECONDS", 0.0)
+    await fleet_of(fleet, await quiet(there, "host", "started"), hosts=1)
+    await await_until(lambda: there.made)
+
+    await fleet.close()
+
+    assert [True] == [each.killed for each in there.made]
+
+
 async def test_one_more_than_are_wanted_is_not_replaced(fleet, there):
     members = [await quiet(there, "runner", "started") for _ in range(2)]
     for member in members:
@@ -530,5 +555,5 @@ def joined(fleet, member):
     return member
 
 
-async def fleet_of(fleet, *members, runners=0):
-    await fleet.start({RUNNERS: Range(runners, runners)}, members)
+async def fleet_of(fleet, *members, hosts=0, runners=0):
+    await fleet.start({HOSTS: Range(hosts, hosts), RUNNERS: Range(runners, runners)}, members)
