@@ -1,6 +1,7 @@
 """Backtest: a policy is tried on the past, as `cueline policy backtest` tries it.
 
-The log holds one conversation of 250,000 events; each turn asks for a call, which a rule looks at.
+The log holds one conversation of 250,000 events; each turn asks for a call.
+Two rules look at it: one at the tool, one for commands in its text.
 What takes the time is reading each row and decoding the facts that say something of a call.
 Of several rounds the quickest counts: what else the machine does only adds.
 Floor: 20 s for a million events.
@@ -19,7 +20,12 @@ from cueline.wiring import open_log
 
 TURNS = 50_000
 ROUNDS = 3
-POLICY = Policy(rules=(Rule(name="bench", answer="deny", tools=("look*",)),))
+POLICY = Policy(
+    rules=(
+        Rule(name="bench", answer="deny", tools=("look*",)),
+        Rule(name="pushes", answer="deny", commands=("git push*",)),
+    )
+)
 
 
 async def recorded(path: Path) -> int:

@@ -102,6 +102,8 @@ HOMES = {
     "rich": {"cli", "console"},
     "sqlite3": {"stores", "testing"},
     "sqlite_utils": {"client", "projections", "stores"},
+    "tree_sitter": {"deciders"},
+    "tree_sitter_bash": {"deciders"},
     "typer": {"cli", "console"},
     "uvloop": {"loop"},
     # The standard library's ways to the network.

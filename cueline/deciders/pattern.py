@@ -2,21 +2,21 @@
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
+from cueline.deciders.shell_command import SimpleCommand, simple_commands
 from cueline.linear_regex import compile_regex
 
-_BETWEEN_COMMANDS = re.compile(r"&&|\|\||[;|&\n`(){}]|\$\(")
-_ANY_TEXT = {"**/": ".*/", "/**": "/.*", "**": ".*", "*": ".*", "?": "."}
-_IN_FOLDERS = {"**/": "(?:.*/)?", "/**": "(?:/.*)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+_WILD = {"**/": "(?:.*/)?", "/**": "(?:/.*)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 _PIECES = re.compile(r"\\.|\*\*/|/\*\*$|\*\*|\*|\?|[^*?/\\]+|/|\\$", re.DOTALL)
+_FIRST_WILD = re.compile(r"[*?]")
 _SPECIAL = re.compile(r"[*?\\]")
 
 
 def matches_any(name: str, patterns: Iterable[str]) -> bool:
     """Whether *name* matches one of *patterns*; `*` matches any text, `?` any character."""
-    return any(_any_text(pattern)(name) for pattern in patterns)
+    return _any_text(tuple(patterns))(name)
 
 
 def path_matches(path: str, globs: Iterable[str], place: str) -> bool:
@@ -56,23 +56,21 @@ def _plain(path: str) -> str:
 
 
 @lru_cache(maxsize=1000)
-def _any_text(glob: str) -> Callable[[str], bool]:
-    return _compiled(glob.replace("\\", "\\\\"), _ANY_TEXT)  # as in the login CORP\\ada
+def _any_text(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+    pieces = (re.split(r"(\*+|\?)", pattern) for pattern in patterns)
+    wild = {"?": ".", "*": ".*"}
+    globs = ("".join(wild.get(each[:1]) or re.escape(each) for each in glob) for glob in pieces)
+    return compile_regex(rf"(?s)\A(?:{'|'.join(globs)})\z")
 
 
 @lru_cache(maxsize=1000)
 def _in_folders(glob: str, place: str) -> Callable[[str], bool]:
     plain = _plain(glob)
     inner = _inside(plain, place) or _inside(plain, escape_glob(place))
-    return _compiled(inner or plain, _IN_FOLDERS)
-
-
-def _compiled(glob: str, wild: Mapping[str, str]) -> Callable[[str], bool]:
-    """Return a function that says whether a whole text matches *glob*, in linear time."""
-    pieces = _PIECES.findall(glob)
-    if not wild.keys() & pieces:
+    pieces = _PIECES.findall(inner or plain)
+    if not _WILD.keys() & pieces:
         return "".join(map(_literal, pieces)).__eq__  # of any length
-    meanings = (wild.get(piece) or re.escape(_literal(piece)) for piece in pieces)
+    meanings = (_WILD.get(piece) or re.escape(_literal(piece)) for piece in pieces)
     return compile_regex(rf"(?s)\A{''.join(meanings)}\z")
 
 
@@ -85,10 +83,29 @@ def escape_glob(path: str) -> str:
     return _SPECIAL.sub(r"\\\g<0>", path)
 
 
-def command_matches(text: str, patterns: Iterable[str]) -> bool:
-    """Whether *text*, or a command in it, matches one of *patterns*.
+def may_run(text: str, patterns: Iterable[str], *, unknown: bool = True) -> bool:
+    """Whether the shell command *text* runs a command that matches one of *patterns*.
 
-    It catches mistakes, not attacks: a shell can spell a command in many ways.
+    What cannot be resolved counts as matching, if *unknown*.
     """
-    commands = [text, *_BETWEEN_COMMANDS.split(text)]
-    return any(matches_any(" ".join(command.split()), patterns) for command in commands)
+    for each in simple_commands(text):
+        if each.is_known:
+            matches = matches_any(each.text, patterns)
+        else:
+            matches = unknown and _may_match(each, patterns)
+        if matches:
+            return True
+    return matches_any(" ".join(text.split()), patterns)
+
+
+def runs_only(text: str, patterns: Iterable[str]) -> bool:
+    """Whether each command in the shell command *text* is known, and matches as it is written."""
+    written = (each for each in simple_commands(text) if each.is_written)
+    return all(each.is_known and matches_any(each.text, patterns) for each in written)
+
+
+def _may_match(command: SimpleCommand, patterns: Iterable[str]) -> bool:
+    """Whether a command that is known in part may match; what it runs is looked at by itself."""
+    known, is_open = command.text, command.is_innermost
+    starts = (_FIRST_WILD.split(pattern, maxsplit=1)[0] for pattern in patterns)
+    return any(known.startswith(each) or (is_open and each.startswith(known)) for each in starts)

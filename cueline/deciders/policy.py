@@ -12,7 +12,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from cueline.deciders.pattern import command_matches, escape_glob, matches_any, path_matches
+from cueline.deciders.pattern import escape_glob, matches_any, may_run, path_matches, runs_only
+from cueline.deciders.shell_command import COMMANDS, commands_of
 from cueline.deciders.standing import StandingGrant
 from cueline.deciders.startup_file import ASKS, writes_startup_file
 from cueline.events.agent import (
@@ -227,13 +228,26 @@ def _rule_matches(rule: Rule, tool: ToolSpec, arguments: Arguments, place: str) 
     """Whether a rule about *tool* matches the arguments."""
     if rule.paths and not _path_matches(rule, tool, arguments, place):
         return False
-    if rule.commands and not any(
-        command_matches(text, rule.commands) for text in _texts(arguments)
-    ):
+    if rule.commands and not _command_matches(rule, arguments):
         return False
     if rule.items_over is not None and _longest_list(arguments) <= rule.items_over:
         return False
     return rule.bytes_over is None or len(canonical_json(arguments)) > rule.bytes_over
+
+
+def _command_matches(rule: Rule, arguments: Arguments) -> bool:
+    """Whether a command of the call is in the rule's commands.
+
+    A rule that allows has to match each command. For another rule one is enough, which may
+    be in any text; what cannot be resolved matches, but only in what is surely a command.
+    """
+    commands = tuple(commands_of(arguments))
+    if rule.answer == "allow":
+        return all(runs_only(each, rule.commands) for each in commands or _texts(arguments))
+    others = _texts({key: each for key, each in arguments.items() if key not in COMMANDS})
+    return any(may_run(each, rule.commands) for each in commands) or any(
+        may_run(each, rule.commands, unknown=False) for each in others
+    )
 
 
 def _path_matches(rule: Rule, tool: ToolSpec, arguments: Arguments, place: str) -> bool:

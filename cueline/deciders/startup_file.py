@@ -11,8 +11,16 @@ from functools import lru_cache
 from typing import Final
 
 from cueline.deciders.pattern import escape_glob, path_matches
+from cueline.deciders.shell_command import (
+    COMMANDS,
+    UNKNOWN,
+    SimpleCommand,
+    commands_of,
+    simple_commands,
+)
 from cueline.events.agent import AgentSpec, Rule, ToolSpec
 from cueline.events.message import Arguments
+from cueline.linear_regex import compile_regex
 
 ASKS: Final = Rule(name="read at a start", answer="ask")
 _FOLDERS: Final = frozenset(
@@ -35,10 +43,22 @@ _NAMES: Final = frozenset(
     )
 )
 _ENDINGS: Final = (".toml", ".pth", ".code-workspace")
-_RUNS: Final = "command"
-"""The argument that is a shell command, by its name."""
-_WORDS = re.compile(r"[^\s;|&<>()'\"`={}]+")
-_CONFIGURES = re.compile(r"\bgit\b.*\bconfig\b|\bcrontab\b", re.DOTALL)
+_NAMES_FILES = re.compile(r"[^\s;|&<>()'\"`={}\0\1]+")
+_QUOTES: Final = re.compile(r"\\\n|[\"'\\]")
+_SUSPECT: Final = compile_regex(
+    "|".join(map(re.escape, (*_FOLDERS, *_NAMES, *_ENDINGS, "config", "crontab")))
+)
+_READERS: Final = frozenset(
+    (
+        *("cat", "head", "tail", "nl", "tac", "wc", "grep", "egrep", "fgrep", "rg", "cut", "jq"),
+        *("ls", "stat", "file", "du", "diff", "cmp", "md5sum", "sha1sum", "sha256sum"),
+        *("echo", "printf", "pwd", "test", "basename", "dirname", "realpath", "readlink"),
+    )
+)
+_GIT_READERS: Final = frozenset(
+    ("status", "log", "show", "diff", "blame", "ls-files", "add", "commit")
+)
+_READING_OPTIONS: Final = frozenset(("-l", "--list", "--get", "--get-all"))
 _LONGEST = 4096
 """The longest path of Linux; a longer text names no file."""
 
@@ -75,24 +95,34 @@ def writes_startup_file(
     """
     if tool.declared == "read_only":
         return False
-    command = arguments.get(_RUNS)
-    if isinstance(command, str) and _CONFIGURES.search(command):
-        return True
-    return any(_is_startup_file(each, modules, place) for each in _paths(tool, arguments))
+    return any(_is_startup_file(each, modules, place) for each in _paths(tool, arguments, modules))
 
 
-def _paths(tool: ToolSpec, arguments: Arguments) -> Iterator[str]:
-    """Yield what may be a path: declared ones, else each text, and the words of a command."""
-    named = (*tool.paths, *(tool.writes or ())[:1]) or tuple(arguments)
-    for name in named:
+def _paths(tool: ToolSpec, arguments: Arguments, modules: tuple[str, ...]) -> Iterator[str]:
+    """Yield what may be a path: declared ones, else each text; and what a command may write."""
+    for name in (*tool.paths, *(tool.writes or ())[:1]) or tuple(arguments):
         given = arguments.get(name)
         for text in given if isinstance(given, list) else (given,):
-            if not isinstance(text, str):
-                continue
-            if name == _RUNS:
-                yield from _WORDS.findall(text)
-            elif len(text) <= _LONGEST:
+            if isinstance(text, str) and len(text) <= _LONGEST and name not in COMMANDS:
                 yield text
+    for text in commands_of(arguments):
+        plain = _QUOTES.sub("", text).casefold()
+        named = any(each.rpartition("/")[2].casefold() in plain for each in modules)
+        for command in simple_commands(text) if named or _SUSPECT(plain) else ():
+            yield from _NAMES_FILES.findall(text if command is UNKNOWN else _may_write(command))
+
+
+def _may_write(command: SimpleCommand) -> str:
+    """Return a text with the files that a command may write."""
+    name, *rest = command.words
+    if not command.is_innermost or name in _READERS:
+        return name
+    if name == "git" and rest[:1] and rest[0] in _GIT_READERS:
+        return " ".join(each for each in rest if each.startswith("--output"))
+    if name == "crontab" or (name == "git" and rest[:1] == ["config"]):
+        reads = rest[1:2] in (["get"], ["list"]) or not _READING_OPTIONS.isdisjoint(rest)
+        return "" if reads else ".gitconfig"
+    return " ".join(command.words)
 
 
 def _is_startup_file(path: str, modules: tuple[str, ...], place: str) -> bool:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from cueline.client.redecide import first_difference
 from cueline.deciders.session import DRIVEN, Status
+from cueline.deciders.shell_command import simple_commands
 from cueline.errors import ProviderUnavailableError, ToolFailedError
 from cueline.events.agent import Fallback, Limits, ModelChoice, Policy, Rule
 from cueline.events.failure_policy import BreakerPolicy
@@ -59,10 +60,11 @@ class OfAModel(Scene):
     """A model replies, and asks for a call."""
 
     def __init__(self):
-        policy = Policy(rules=(Rule(name="any", tools=("re*",), answer="allow"),))
+        policy = Policy(rules=(Rule(name="any", commands=("git*",), answer="deny"),))
         super().__init__([self.reply, says("Done."), says("Done.")], policy=policy)
 
     async def reply(self):
+        simple_commands.cache_clear()
         self.fault.begin()
         return asks_for(("read", {"about": OUTCOME}))
 

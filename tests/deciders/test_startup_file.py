@@ -99,9 +99,65 @@ def test_a_command_that_names_one_is_asked(command):
     assert "ask" == judge(OFF, RUN, {"command": command}, workspace=PLACE).answer
 
 
-@pytest.mark.parametrize("command", ["ls -la", "git status", "python -m pytest", "make test"])
-def test_a_command_that_names_none_is_as_the_policy_says(command):
-    assert "allow" == judge(OFF, RUN, {"command": command}, workspace=PLACE).answer
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("printf x>>.bash'rc'", 'echo x > ".git/hooks/"pre-commit', "tee ~/.bash\\rc < x"),
+        *(
+            "sudo sh -c 'echo x >.env'",
+            "cat a > .envrc",
+            "sort a -o .profile",
+            "cd .git/hooks && ls > a",
+        ),
+        *("bash <<E\necho x > .env\nE", "git diff --output=.env", "git checkout -- .gitattributes"),
+        *("git config --global core.editor list", "crontab -", "python -c \"open('.env', 'w')\""),
+        *(
+            "$X .envrc",
+            "if [ a ]; then rm .env; fi",
+            "cp a site_tools/count.py",
+            ".git/hooks/post-merge",
+        ),
+    ],
+)
+def test_a_command_that_may_write_one_is_asked_however_it_is_written(command):
+    assert (
+        "ask"
+        == judge(OFF, RUN, {"command": command}, workspace=PLACE, modules=own_modules(OWN)).answer
+    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "ls -la",
+            "git status",
+            "python -m pytest",
+            "make test",
+            "ls .git/hooks",
+            "cat .env | wc -l",
+        ),
+        *("grep -n x pyproject.toml > found.txt", "echo 'see .env'", "sudo cat /root/.bashrc"),
+        *("git diff .gitattributes", "git commit -m 'Name it in pyproject.toml'", "git add .env"),
+        *(
+            "git config --get user.name",
+            "git config get core.editor",
+            "git config -l",
+            "crontab -l",
+        ),
+        *(
+            "head site_tools/count.py",
+            "cat < .env 2>/dev/null",
+            "diff .env .envrc",
+            "sh -c 'cat .env'",
+        ),
+    ],
+)
+def test_a_command_that_writes_none_is_as_the_policy_says(command):
+    assert (
+        "allow"
+        == judge(OFF, RUN, {"command": command}, workspace=PLACE, modules=own_modules(OWN)).answer
+    )
 
 
 def test_a_long_text_is_no_path():

@@ -1,0 +1,148 @@
+"""The simple commands that a shell command runs (ADR 0046)."""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import islice, takewhile
+from typing import Final, NamedTuple
+
+from cueline.deciders.shell_syntax import PART, WORDS, parse
+
+Words = tuple[str, ...]
+
+COMMANDS: Final = ("command", "cmd")
+"""The arguments that are shell commands, by their names."""
+_MOST, _DEEPEST, _WIDEST = 500, 12, 20
+_SHELLS: Final = ("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "source", ".")
+_RUN_THEIR_INPUT: Final = frozenset((*_SHELLS, "sudo", "doas", "chroot"))
+_JOIN_WORDS: Final = frozenset(("eval", "ssh", "watch"))
+_SYNTAX = "! { } case do done elif else esac fi for function if in select then until while"
+_ANYTHING: Final = frozenset(
+    ("alias", "coproc", "parallel", "runuser", "script", "su", *_SYNTAX.split())
+)
+"""Programs that may run any of their words; and words of the syntax, which are no programs."""
+_NONE_BEFORE = "builtin busybox command doas env eval exec git ionice nice nohup setsid stdbuf"
+_NONE_BEFORE += " strace sudo systemd-run time trap unshare watch xargs"
+_WRAPPERS: Final = {  # and the number of arguments before the command
+    **dict.fromkeys((*_SHELLS, *_NONE_BEFORE.split()), 0),
+    **dict.fromkeys(("chroot", "chrt", "flock", "ssh", "taskset", "timeout"), 1),
+}
+_WITH_VALUE: Final = {  # where these options are known; elsewhere each may have a value
+    **dict.fromkeys(_SHELLS, ("-o", "-O", "+o", "+O", "--rcfile", "--init-file")),
+    "git": ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"),
+}
+_ASSIGNMENT: Final = re.compile(r"\w+\+?=")
+_EXECUTE: Final = ("-exec", "-execdir", "-ok", "-okdir")
+_UNKNOWN: Final = re.compile(f"[{PART}{WORDS}]")
+_SCRIPT: Final = re.compile(r"[^\w./:,@%+=-]")
+_ANY_COMMAND: Final = re.compile(
+    r"\S+ /(?:dev|proc)/|env -(?:\w*S|-split)|xargs -(?:[IJi]|-replace)"
+    r"|(?:\w*sh|sudo|doas|source|\.) -(?:\w*s\w*)?$|(?!git )\S+ -.*[^\w./:,@%+=-]"
+)
+"""A program and an option by which it runs what is not a word of its own."""
+
+
+class SimpleCommand(NamedTuple):
+    """A program or builtin with its arguments; or `>` and the file that output goes to."""
+
+    words: Words
+    text: str
+    """What is known of it: all up to the first word that is not."""
+    is_known: bool
+    """Whether all of it is known."""
+    is_written: bool
+    """Whether it is written like this; else a path, wrapper or option was taken off."""
+    is_innermost: bool = True
+
+
+UNKNOWN: Final = SimpleCommand((WORDS,), "", is_known=False, is_written=True)
+"""What cannot be resolved: it may be any command, or several."""
+
+
+def commands_of(arguments: Mapping[str, object]) -> Iterator[str]:
+    """Yield the arguments that are shell commands."""
+    rest = arguments.get("args")
+    after = f" {shlex.join(map(str, rest))}" if isinstance(rest, list) else ""
+    for given in map(arguments.get, COMMANDS):
+        if given is not None:
+            yield (shlex.join(map(str, given)) if isinstance(given, list) else str(given)) + after
+
+
+@lru_cache(maxsize=512)
+def simple_commands(text: str) -> tuple[SimpleCommand, ...]:
+    """Return the simple commands in *text*, and those that they run in turn."""
+    found = tuple(islice(_commands_in(text, _DEEPEST, is_written=True), _MOST))
+    return (*found, UNKNOWN) if len(found) == _MOST else found
+
+
+def _commands_in(text: str, deep: int, *, is_written: bool) -> Iterator[SimpleCommand]:
+    commands, understood = parse(text)
+    for words in commands:
+        yield from _unwrapped(words, deep, is_written=is_written)
+    if not understood:
+        yield UNKNOWN
+
+
+def _unwrapped(words: Words, deep: int, *, is_written: bool) -> Iterator[SimpleCommand]:
+    """Yield a command as it is, and the commands that it runs."""
+    inner = list(islice(_inner(words), _WIDEST))
+    if len(inner) == _WIDEST:
+        inner[-1] = (WORDS,)
+    whole = " ".join(words)
+    known = _UNKNOWN.split(whole, maxsplit=1)[0]
+    yield SimpleCommand(words, known, known == whole, is_written, not inner)
+    for each in inner:
+        if not deep or WORDS in each[0]:
+            yield UNKNOWN
+        elif _SCRIPT.search(each[0]):
+            yield from _commands_in(each[0], deep - 1, is_written=False)
+        else:
+            yield from _unwrapped(each, deep - 1, is_written=False)
+
+
+def _inner(words: Words) -> Iterator[Words]:
+    name, plain = words[0], words[0].rpartition("/")[2]
+    if _ASSIGNMENT.match(name):
+        rest = next((words[i:] for i, each in enumerate(words) if not _ASSIGNMENT.match(each)), ())
+        yield from [rest] if rest else ()
+    elif WORDS in name or name in _ANYTHING:
+        yield (WORDS,)
+    elif plain != name:
+        yield (plain, *words[1:])
+    elif name == "find":
+        for start in (i for i, each in enumerate(words, 1) if each in _EXECUTE):
+            ran = takewhile(lambda each: each not in (";", "+"), words[start:])
+            yield tuple(each.replace("{}", PART) for each in ran) or (WORDS,)
+    elif name == "git":
+        yield from (("git", *each) for each in _operands(words) if each != words[1:])
+    elif name in _WRAPPERS:
+        found = list(_operands(words))
+        if not found and name in _RUN_THEIR_INPUT:
+            yield (WORDS,)
+        for each in found:
+            yield (" ".join(each),) if name in _JOIN_WORDS else each + (WORDS,) * (name == "xargs")
+
+
+def _operands(words: Words) -> Iterator[Words]:
+    """Yield the commands that a wrapper may run: which one, its options decide."""
+    name, before, with_value = words[0], _WRAPPERS[words[0]], _WITH_VALUE.get(words[0], ())
+    surely = possibly = 0
+    may_be_value = False
+    rest = iter(enumerate(words[1:], 1))
+    for start, word in rest:
+        value = next(rest, (0, ""))[1] if word in with_value else ""
+        if _ANY_COMMAND.match(f"{name} {word}") or WORDS in word + value or "alias." in value:
+            yield (WORDS,)
+            return
+        if word == "--":
+            yield words[start + 1 :] or (WORDS,)
+            return
+        if not (word[:1] in ("-", "+") or _ASSIGNMENT.match(word)):
+            if possibly >= before:
+                yield words[start:]
+            if not may_be_value and surely >= before:
+                return
+            surely += not may_be_value
+            possibly += 1
+        may_be_value = word[:1] == "-" and not with_value
