@@ -172,13 +172,14 @@ class EffectExecutor:
         """
         state, prompt = self._entity.state, self._entity.prompt
         messages: Sequence[bytes] = prompt.messages
-        cut = None
+        cut, model = None, answering(state.agent, effect.fallback)
         if is_compaction(effect.effect):
-            compaction = compaction_of(prompt, too_long=state.turn.unanswered)
+            too_long, window = state.turn.unanswered, model.context_window
+            compaction = compaction_of(prompt, too_long=too_long, window=window)
             if compaction is None:
                 return None
             messages, cut = compaction.messages, compaction.cut
-        return sent_to(answering(state.agent, effect.fallback), messages), cut
+        return sent_to(model, messages), cut
 
     async def _ask(self, effect: AskApproval) -> Facts:
         ended_by = need_ended_by(self._entity.state, effect.effect)

@@ -1,7 +1,6 @@
 """Makes one attempt at a tool call: runs it, or finds out its outcome."""
 
 import asyncio
-import json
 from base64 import b64encode
 from collections.abc import Awaitable
 from datetime import timedelta
@@ -21,6 +20,7 @@ from cueline.events.agent import ToolSpec
 from cueline.events.cause import Cause
 from cueline.events.demands import Demands
 from cueline.events.message import ImageBlock, attachment_text
+from cueline.events.number import json_or_text
 from cueline.events.plan import VALUE_LIMIT, too_large
 from cueline.events.sanitize import sanitize
 from cueline.events.session import SessionWaiting, ToolFailed, ToolReconciled, ToolReturned
@@ -160,7 +160,8 @@ class ToolCaller:
             why = too_large("its result", size)
             return self.failed(name, "result_too_large", why, seconds=report.seconds)
         if planned and is_json:
-            value = sanitize(json.loads(report.content), loaded_agent.redactor)[0]
+            text = report.content.decode(errors="replace")
+            value = sanitize(json_or_text(text), loaded_agent.redactor)[0]
         told = await render_output(
             report.content,
             report.truncated_from,

@@ -45,7 +45,6 @@ class ToolOutput(Struct, frozen=True):
     """The size of the whole output in bytes, if not all of it is kept."""
     media_type: str = ""
     """Of an image, or `JSON`; empty: the content is text."""
-    """Of an image; empty: the content is text."""
 
 
 class ReconcileFinding(Struct, frozen=True):

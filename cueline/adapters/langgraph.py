@@ -5,6 +5,7 @@ import builtins
 import json
 import threading
 from base64 import b64decode, b64encode
+from collections import defaultdict
 from collections.abc import (
     AsyncIterator,
     Callable,
@@ -177,10 +178,13 @@ class CuelineSaver(BaseCheckpointSaver[int]):
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints of these runs, and their writes, in all threads."""
         for thread in await self._threads() if run_ids else ():
+            found = defaultdict[str, set[str]](set)
             for place in await self._places(thread):
                 stored = (await self._read(place)).stored
                 if stored and self._load(stored.metadata).get("run_id") in run_ids:
-                    await self._delete(*place[:2], {place[2]})
+                    found[place[1]].add(place[2])
+            for space, ids in found.items():
+                await self._delete(thread, space, ids)
 
     @_on_own_loop
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
@@ -207,9 +211,9 @@ class CuelineSaver(BaseCheckpointSaver[int]):
                 await self.adelete_thread(thread)
                 continue
             for space in await self._namespaces(thread):
-                kept = await self._needed(thread, space)
+                # First: what is put meanwhile stays.
                 ids = {id_ for _, _, id_ in await self._places(thread, space)}
-                await self._delete(thread, space, ids - kept)
+                await self._delete(thread, space, ids - await self._needed(thread, space))
 
     def list(self, *args: Any, **named: Any) -> Iterator[CheckpointTuple]:
         """See `alist`."""
@@ -270,12 +274,9 @@ class CuelineSaver(BaseCheckpointSaver[int]):
     def _written(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task: str, path: str
     ) -> Sequence[WriteStored]:
-        thread, namespace, checkpoint = _place(config)
         return [
             WriteStored(
-                thread=thread,
-                namespace=namespace,
-                checkpoint=checkpoint,
+                **_names(_place(config)),
                 task=task,
                 path=path,
                 index=WRITES_IDX_MAP.get(channel, index),

@@ -232,7 +232,8 @@ class FleetSupervisor:
         task.add_done_callback(self._tasks.discard)
 
     async def _keep_spare(self, group: Group) -> None:
-        await SystemClock().sleep(_SPARE_SECONDS)
+        clock = SystemClock()
+        await clock.sleep(_SPARE_SECONDS)
         if self._spare is None:
             self._spare = self._create(Start(group, self.site.node))
 

@@ -11,10 +11,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from cueline.config.config_source import ConfigSource
+from cueline.config.config_source import ConfigSource, SourcedValue
 from cueline.config.settings import Settings
 from cueline.errors import ConfigError
 from cueline.private_folder import make_folder
+from cueline.providers.registry import DEFAULT, OWN
 
 _HARMLESS: Final = (
     "approval.",
@@ -22,11 +23,9 @@ _HARMLESS: Final = (
     "cluster.",
     "grace_seconds",
     "hide_thinking",
-    "model",
     "policy.approval_seconds",
     "policy.on_expiry",
     "policy.rules",  # of all rules that match, the strictest counts
-    "provider",
     "retry.",
     "runner.slots",
     "runner.workers",
@@ -37,7 +36,8 @@ _LESS: Final = ("limits.", "policy.notify_from_usd", "policy.ask_from_usd", "pol
 """Where less is stricter."""
 _STRICT: Final[dict[str, Callable[[Any], bool]]] = {
     "fallback": lambda said: (
-        not any(each.base_url or each.key_variable or each.headers for each in said)
+        all(each.provider in OWN for each in said)
+        and not any(each.base_url or each.key_variable or each.headers for each in said)
     ),
     "on_unknown_price": lambda said: said == "error",
     "policy.approval": lambda said: said != ("off",),
@@ -46,6 +46,8 @@ _STRICT: Final[dict[str, Callable[[Any], bool]]] = {
     "policy.on_deny": lambda said: said != "inform",
 }
 """By key: whether a value widens nothing, whatever held before."""
+_MODEL: Final = ("provider", "model")
+"""What counts for cueline's own providers: the model of another may be a file with code."""
 _TOGETHER: Final = ("policy.rules", "policy.approval")
 """Rules and profiles that hold already go on holding."""
 
@@ -61,9 +63,16 @@ class FoundSettings(NamedTuple):
 def found_settings(file: ConfigSource, path: Path, below: Settings) -> FoundSettings:
     """Return the settings of the *file* that was found at *path*, before those *below* it."""
     counts, wider = {}, {}
+    if "model" in file and "provider" not in file:
+        # Else it would be the model of whatever provider holds in the end.
+        held = SourcedValue(below.provider or DEFAULT, file["model"].source)
+        file = {**file, "provider": held}
+    harmless = "provider" in file and file["provider"].value in OWN
     for key, each in file.items():
         held = _held(below, key)
-        if not (each.value == held or _widens_nothing(key, each.value, held, path)):
+        if key in _MODEL and harmless:
+            counts[key] = each
+        elif not (each.value == held or _widens_nothing(key, each.value, held, path)):
             wider[key] = each
         elif key in _TOGETHER:
             both = dict.fromkeys((*held, *each.value))

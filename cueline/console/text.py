@@ -50,8 +50,7 @@ def capped(text: str, lines: int, width: int, of: str = "") -> list[str]:
 
 def is_capped(text: str, lines: int, width: int) -> bool:
     """Whether `capped` leaves something out."""
-    every = visible(text).rstrip("\n").split("\n")
-    return len(every) > lines or any(len(line) > width for line in every)
+    return capped(text, lines, width) != visible(text).rstrip("\n").split("\n")
 
 
 def _cut(line: str, width: int) -> str:

@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from cueline.deciders.prompt import TOOL, Prompt, user_message
+from cueline.deciders.prompt_limit import fitted
 from cueline.events.session import Cut
 
 KEPT: Final = 0.25
@@ -31,14 +32,16 @@ class Compaction(Struct, frozen=True):
     messages: list[bytes]
 
 
-def compaction_of(current: Prompt, *, too_long: bool) -> Compaction | None:
+def compaction_of(
+    current: Prompt, *, too_long: bool, window: int | None = None
+) -> Compaction | None:
     """Return the request for a summary of old messages; None if there are none.
 
-    *too_long* says that the prompt did not fit into the model's context window.
+    *too_long* says that the prompt did not fit into the model's context *window*, in tokens.
     """
     messages = current.messages
     share = KEPT_OF_TOO_LONG if too_long else KEPT
-    sizes = list(map(len, messages))
+    sizes = list(map(len, fitted(messages, window)))
     kept = sum(sizes) * share
     newest = sum(size <= kept for size in accumulate(reversed(sizes)))
     first = 2 if current.summarised else 1  # a summary alone is not summarised again

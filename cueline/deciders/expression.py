@@ -1,6 +1,5 @@
 """Expressions of a plan: JMESPath over what a session was started with and its steps' results."""
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -11,6 +10,7 @@ from jmespath.parser import Parser
 from jmespath.visitor import TreeInterpreter
 from pydantic import JsonValue
 
+from cueline.events.number import text_of
 from cueline.events.plan import Step
 
 STEPS: Final = "steps"
@@ -35,8 +35,8 @@ class _Interpreter(TreeInterpreter):  # type: ignore[misc]  # jmespath has no ty
         """Return null for an ordering of anything but numbers, as the specification says."""
         if node["value"] not in self._EQUALITY_OPS:
             sides = [self.visit(each, value) for each in node["children"]]
-            if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in sides):
-                return None
+            numbers = all(isinstance(n, int | float) and not isinstance(n, bool) for n in sides)
+            return self.COMPARATOR_FUNC[node["value"]](*sides) if numbers else None
         return super().visit_comparator(node, value)
 
     def visit_function_expression(self, node: dict[str, Any], value: object) -> object:
@@ -96,8 +96,7 @@ def rendered(arguments: Any, context: Context) -> Any:
     values = [evaluated(each, context) for each in rest[::2]]
     if len(values) == 1 and not before and not rest[1]:
         return values[0]
-    texts = [v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values]
-    return before + "".join(text + after for text, after in zip(texts, rest[1::2], strict=True))
+    return before + "".join(text_of(v) + after for v, after in zip(values, rest[1::2], strict=True))
 
 
 def steps_in(expression: str) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """What a plan wants next: a pure function of its steps, parameters and recorded results."""
 
-import json
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -8,6 +7,7 @@ from pydantic import JsonValue
 from cueline.deciders.expression import Context, evaluated, holds, rendered, steps_in
 from cueline.deciders.progress import Progress, StepResult
 from cueline.events.message import Arguments, ToolCall
+from cueline.events.number import text_of
 from cueline.events.plan import VALUE_LIMIT, Plan, Step, too_large
 from cueline.events.session import StepEnded
 
@@ -157,8 +157,7 @@ def end_of(plan: Plan, progress: Progress) -> PlanEnd:
             value = evaluated(plan.output, _context(progress, steps_in(plan.output)))
         except ValueError as error:
             return PlanEnd(error_code="invalid_output", error=str(error))
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        end = PlanEnd(value, text, is_null=value is None)
+        end = PlanEnd(value, text_of(value), is_null=value is None)
     else:
         ends = (progress.over[step.name] for step in reversed(plan.steps))
         last = next((end for end in ends if not _failed(end)), StepResult("skipped"))

@@ -29,8 +29,8 @@ class ProviderRefusedError(CuelineError):
 
     kind: str
     message: str
-    used: dict[str, int] | None = None
     retry_after: float | None = None
+    used: dict[str, int] | None = None
     text = "{kind}: {message}"
 
 

@@ -76,13 +76,18 @@ Time = Annotated[float, COUNTABLE, TIME]
 Seconds = Annotated[float, LASTING, TIME]
 
 
+def text_of(value: JsonValue) -> str:
+    """Return a text as it is, and any other *value* as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def json_or_text(text: str) -> JsonValue:
     """Return *text* read as JSON, or as it is."""
     try:
         value: JsonValue = json.loads(text)
+        return text if unsayable(value) else value
     except (ValueError, RecursionError):
         return text
-    return text if unsayable(value) else value
 
 
 def unsayable(value: JsonValue, at: str = "") -> str:

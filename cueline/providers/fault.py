@@ -117,17 +117,12 @@ def error_in(text: str) -> Any:
 
 def with_usage(fault: Fault, used: dict[str, int]) -> Fault:
     """Return *fault* with the usage of the failed attempt."""
-    if isinstance(fault, ProviderRefusedError):
-        return ProviderRefusedError(fault.kind, fault.message, used, fault.retry_after)
-    return ProviderUnavailableError(fault.kind, fault.message, fault.retry_after, used)
+    return type(fault)(fault.kind, fault.message, fault.retry_after, used)
 
 
 def redact_fault(redactor: Redactor, fault: Fault) -> Fault:
     """Return *fault* without the key, or parts of it, in its message."""
-    message = redactor.redact_parts(fault.message)
-    if isinstance(fault, ProviderRefusedError):
-        return ProviderRefusedError(fault.kind, message, None, fault.retry_after)
-    return ProviderUnavailableError(fault.kind, message, fault.retry_after)
+    return type(fault)(fault.kind, redactor.redact_parts(fault.message), fault.retry_after)
 
 
 def kind_of(status: int, error_type: str | None) -> str:

@@ -12,7 +12,8 @@ from cueline.suggestion import known_instead
 GROUP: Final = "cueline.providers"
 DEFAULT: Final = "anthropic"
 """The provider of agents that name none."""
-_OWN: Final = ("anthropic", "gemini", "ollama", "openai", "replay", "scripted")
+OWN: Final = ("anthropic", "gemini", "ollama", "openai", "replay", "scripted")
+"""Cueline's own providers: they run no code of an agent's folder."""
 
 
 @cache
@@ -20,15 +21,14 @@ def _entries() -> dict[str, EntryPoint]:
     """Return where each provider is found; cueline's own go first."""
     found = {entry.name: entry for entry in entry_points(group=GROUP)}
     own = {
-        name: EntryPoint(name, f"cueline.providers.{name}.provider:PROVIDER", GROUP)
-        for name in _OWN
+        name: EntryPoint(name, f"cueline.providers.{name}.provider:PROVIDER", GROUP) for name in OWN
     }
     return {**found, **own}
 
 
 def known_providers() -> tuple[str, ...]:
     """Return the names of all providers, cueline's own first."""
-    return (*_OWN, *sorted(_entries().keys() - set(_OWN)))
+    return (*OWN, *sorted(_entries().keys() - set(OWN)))
 
 
 @cache

@@ -1,6 +1,5 @@
 """Stand-ins at the ports: a model, tools, runners, and who finds work."""
 
-import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +14,7 @@ from cueline.actors.model_port import Delta, DeltaSink, ModelReply, ModelRequest
 from cueline.actors.rule_failure import folded
 from cueline.actors.runner import RunnerPort
 from cueline.actors.runner_registry import ClaimedRun
-from cueline.actors.tool_port import JSON, ReconcileFinding, ToolOrder, ToolOutput
+from cueline.actors.tool_port import ReconcileFinding, ToolOrder, ToolOutput
 from cueline.deciders.matching import Offer, Unmet, counted, least_unmet
 from cueline.deciders.matching import unmet as unmet_by
 from cueline.deciders.session import DRIVEN, SessionState, session_of
@@ -28,6 +27,7 @@ from cueline.events.journal import Journal
 from cueline.events.message import TextBlock, ToolCall
 from cueline.events.session import SessionContinued, SessionEvent, WaitKind
 from cueline.events.stream import is_compaction, sibling
+from cueline.tools.result import output_of
 
 Reply = ModelReply | Exception | Callable[[], Awaitable[ModelReply]]
 
@@ -132,11 +132,8 @@ class JournalingExecutor:
     async def call(self, order: ToolOrder) -> ToolOutput:
         self.starts.append(Start(order.tool.name, order.key, order.attempt, os.getpid()))
         said = await self.tools[order.tool.name](order)
-        if isinstance(said, bytes):
-            return ToolOutput(said, 0.0)
-        if isinstance(said, str):
-            return ToolOutput(said.encode(), 0.0)
-        return ToolOutput(json.dumps(said).encode(), 0.0, media_type=JSON)
+        given = output_of(said)
+        return ToolOutput(given.content, 0.0, given.truncated_from, given.media_type)
 
     async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
         return self.reconciling[order.tool.name](order.key)

@@ -85,10 +85,10 @@ def read_value(text: str, schema: Mapping[str, Any]) -> tuple[Any, str]:
     """
     try:
         value = json.loads(unfenced(text))
+        if found := unsayable(value):
+            return None, f"it is no JSON: {found}"
     except (ValueError, RecursionError) as error:
         return None, f"it is no JSON: {error}"
-    if found := unsayable(value):
-        return None, f"it is no JSON: {found}"
     try:
         problem = check_value(schema, value)
     except ValueError as error:  # for example, half a surrogate pair in a name

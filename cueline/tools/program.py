@@ -41,8 +41,7 @@ def run_program(command: list[Any], parameters: dict[str, Any], *, context: Tool
     if done.returncode:
         last = (done.stderr or done.stdout)[-_TOLD:].decode(errors="replace").strip()
         raise ToolFailedError("tool_error", f"exit status {done.returncode}: {last}")
-    cut = len(done.stdout) > OUTPUT_LIMIT
-    if cut:
+    if len(done.stdout) > OUTPUT_LIMIT:
         return Output(done.stdout[:OUTPUT_LIMIT], len(done.stdout))
     value = json_or_text(done.stdout.decode(errors="replace"))
     return Output(done.stdout, media_type=JSON if isinstance(value, dict | list) else "")

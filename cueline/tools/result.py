@@ -6,6 +6,7 @@ A value without such a form raises `ToolFailedError`.
 import errno
 import json
 import math
+import re
 import signal
 from typing import Literal, cast, get_args
 
@@ -23,6 +24,8 @@ MESSAGE_LIMIT = 10_000
 SAYABLE = SAID | {"invalid_arguments"}
 SHORTAGES = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 """What the system says when processes, open files or memory have run out."""
+HUGE = re.compile(rb"\d{4301}")
+"""More digits than Python reads as a number."""
 TEXTS = (str, bytes, bytearray)
 """What a tool returns as text; all else is JSON."""
 Outcome = Literal["happened", "did_not_happen", "unknown"]
@@ -78,7 +81,8 @@ def _json_of(value: object) -> bytes:
             value, ensure_ascii=False, separators=(",", ":"), default=to_jsonable_python
         )
         said = fit(text).encode()
-    if (b"NaN" in said or b"Infinity" in said) and (found := unsayable(json.loads(said))):
+    suspected = b"NaN" in said or b"Infinity" in said or HUGE.search(said)
+    if suspected and (found := unsayable(json.loads(said))):
         raise ToolFailedError(
             "tool_error", f"it ran, but its result has {found}: JSON has null, and no such number"
         )

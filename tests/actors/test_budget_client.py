@@ -162,7 +162,7 @@ async def test_a_reply_that_tells_no_use_is_settled_at_its_reservation():
         assert 10 * CENT == total(spent(views.db)).estimated_cost
 
 
-REFUSED = ProviderRefusedError("refused", "no", {"input": 9, "output": 7})
+REFUSED = ProviderRefusedError("refused", "no", used={"input": 9, "output": 7})
 
 
 # I8, 000-019: what is known of a failed call is no estimate.

@@ -136,7 +136,7 @@ async def with_a_child_that_nobody_drives():
 
 
 async def test_a_parent_is_told_of_what_a_failed_call_of_its_child_cost():
-    refused = ProviderRefusedError("refused", "no", {"input": 9, "output": 7})
+    refused = ProviderRefusedError("refused", "no", used={"input": 9, "output": 7})
     place = scene({(1, 1): says("Go on."), (2, 1): says("done")})
     await place.begin(open=True)
     place.model._replies = {(1, 1): refused}

@@ -265,6 +265,29 @@ def test_a_pruned_thread_goes_on_and_its_log_is_whole(saver, log):
         saver.prune(["t1"], strategy="keep_all")
 
 
+async def test_a_checkpoint_that_is_put_while_others_are_pruned_stays(saver, monkeypatch):
+    config = {"configurable": {"thread_id": "t1", "checkpoint_ns": ""}}
+    saver.put(config, {**empty_checkpoint(), "id": "1"}, {}, {})
+    newer = saver._stored(config, {**empty_checkpoint(), "id": "2"}, {})
+    reads = []
+
+    def read_then_put(read):
+        async def instead(*place):
+            found = await read(*place)
+            reads.append(place)
+            if len(reads) == 1:
+                await saver._append(("t1", "", "2"), [newer])
+            return found
+
+        return instead
+
+    for name in ("_needed", "_places"):
+        monkeypatch.setattr(saver, name, read_then_put(getattr(saver, name)))
+    await saver.aprune(["t1"])
+
+    assert "2" in [each.checkpoint["id"] async for each in saver.alist(config)]
+
+
 def test_what_a_delta_channel_is_built_from_is_not_pruned(saver):
     config = {"configurable": {"thread_id": "t1", "checkpoint_ns": ""}}
     for id_, since in (("1", 5), ("2", 0), ("3", 1), ("4", 2)):

@@ -69,6 +69,7 @@ MIXED = {"rows": [{"n": 1}, {"n": "x"}, {"n": None}, {"n": 2**64}], "t": "abc"}
         ("`true` >= `1`", None),
         ("rows[3].n > rows[0].n", True),
         ("rows[1].n == 'x'", True),
+        (f"{'(`1` < ' * 60}`2`{')' * 60}", None),
     ],
 )
 def test_numbers_alone_have_an_order(expression, expected):

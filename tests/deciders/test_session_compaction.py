@@ -298,6 +298,20 @@ def test_the_cut_keeps_the_newest_messages_and_parts_no_call_from_its_result(too
     assert ASK == json.loads(compaction.messages[-1])["text"]
 
 
+# A long result counts as much as of it is sent, so that the next request has room again.
+def test_a_long_result_counts_as_it_is_sent():
+    facts = conversation(100)
+    old = next(at for at, fact in enumerate(facts) if fact.type == "ToolReturned")
+    facts[old] = facts[old].model_copy(update={"output": "x" * 1_000_000})
+    prompt = prompt_of(*facts)
+
+    cut = compaction_of(prompt, too_long=False, window=8_000).cut
+
+    kept = sum(map(len, prompt.transcript[cut.messages :]))
+    rest = sum(map(len, prompt.transcript)) - 1_000_000
+    assert kept <= rest / 4 + 6_000 / 4
+
+
 def test_a_cut_leaves_at_least_the_last_reply_and_its_calls():
     huge = conversation(3)
     huge[-1] = returned("3.1", "x" * 10_000)

@@ -247,6 +247,18 @@ def test_a_parents_model_ends_a_child(mode):
     assert [CHILD] == newly_stopped(before, past.state)
 
 
+def test_a_stop_that_a_rule_denies_ends_no_child():
+    rule = {"name": "r", "answer": "deny", "tools": ["child_result"]}
+    spec = POLLER.model_copy(update={"policy": Policy.model_validate({"rules": [rule]})})
+    past = calling("helper", spec=spec).when(delegated(mode="async_poll"), asking(2))
+    before = past.state
+
+    past.when(stopping())
+
+    assert ToolSkipped in map(type, past.facts)
+    assert [] == newly_stopped(before, past.state)
+
+
 def test_a_parents_model_ends_no_other_session():
     past = started_child()
     before = past.state

@@ -44,6 +44,12 @@ async def sick() -> dict:
     return {"rows": [{"score": 1.0}, {"score": math.nan}]}
 
 
+@tool(read_only=True)
+async def huge() -> int:
+    """Return more digits than Python writes."""
+    return 10**5000
+
+
 def step(name, uses, **fields):
     return {"name": name, "tool": uses, **fields}
 
@@ -122,6 +128,22 @@ async def test_a_number_that_json_lacks_is_refused_by_its_path(runtime):
 
     assert "failed" == found.status
     assert "its result has nan at rows[1].score: JSON has null" in found.text
+
+
+async def test_a_number_that_no_reader_takes_is_refused(runtime):
+    found = await result_of(runtime, step("a", huge))
+
+    assert ("failed", 1) == (found.status, found.text.count("4300 digits"))
+
+
+# What it prints is no UTF-8, or JSON that is nested too deeply: the call ran, and has a text.
+@pytest.mark.parametrize("printed", [r'{"name": "caf\351"}', "[" * 600 + "]" * 600])
+async def test_what_a_program_prints_is_a_result_whatever_it_is(runtime, printed):
+    program = Procedure(name="print", command=("printf", printed))
+    async with runtime() as here:
+        found = await (await here.start(program)).result()
+
+    assert "completed" == found.status
 
 
 # cases/workflows: long_text.toml

@@ -113,7 +113,7 @@ def call_closed(
     active = state.turn.active_seconds + getattr(event, "seconds", 0.0)
     if call.phase == "delegated":
         state = _without_child(state, call)
-    if call.stops:
+    if call.stops and event.type == "ToolReturned":
         state = _with_child_stopped(state, call.polls)
     state = replace(
         state,

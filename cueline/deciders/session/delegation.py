@@ -19,6 +19,7 @@ from cueline.events.budget import Allowance
 from cueline.events.child import ChildCall
 from cueline.events.inbox import ChildEnded, StartAsked
 from cueline.events.message import Arguments
+from cueline.events.number import text_of
 from cueline.events.plan import VALUE_LIMIT, too_large
 from cueline.events.run import Run
 from cueline.events.session import CallDelegated, ToolFailed, ToolReturned
@@ -84,7 +85,7 @@ def _outcome(state: SessionState, ended: ChildEnded) -> ToolReturned | ToolFaile
     assert call is not None, "the message of an open call is kept"
     if ended.error_code:
         return _failed(state, call, ended.error_code, capped(ended.error))
-    text = ended.text if ended.value is None else json.dumps(ended.value, ensure_ascii=False)
+    text = ended.text if ended.value is None else text_of(ended.value)
     returned = ToolReturned(
         effect=call.effect, attempt=call.attempt, output=capped(text), child=ended.child
     )

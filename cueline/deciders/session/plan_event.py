@@ -1,13 +1,12 @@
 """What follows from the state of a session with a plan: more calls, or its end."""
 
-import json
-
 from cueline.deciders.plan import additions, end_of
 from cueline.deciders.progress import Progress
 from cueline.deciders.session.judging import judge_added
 from cueline.deciders.session.limit import limit_reached_or_warned
 from cueline.deciders.session.state import SessionState
 from cueline.deciders.session.turn import Call
+from cueline.events.number import text_of
 from cueline.events.session import (
     CallsAdded,
     SessionCompleted,
@@ -64,13 +63,13 @@ def message_outcome(state: SessionState) -> SessionEvent | None:
 
 def _outcome(call: Call, progress: Progress) -> SessionEvent | None:
     if came := progress.messages.get(call.message):
-        text = came[0] if isinstance(came[0], str) else json.dumps(came[0], ensure_ascii=False)
+        value = came[0]
         return ToolReturned(
             effect=call.effect,
             attempt=call.attempt,
-            output=text,
-            value=came[0],
-            is_null=came[0] is None,
+            output=text_of(value),
+            value=None if isinstance(value, str) else value,
+            is_null=value is None,
         )
     if progress.failed:
         return ToolSkipped(effect=call.effect, reason=NOT_RUN)

@@ -100,6 +100,4 @@ def abilities(listed: list[object]) -> Abilities:
 
 def _with_message(error: Fault, message: str) -> Fault:
     told = f"{message} ({error.message})"
-    if isinstance(error, ProviderRefusedError):
-        return ProviderRefusedError(error.kind, told, error.used, error.retry_after)
-    return ProviderUnavailableError(error.kind, told, error.retry_after, error.used)
+    return type(error)(error.kind, told, error.retry_after, error.used)
