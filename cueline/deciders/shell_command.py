@@ -17,20 +17,19 @@ _MOST, _DEEPEST, _WIDEST = 500, 12, 20
 _SHELLS: Final = ("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "source", ".")
 _RUN_THEIR_INPUT: Final = frozenset((*_SHELLS, "sudo", "doas", "chroot"))
 _JOIN_WORDS: Final = frozenset(("eval", "ssh", "watch"))
+_RUN_ANYTHING = "alias at batch coproc expect parallel runuser screen script sg su tmux"
 _SYNTAX = "! { } case do done elif else esac fi for function if in select then until while"
-_ANYTHING: Final = frozenset(
-    ("alias", "coproc", "parallel", "runuser", "script", "su", *_SYNTAX.split())
-)
+_ANYTHING: Final = frozenset(f"{_RUN_ANYTHING} {_SYNTAX}".split())
 """Programs that may run any of their words; and words of the syntax, which are no programs."""
 _NONE_BEFORE = "builtin busybox command doas env eval exec git ionice nice nohup setsid stdbuf"
-_NONE_BEFORE += " strace sudo systemd-run time trap unshare watch xargs"
+_NONE_BEFORE += " pkexec strace sudo systemd-run time trap unbuffer unshare watch xargs"
 _WRAPPERS: Final = {  # and the number of arguments before the command
     **dict.fromkeys((*_SHELLS, *_NONE_BEFORE.split()), 0),
     **dict.fromkeys(("chroot", "chrt", "flock", "ssh", "taskset", "timeout"), 1),
 }
 _WITH_VALUE: Final = {  # where these options are known; elsewhere each may have a value
     **dict.fromkeys(_SHELLS, ("-o", "-O", "+o", "+O", "--rcfile", "--init-file")),
-    "git": ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"),
+    "git": ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source"),
 }
 _ASSIGNMENT: Final = re.compile(r"\w+\+?=")
 _EXECUTE: Final = ("-exec", "-execdir", "-ok", "-okdir")

@@ -16,7 +16,13 @@ PUSH = rule(commands=("git push*",))
     [
         *("git push", "git  push\tnow", "'git' \"push\"", "g\\it pu's'h", "git \\\n  push"),
         *("/usr/bin/git push", "../bin/git push", '"$HOME"/bin/git push', "FOO=1 git push"),
-        *("git -C . push", "git -C . -c a=b --no-pager push", 'git -C "$D" push', "git -- push"),
+        *(
+            "git -C . push",
+            "git -C . -c a=b --no-pager push",
+            'git -C "$D" push',
+            "git -- push",
+            "git --attr-source HEAD push",
+        ),
         *("env git push", "env -i A=1 B=2 git push", "env -u A git push", "env -S 'git push'"),
         *("sudo git push", "sudo -u ada git push", "sudo -- git push", "A=1 B='c d' git push"),
         *("sh -c 'git push'", 'bash -lc "cd x; git push"', "bash -o pipefail -c 'git push'"),
