@@ -162,7 +162,7 @@ def _default_answer(policy: Policy) -> str:
     """Return the answer if no rule matches."""
     if policy.approval == ("sensitive",) and not policy.rules:
         return "not sensitive"
-    return "no rule" if rules_of(policy) else "off"
+    return "no rule" if policy.rules or {*policy.approval} - {"off"} else "off"
 
 
 def _rules_at(cost: Estimate, rules: Iterable[Rule]) -> Iterator[Rule]:
