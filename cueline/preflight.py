@@ -146,6 +146,13 @@ def check_log(log: LogName, *, shared: bool = False) -> LogFiles:
     return LogFiles(backend.exists(), backend.files())
 
 
+def found_log(log: LogName) -> tuple[Path, str] | None:
+    """Return path and id of a *log* that a folder may have brought; see `LogBackend.found`."""
+    from cueline.stores.backend import backend_of
+
+    return backend_of(log).found()
+
+
 def sqlite_version() -> str:
     """Return the version and module of the SQLite that logs use.
 
@@ -164,8 +171,9 @@ def check_log_is_out_of_reach(agent: AgentSpec, log: LogName) -> None:
     Raises:
         ConfigError: the message says where to put the log.
     """
+    from cueline.private_folder import LOG_FOLDER
     from cueline.stores.backend import backend_of
-    from cueline.tools.log_reach import LOG_FOLDER, names_log_folder, within
+    from cueline.tools.log_reach import names_log_folder, within
 
     for each in agent.agents.values():
         check_log_is_out_of_reach(each, log)

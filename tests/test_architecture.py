@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "loop": set(),
     "environment": set(),
     "open_files": set(),
-    "private_folder": set(),
+    "private_folder": {"errors"},
     "linear_regex": set(),
     "suggestion": set(),
     "event_text": {"events"},
@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "stores": {"events", "errors", "clock", "open_files", "projections", "suggestion"}
     | {"private_folder"},
     "providers": PORTS | {"address", "private_folder", "suggestion", "text_input"},
-    "tools": PORTS | {"linear_regex", "suggestion"},
+    "tools": PORTS | {"linear_regex", "private_folder", "suggestion"},
     "console": PORTS - {"actors"} | {"client", "event_text", "projections"},
     "backoff": {"deciders", "events", "errors", "clock"},
     "default_agent": set(),
@@ -48,7 +48,8 @@ MAY_IMPORT = {
     "hook": {"events", "errors"},
     "secret": {"environment", "providers", "tools", "events", "errors"},
     "preflight": PORTS
-    | {"agent", "deciders", "environment", "providers", "secret", "stores", "tools"},
+    | {"agent", "deciders", "environment", "private_folder", "providers", "secret", "stores"}
+    | {"tools"},
     "up_record": {"actors", "events", "stores"},
     "adapters": PORTS | {"agent", "clock", "providers", "stores", "suggestion", "tools"},
 }

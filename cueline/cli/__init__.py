@@ -65,7 +65,7 @@ _PANELS = {
         LazyCommand("providers", "List providers, and their keys."),
         LazyCommand("models", "List the models of a provider.", "providers:models"),
         LazyCommand("config", "Show the settings that hold.", "settings:group"),
-        LazyCommand("trust", "Let a folder's settings count whole."),
+        LazyCommand("trust", "Trust a folder's settings."),
         LazyCommand("keys", "Store the keys of providers.", "keys:group"),
         LazyCommand("log", "Make, upgrade or copy a log.", "log:group"),
     ),

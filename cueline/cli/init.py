@@ -56,7 +56,7 @@ def init(
     texts = _starter_files() if chain is None else _chain_files(chain)
     paths = {folder / name: text for name, text in texts.items()}
     for path in paths:
-        if path.exists():
+        if path.exists() or path.is_symlink():
             raise ConfigError(str(path), "it exists already; name another folder, or move it away")
     folder.mkdir(parents=True, exist_ok=True)
     for path, text in paths.items():

@@ -65,7 +65,7 @@ def _print_rules(found: PolicyCheck) -> None:
         names = sorted(rule.model_fields_set - {"name", "answer"})
         said = rule.model_dump(mode="json")
         by = ", ".join(f"{name} = {json_of(said[name])}" for name in names)
-        typer.echo(f"  {rule.answer:6}  {rule.name:{width}}  {by}".rstrip())
+        typer.echo(visible(f"  {rule.answer:6}  {rule.name:{width}}  {by}".rstrip()))
 
 
 @group.command("backtest", short_help="Try a policy on the past.")

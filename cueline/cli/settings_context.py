@@ -16,14 +16,13 @@ from cueline.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.header import variables_in
 from cueline.events.log_url import LogUrl
-from cueline.private_folder import personal_folder
+from cueline.private_folder import Trust, personal_folder
 
 if TYPE_CHECKING:
     from cueline.agent_file import AgentRead
     from cueline.config.config_source import ConfigSource
     from cueline.config.effective import EffectiveSettings
     from cueline.config.settings import Settings
-    from cueline.config.trust import Trust
     from cueline.secret import KeepsSecrets
 
 TRUST = "trust"
@@ -117,10 +116,8 @@ def _of_this_user(file: "ConfigSource") -> "tuple[ConfigSource, ...]":
     return of_user(file, user_name()), file
 
 
-def known_trust() -> "Trust":
+def known_trust() -> Trust:
     """Return what this person trusts."""
-    from cueline.config.trust import Trust
-
     return Trust(personal_folder(HERE))
 
 

@@ -32,7 +32,7 @@ def _print(found: LogStatus) -> None:
     if up is not None:
         ray = "kept by Ray" if up.pid is None else f"process {up.pid}, Ray"
         there = f"up: {ray} at {up.address}, cueline {up.version}"
-    typer.echo(there)
+    typer.echo(visible(there))
     if up is not None and not any(each.role == "dispatcher" for each in found.processes):
         typer.echo(f"it does not answer: {_AWAY}")
     if found.server is not None:

@@ -7,11 +7,14 @@ import typer
 
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument, TreeOption
+from cueline.cli.terminal import is_attended
+from cueline.cli.trust import check_trust
 from cueline.client.receipt import StopReceipt
 from cueline.console.text import visible
 
 
 def stop(
+    ctx: typer.Context,
     session: SessionArgument,
     *,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Recorded, and shown.")] = "",
@@ -31,6 +34,7 @@ def stop(
       cueline stop 7f3a --reason "wrong folder"
       cueline stop 7f3a --tree
     """
+    check_trust(ctx, log, asks=is_attended() and not as_json)
     for receipt in open_log.wish_of_tree(
         log, session, lambda client, each: client.stop(each, reason), tree=tree
     ):

@@ -1,18 +1,17 @@
 """`cueline trust`, and what is refused before it: settings and logs that a folder brings."""
 
-from contextlib import suppress
 from typing import Annotated
 
 import typer
 from pydantic_core import to_jsonable_python
 
-from cueline.cli.option import DEFAULT_LOG, JsonOption
+from cueline.cli.option import JsonOption
 from cueline.cli.settings_context import SettingsContext, known_trust, settings_context_of
 from cueline.config.config_file import FILE
 from cueline.console.text import json_of, visible
 from cueline.errors import ConfigError
 from cueline.events.log_url import LogUrl
-from cueline.preflight import check_log
+from cueline.preflight import found_log
 
 
 def trust(
@@ -22,7 +21,7 @@ def trust(
     revoke: Annotated[bool, typer.Option("--revoke", help="Trust it no more.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Let the settings of this project's cueline.toml count whole.
+    """Trust this project's cueline.toml: all its settings apply.
 
     What such a file widens, as addresses, keys, hooks, prices and automatic grants,
     is left out until you have seen it here and agreed. A change to the file has to
@@ -38,7 +37,7 @@ def trust(
     outside = settings_context_of(ctx)
     path = outside.path
     if path is None or not outside.is_found:
-        raise ConfigError(FILE, "this project has none, and one that --config names counts whole")
+        raise ConfigError(FILE, "this project has none, and one that --config names needs no trust")
     content = path.read_bytes()
     wider = {k: to_jsonable_python(v.value, fallback=str) for k, v in outside.wider.items()}
     if revoke:
@@ -55,7 +54,7 @@ def trust(
     if as_json:
         typer.echo(json_of({"file": str(path), "wider": wider, "trusted": trusted}, indent=2))
     else:
-        whole = "counts whole" if trusted or not (wider or revoke) else "is not trusted"
+        whole = "is trusted" if trusted or not (wider or revoke) else "is not trusted"
         typer.echo(visible(f"{path} {whole}"))
 
 
@@ -75,19 +74,18 @@ def check_trust(ctx: typer.Context, log: LogUrl, *, asks: bool) -> None:
         keys = ", ".join(outside.wider)
         fix = f"see them with `cueline trust`, or name the file with `--config {outside.path}`"
         raise ConfigError(str(outside.path), f"not trusted, and nobody can be asked: {keys}; {fix}")
-    if log.scheme != DEFAULT_LOG.scheme or _is_named(ctx, outside):
+    if _is_named(ctx, outside) or (found := found_log(log)) is None:
+        return  # whoever makes a log notes it
+    path, id_ = found
+    known = known_trust()
+    if id_ and known.holds(path, id_.encode()):
         return
-    (exists, files), known = check_log(log), known_trust()
-    path = files[0]
-    if not exists:
-        with suppress(ConfigError):  # it asks another time
-            known.add(path)
-    elif not known.holds(path):
-        question = f"{log} was found here, and you have not used it before. Run on it?"
-        if not (asks and typer.confirm(visible(question), err=True)):
-            reason = f"you have not used this log before; if you trust it, add `--log {log}`"
-            raise ConfigError(str(log), reason)
-        known.add(path)
+    question = f"{log} was found here, and you have not used it before. Run on it?"
+    if not (asks and typer.confirm(visible(question), err=True)):
+        reason = f"you have not used this log before; if you trust it, add `--log {log}`"
+        raise ConfigError(str(log), reason)
+    if id_:
+        known.add(path, id_.encode())
 
 
 def _is_named(ctx: typer.Context, outside: SettingsContext) -> bool:

@@ -168,6 +168,11 @@ def _words(plan: UpPlan) -> list[str]:
     return [word for option, value in set_.items() for word in (option, str(value))]
 
 
+def keeper_command(words: Sequence[str]) -> list[str]:
+    """Return the command of a process that imports nothing from the working folder."""
+    return [sys.executable, "-P", "-m", "cueline.cli", *words]
+
+
 def _detach(plan: UpPlan, outside: SettingsContext) -> tuple[UpRecord, Path]:
     """Start `up` as a process of its own; return, when it is ready, where it is and writes."""
     said = up_output(plan.log)
@@ -176,7 +181,7 @@ def _detach(plan: UpPlan, outside: SettingsContext) -> tuple[UpRecord, Path]:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     with os.fdopen(os.open(said, flags, 0o600), "wb") as output:
         keeper = subprocess.Popen(  # noqa: S603 - our own command
-            [sys.executable, "-m", "cueline.cli", *settings, "up", *_words(plan)],
+            keeper_command([*settings, "up", *_words(plan)]),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

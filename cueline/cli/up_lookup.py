@@ -10,7 +10,7 @@ from cueline.cli.failure import Exit
 from cueline.cli.option import naming
 from cueline.cli.terminal import print_json
 from cueline.client.receipt import Receipt, StartReceipt
-from cueline.console.text import date_time
+from cueline.console.text import date_time, visible
 from cueline.events.log_url import LogUrl
 from cueline.up_record import find_up
 
@@ -55,7 +55,7 @@ def print_receipt(log: LogUrl, receipt: Receipt, text: str, *, as_json: bool) ->
 def note_detached(log: LogUrl, receipt: Receipt, *, as_json: bool) -> Exit:
     """Print the id of a session of which something was recorded, and say who takes it up."""
     if (warning := other_version(log)) is not None:
-        typer.echo(warning, err=True)
+        typer.echo(visible(warning), err=True)
     if as_json:
         print_json(json.dumps(receipt.to_json()))
         return Exit.DONE

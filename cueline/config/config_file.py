@@ -34,7 +34,12 @@ def find_file(folder: Path) -> Path | None:
 def is_of_others(path: Path) -> bool:
     """Whether somebody else than this user may write the file or its folder."""
     found = path.stat(), path.parent.stat()
-    return any(each.st_uid != os.geteuid() or each.st_mode & stat.S_IWOTH for each in found)
+    return any(
+        each.st_uid != os.geteuid()
+        or each.st_mode & stat.S_IWOTH
+        or (each.st_mode & stat.S_IWGRP and each.st_gid != os.getegid())
+        for each in found
+    )
 
 
 def set_in(environ: Mapping[str, str]) -> list[str]:

@@ -6,15 +6,11 @@ higher limit, or log elsewhere.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from cueline.config.config_source import ConfigSource, SourcedValue
 from cueline.config.settings import Settings
-from cueline.errors import ConfigError
-from cueline.private_folder import make_folder
 from cueline.providers.registry import DEFAULT, OWN
 
 _HARMLESS: Final = (
@@ -37,7 +33,7 @@ _LESS: Final = ("limits.", "policy.notify_from_usd", "policy.ask_from_usd", "pol
 _STRICT: Final[dict[str, Callable[[Any], bool]]] = {
     "fallback": lambda said: (
         all(each.provider in OWN for each in said)
-        and not any(each.base_url or each.key_variable or each.headers for each in said)
+        and not any(e.base_url or e.key_variable or e.headers or e.parameters for e in said)
     ),
     "on_unknown_price": lambda said: said == "error",
     "policy.approval": lambda said: said != ("off",),
@@ -67,7 +63,10 @@ def found_settings(file: ConfigSource, path: Path, below: Settings) -> FoundSett
         # Else it would be the model of whatever provider holds in the end.
         held = SourcedValue(below.provider or DEFAULT, file["model"].source)
         file = {**file, "provider": held}
-    harmless = "provider" in file and file["provider"].value in OWN
+    # Without a provider beside them, they would go to the one that the file names.
+    is_free = below.provider is None and (below.base_url or below.key_variable or below.headers)
+    known = (DEFAULT,) if is_free else OWN
+    harmless = "provider" in file and file["provider"].value in known
     for key, each in file.items():
         held = _held(below, key)
         if key in _MODEL and harmless:
@@ -77,6 +76,8 @@ def found_settings(file: ConfigSource, path: Path, below: Settings) -> FoundSett
         elif key in _TOGETHER:
             both = dict.fromkeys((*held, *each.value))
             both.pop("off", None)
+            if key == "policy.approval" and "approval" not in below.policy.model_fields_set:
+                both["cost"] = None  # it holds with a limit of cost, unless profiles are set
             counts[key] = each._replace(value=tuple(both))
         else:
             counts[key] = each
@@ -97,50 +98,3 @@ def _widens_nothing(key: str, said: Any, held: Any, path: Path) -> bool:
     if key.startswith(_LESS):
         return held is None or said <= held
     return key.startswith(_HARMLESS) or (key in _STRICT and _STRICT[key](said))
-
-
-@dataclass(frozen=True, slots=True)
-class Trust:
-    """The files that a person trusts, each as it was then; they are noted in *folder*.
-
-    A log changes with its use, so it is noted by its path alone.
-    """
-
-    folder: Path | None
-    """None: there is no place for it, and nothing is trusted."""
-
-    def holds(self, path: Path, content: bytes = b"") -> bool:
-        """Whether the file at *path* is trusted, with this *content*."""
-        note = self._note(path)
-        try:
-            return note is not None and note.read_text() == sha256(content).hexdigest()
-        except OSError:
-            return False
-
-    def add(self, path: Path, content: bytes = b"") -> None:
-        """Trust the file at *path*, with this *content*.
-
-        Raises:
-            ConfigError: it cannot be noted; make the folder that it names writable.
-        """
-        note = self._note(path)
-        if note is None:
-            raise ConfigError("HOME", "is not set, so there is no place for what you trust; set it")
-        try:
-            make_folder(note.parent)
-            note.write_text(sha256(content).hexdigest())
-        except OSError as error:
-            reason = f"what you trust cannot be noted there: {error.strerror}; make it writable"
-            raise ConfigError(str(note.parent), reason) from error
-
-    def remove(self, path: Path) -> bool:
-        """Trust the file at *path* no more; return whether it was trusted."""
-        note = self._note(path)
-        known = note is not None and note.exists()
-        if note is not None and known:
-            note.unlink()
-        return known
-
-    def _note(self, path: Path) -> Path | None:
-        name = sha256(str(path.resolve()).encode(errors="surrogateescape")).hexdigest()
-        return None if self.folder is None else self.folder / "trusted" / name

@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from cueline.deciders.call_path import named_paths, paths_of, texts_of
 from cueline.deciders.pattern import escape_glob, matches_any, may_run, path_matches, runs_only
 from cueline.deciders.shell_command import COMMANDS, commands_of
 from cueline.deciders.standing import StandingGrant
@@ -243,8 +244,8 @@ def _command_matches(rule: Rule, arguments: Arguments) -> bool:
     """
     commands = tuple(commands_of(arguments))
     if rule.answer == "allow":
-        return all(runs_only(each, rule.commands) for each in commands or _texts(arguments))
-    others = _texts({key: each for key, each in arguments.items() if key not in COMMANDS})
+        return all(runs_only(each, rule.commands) for each in commands or texts_of(arguments))
+    others = texts_of({key: each for key, each in arguments.items() if key not in COMMANDS})
     return any(may_run(each, rule.commands) for each in commands) or any(
         may_run(each, rule.commands, unknown=False) for each in others
     )
@@ -256,38 +257,9 @@ def _path_matches(rule: Rule, tool: ToolSpec, arguments: Arguments, place: str) 
     An unknown path matches, unless the rule allows. A path is unknown if the call omits it
     and the tool's schema has no default.
     """
-    if rule.answer != "allow" and None in _named_paths(tool, arguments).values():
+    if rule.answer != "allow" and None in named_paths(tool, arguments).values():
         return True
-    return any(path_matches(path, rule.paths, place) for path in _paths(tool, arguments))
-
-
-def _paths(tool: ToolSpec, arguments: Arguments) -> Iterator[str]:
-    """Return the paths of the call; without declared paths, every text in the arguments."""
-    return _texts(_named_paths(tool, arguments) if tool.paths else arguments)
-
-
-def _named_paths(tool: ToolSpec, arguments: Arguments) -> dict[str, object]:
-    """Return the arguments that *tool* declares as paths; None for an unknown one."""
-    return {name: arguments.get(name, _default(tool, name)) for name in tool.paths}
-
-
-def _default(tool: ToolSpec, name: str) -> object:
-    """Return the tool's default for an omitted argument."""
-    properties = tool.parameters.get("properties")
-    told = properties.get(name) if isinstance(properties, Mapping) else None
-    return told.get("default") if isinstance(told, Mapping) else None
-
-
-def _texts(value: object) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case Mapping():
-            for item in value.values():
-                yield from _texts(item)
-        case list() | tuple():
-            for item in value:
-                yield from _texts(item)
+    return any(path_matches(path, rule.paths, place) for path in paths_of(tool, arguments))
 
 
 def _longest_list(value: object) -> int:
@@ -301,7 +273,7 @@ def _longest_list(value: object) -> int:
 
 def always_scope(tool: ToolSpec, arguments: Arguments) -> tuple[str, ...]:
     """Return the scope of "always allow this": its paths, or else exactly these arguments."""
-    paths = tuple(dict.fromkeys(map(escape_glob, _paths(tool, arguments)))) if tool.paths else ()
+    paths = tuple(dict.fromkeys(map(escape_glob, paths_of(tool, arguments)))) if tool.paths else ()
     return paths or (exact_scope(arguments),)
 
 
@@ -317,6 +289,6 @@ def _covers(
         return False
     if exact_scope(arguments) in standing.within:
         return True
-    paths = list(_paths(tool, arguments)) if tool.paths else []
+    paths = list(paths_of(tool, arguments)) if tool.paths else []
     place = workspace.path if workspace else ""
     return bool(paths) and all(path_matches(path, standing.within, place) for path in paths)

@@ -1,4 +1,4 @@
-"""Which replies say nothing, and so are none."""
+"""Finds replies without text and calls, and their error code."""
 
 import json
 from collections.abc import Sequence

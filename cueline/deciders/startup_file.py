@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
+from cueline.deciders.call_path import named_paths, texts_of
 from cueline.deciders.pattern import escape_glob, path_matches
 from cueline.deciders.shell_command import (
     COMMANDS,
@@ -70,7 +71,7 @@ def own_modules(agent: AgentSpec) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _modules_of(targets: tuple[str, ...]) -> tuple[str, ...]:
-    modules = sorted({target.rpartition(":")[0] for target in targets})
+    modules = sorted({target.rpartition(":")[0].casefold() for target in targets})
     return tuple(glob for module in modules for glob in _globs(module))
 
 
@@ -100,11 +101,9 @@ def writes_startup_file(
 
 def _paths(tool: ToolSpec, arguments: Arguments, modules: tuple[str, ...]) -> Iterator[str]:
     """Yield what may be a path: declared ones, else each text; and what a command may write."""
-    for name in (*tool.paths, *(tool.writes or ())[:1]) or tuple(arguments):
-        given = arguments.get(name)
-        for text in given if isinstance(given, list) else (given,):
-            if isinstance(text, str) and len(text) <= _LONGEST and name not in COMMANDS:
-                yield text
+    names = (*tool.paths, *(tool.writes or ())[:1]) or tuple(arguments)
+    given = named_paths(tool, arguments, (each for each in names if each not in COMMANDS))
+    yield from (text for text in texts_of(given) if len(text) <= _LONGEST)
     for text in commands_of(arguments):
         plain = _QUOTES.sub("", text).casefold()
         named = any(each.rpartition("/")[2].casefold() in plain for each in modules)
@@ -130,4 +129,4 @@ def _is_startup_file(path: str, modules: tuple[str, ...], place: str) -> bool:
     names = posixpath.normpath(path.casefold()).split("/")
     if names[-1] in _NAMES or names[-1].endswith(_ENDINGS) or not _FOLDERS.isdisjoint(names):
         return True
-    return bool(modules) and path_matches(path, modules, place)
+    return bool(modules) and path_matches(path.casefold(), modules, place.casefold())

@@ -44,6 +44,12 @@ class LogBackend(Protocol):
     def exists(self) -> bool:
         """Whether the log exists."""
 
+    def found(self) -> tuple[Path, str] | None:
+        """Return the log's path, links as they are, and its id, if a folder may have brought it.
+
+        The id is empty if there are only other files of it, or links. None: there is nothing.
+        """
+
     def check(self, *, shared: bool = False) -> None:
         """Raise if there can be no such log, or none that several processes *share*."""
 

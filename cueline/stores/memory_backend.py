@@ -42,6 +42,9 @@ class MemoryBackend:
     def exists(self) -> bool:
         return self._log is not None
 
+    def found(self) -> None:
+        """See `LogBackend`: no folder brings it."""
+
     def check(self, *, shared: bool = False) -> None:
         if shared:
             raise self._unavailable(_OUT_OF_REACH)

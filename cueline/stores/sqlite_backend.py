@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from cueline.clock import Clock, SystemClock
-from cueline.errors import ConfigError
+from cueline.errors import ConfigError, LogUnavailableError
 from cueline.events.log_url import LogUrl
 from cueline.events.store import to_us
 from cueline.private_folder import make_folder
@@ -32,6 +32,18 @@ class SqliteBackend:
 
     def exists(self) -> bool:
         return self._path.exists()
+
+    def found(self) -> tuple[Path, str] | None:
+        log, folder = self._path, self._path.parent
+        try:
+            id_ = LogFile(log).open(must_exist=True, read_only=True, now_us=0)
+        except LogUnavailableError:  # there is none, or somebody is just making it
+            id_ = ""
+        own = {f"{log.name}{end}" for end in ("", "-wal", "-shm", "-journal")}
+        others = (e.name for e in folder.glob("*") if e.name not in own)
+        brought = log.is_symlink() or folder.is_symlink()
+        brought = brought or any(name.startswith(log.name) for name in others)
+        return (log, id_) if id_ or brought else None
 
     def check(self, *, shared: bool = False) -> None:  # noqa: ARG002 - a file can always be shared
         refuse_place(self._path)
@@ -67,15 +79,15 @@ class SqliteBackend:
     def open_presence(self, clock: Clock) -> SqlitePresence:
         # Not in the log's file: presence is volatile, and discarded if damaged. One board for all
         # links to the log: with two, living processes would count as dead.
-        return SqlitePresence(self._beside(".presence"), clock)
+        return SqlitePresence(self._own(self._beside(".presence")), clock)
 
     def open_snapshots(self) -> SqliteSnapshots:
-        return SqliteSnapshots(self._beside(".snapshots"))
+        return SqliteSnapshots(self._own(self._beside(".snapshots")))
 
     def open_views(self) -> "Views":
         from cueline.projections.views import Views  # noqa: PLC0415 - slow to import
 
-        return Views(self._path.with_name(f"{self._path.name}-views.db"))
+        return Views(self._own(self._path.with_name(f"{self._path.name}-views.db")))
 
     def read_up(self) -> str | None:
         try:
@@ -104,6 +116,16 @@ class SqliteBackend:
         beside = (f"{log.name}-", f"{log.name}.presence", f"{log.name}.snapshots")
         ours = path.name == log.name or path.name.startswith(beside)
         return ours and real(path.parent) == log.parent
+
+    def _own(self, path: Path) -> Path:
+        """Return a *path* beside the log; a link there leads to a file that is not ours to write.
+
+        Raises:
+            LogUnavailableError: it is a link; remove it.
+        """
+        if path.is_symlink():
+            raise LogUnavailableError(str(path), "it is a link, and not by cueline: remove it")
+        return path
 
     def _beside(self, suffix: str) -> Path:
         return Path(f"{real(self._path)}{suffix}")

@@ -9,13 +9,14 @@ from threading import Event
 from time import monotonic
 
 from cueline.errors import (
+    ConfigError,
     LogFormatError,
     LogIndexLostError,
     LogLostError,
     LogUnavailableError,
     StoreError,
 )
-from cueline.private_folder import make_folder
+from cueline.private_folder import LOG_FOLDER, Trust, make_folder, personal_folder
 from cueline.stores.file_identity import FileIdentity
 from cueline.stores.file_system import refuse_place
 from cueline.stores.lock_owner import lock_owner
@@ -314,6 +315,10 @@ class LogFile:
                     "INSERT INTO meta (id, format, log_id, created_us) VALUES (?, ?, ?, ?)", meta
                 )
             (log_id,) = db.execute("SELECT log_id FROM meta").fetchone()
+            if self.path.parent.name == LOG_FOLDER:
+                # First: whoever is killed in between has not made a log that nobody trusts.
+                with suppress(ConfigError):
+                    Trust(personal_folder(os.environ)).add(self.path, log_id.encode())
             db.execute("COMMIT")
         except sqlite_library().Error as error:
             raise self.error(error) from error

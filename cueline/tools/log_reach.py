@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cueline.events.agent import Workspace
+from cueline.private_folder import LOG_FOLDER
 
-LOG_FOLDER = ".cueline"
 """File tools refuse folders of this name, everywhere."""
 
 REACHES_LOG = "This call can read, change or delete the log"

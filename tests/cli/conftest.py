@@ -14,7 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cueline.cli import app
-from cueline.config.trust import Trust
+from cueline.private_folder import Trust
+from cueline.stores.backend import backend_of
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.testing.wait import wait_until
 from tests.cli.terminal import Terminal
@@ -91,6 +92,11 @@ class Shell:
         )
         return "agent.toml"
 
+    def know_log(self) -> None:
+        """Have used the log that was copied here."""
+        log_id = backend_of(str(self.log)).found()[1]
+        self.trust.add(self.log, log_id.encode())
+
     def own_settings(self, text: str) -> None:
         """Write the settings of this person."""
         file = self.folder / "config" / "cueline" / "config.toml"
@@ -165,7 +171,6 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
     at_work = Shell(tmp_path)
-    at_work.trust.add(at_work.log)
     yield at_work
     at_work.close()
 
@@ -188,6 +193,7 @@ def one_finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def finished(shell: Shell, one_finished: Path) -> Shell:
     """A shell in a copy of that folder."""
     shutil.copytree(one_finished, shell.folder, dirs_exist_ok=True)
+    shell.know_log()
     return shell
 
 

@@ -41,6 +41,7 @@ def one_long(tmp_path_factory):
 def long(shell, one_long):
     """A shell in a copy of that folder."""
     shutil.copytree(one_long, shell.folder, dirs_exist_ok=True)
+    shell.know_log()
     return shell
 
 

@@ -116,7 +116,7 @@ def test_a_detached_up_writes_through_no_link(shell):
     other.write_text("of somebody else")
     shell.log.with_name("log.db-up.log").symlink_to(other)
 
-    done = shell("up", "--detach")
+    done = shell("up", "--detach", "--log", ".cueline/log.db")
 
     assert "of somebody else" == other.read_text()
     assert 2 == done.exit_code

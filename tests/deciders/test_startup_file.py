@@ -39,7 +39,7 @@ def answer(path, policy=OFF, of=WRITE):
         *(".vscode/tasks.json", ".idea/workspace.xml", "x.code-workspace", ".dir-locals.el"),
         *("/root/.config/fish/config.fish", "/root/.ssh/authorized_keys", "sitecustomize.py"),
         *("post.py", "/work/site/post.py", "./x/../post.py", "site_tools/count.py"),
-        "site_tools/count/__init__.py",
+        *("site_tools/count/__init__.py", "Post.py"),
     ],
 )
 def test_writing_what_a_later_start_reads_is_asked(path):
@@ -54,6 +54,18 @@ def test_writing_what_a_later_start_reads_is_asked(path):
 )
 def test_writing_anything_else_is_as_the_policy_says(path):
     assert ("allow", "off") == (answer(path).answer, answer(path).rule)
+
+
+def test_a_path_may_be_deep_in_the_arguments_or_a_default():
+    properties = {"to": {"type": "string", "default": ".envrc"}}
+    write = spec("write", declared="idempotent", paths=("to",)).model_copy(
+        update={"parameters": {"type": "object", "properties": properties}}
+    )
+    edits = {"edits": [{"path": "a.md"}, {"path": ".git/hooks/pre-commit"}]}
+
+    for tool_, arguments in ((spec("edit", declared="idempotent"), edits), (write, {})):
+        assert "ask" == judge(OFF, tool_, arguments, workspace=PLACE, modules=()).answer
+    assert "allow" == judge(OFF, write, {"to": "a.md"}, workspace=PLACE, modules=()).answer
 
 
 def test_reading_one_is_as_the_policy_says():

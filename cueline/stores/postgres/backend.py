@@ -48,6 +48,9 @@ class PostgresBackend:
     def exists(self) -> bool:
         return find_log(self._place) is not None
 
+    def found(self) -> None:
+        """See `LogBackend`: no folder brings it."""
+
     def check(self, *, shared: bool = False) -> None:  # noqa: ARG002 - it can always be shared
         self._log_id()
 
