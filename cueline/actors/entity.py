@@ -19,7 +19,7 @@ a crash, the next entity replays the log and calls `due`.
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial, reduce
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -302,7 +302,7 @@ class Entity:
                 self._snapshot = version
         async for recorded, fact in self.journal.read(stream, version, until):
             self.version = recorded.version
-            event = cast("SessionEvent", not_redacted(recorded, fact))
+            event: Any = not_redacted(recorded, fact)
             state = evolve(state, event)
             self.prompt.add(event)
         self.state = state

@@ -167,9 +167,11 @@ class Codec:
         payload = recorded.payload
         if payload is None:
             return Redacted(recorded.type)
-        payload = with_agent(payload, recorded, blobs)
+        if slow := may_name_blobs(payload):
+            payload = with_agent(payload, recorded, blobs)
+            slow = may_name_blobs(payload)
         read = self._readers.get((recorded.type, recorded.schema))
-        if read is None or may_name_blobs(payload):
+        if slow or read is None:
             return self._decode_slowly(recorded, payload, blobs)
         try:
             return read(payload)

@@ -201,6 +201,9 @@ def _digest(price: Price) -> str:
 
 
 def _listed_cost(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
+    provider = _list_of(agent)
+    if _calculated(provider, model) is None:
+        return None  # theirs would search all lists again
     import genai_prices  # noqa: PLC0415 - its table takes a while, and few commands need it
 
     # Theirs includes tokens from the cache, ours does not.
@@ -211,10 +214,7 @@ def _listed_cost(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
         cache_write_tokens=usage.cache_write,
         cache_write_1h_tokens=usage.cache_write if _keeps_an_hour(agent) else 0,
     )
-    try:
-        price = genai_prices.calc_price(counts, model, provider_id=_list_of(agent))
-    except LookupError:
-        return None
+    price = genai_prices.calc_price(counts, model, provider_id=provider)
     return Cost(usd=price.total_price, prices=f"genai-prices {genai_prices.__version__}")
 
 
