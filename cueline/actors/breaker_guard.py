@@ -36,18 +36,16 @@ class AcquireProbe(Struct, frozen=True):
 class BreakerGuard:
     """Asks the breakers before each call, and reports each outcome to them."""
 
-    __slots__ = ("_breakers", "_loaded_agent", "_own", "_stream", "_tenant", "_tools")
+    __slots__ = ("_breakers", "_loaded_agent", "_own", "_stream", "_tools")
 
     def __init__(self, breakers: BreakerRegistry, stream: str, loaded_agent: LoadedAgent) -> None:
         self._breakers = breakers
         self._stream = stream
         self._loaded_agent = loaded_agent
-        self._tenant = tenant_of(stream)
-        self._own = breakers.of_model(self._tenant, loaded_agent.agent)
+        tenant = tenant_of(stream)
+        self._own = breakers.of_model(tenant, loaded_agent.agent)
         """The breaker of the agent's own model, looked up once because every turn asks it."""
-        targets = (
-            (tool.name, breakers.of_tool(self._tenant, tool)) for tool in loaded_agent.agent.tools
-        )
+        targets = ((tool.name, breakers.of_tool(tenant, tool)) for tool in loaded_agent.agent.tools)
         self._tools = {name: target for name, target in targets if target is not None} or _NONE
 
     async def read(self) -> None:
@@ -135,7 +133,8 @@ class BreakerGuard:
     def _model(self, fallback: int) -> BreakerTarget:
         if fallback == 0:
             return self._own
-        return self._breakers.of_model(self._tenant, answering(self._loaded_agent.agent, fallback))
+        agent = answering(self._loaded_agent.agent, fallback)
+        return self._breakers.of_model(tenant_of(self._stream), agent)
 
     def _tool(self, effect: str, state: SessionState) -> BreakerTarget | None:
         call = state.call(effect) if self._tools else None

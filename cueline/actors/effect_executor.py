@@ -49,6 +49,7 @@ from cueline.events.stream import is_compaction
 
 LONGEST_PAUSE_SECONDS = 60.0
 """Wait between retries of an effect that keeps failing."""
+_FIRST_PAUSE = RETRY_SECONDS / 2
 Facts = Sequence[SessionEvent]
 
 
@@ -56,15 +57,12 @@ class EffectExecutor:
     """Executes the effects of one session; the caller records the facts."""
 
     __slots__ = (
-        "_asker",
-        "_clock",
         "_entity",
         "_guard",
         "_loaded_agent",
         "_model",
+        "_parts",
         "_pause",
-        "_payer",
-        "_run_hook",
         "_slots",
         "_tools",
     )
@@ -80,14 +78,11 @@ class EffectExecutor:
         self._entity = entity
         self._slots = slots
         self._loaded_agent = loaded_agent
-        self._run_hook = parts.tell
+        self._parts = parts
         self._guard = guard
-        self._clock = parts.clock
         self._model = ModelCaller(entity.stream, loaded_agent, parts)
         self._tools = ToolCaller(entity, loaded_agent, parts)
-        self._payer = BudgetClient(entity, loaded_agent, parts)
-        self._asker = ApprovalClient(entity.stream, loaded_agent, parts)
-        self._pause = RETRY_SECONDS / 2
+        self._pause = _FIRST_PAUSE
 
     async def carry_out(self, effect: Effect | AcquireProbe) -> Facts:
         """Execute *effect* and return its facts, also when it fails.
@@ -106,7 +101,7 @@ class EffectExecutor:
                 except CuelineError as error:
                     if not error.retryable:
                         return await self._given_up(effect, error)
-                    await self._clock.sleep(RETRY_SECONDS)
+                    await self._parts.clock.sleep(RETRY_SECONDS)
                 except Exception as error:
                     if not isinstance(effect, CallModel | RunTool | RecoverTool | NotifyPeople):
                         raise  # nothing began that has an outcome: it is due again
@@ -128,9 +123,9 @@ class EffectExecutor:
                 )
             case ReserveBudget():
                 messages, _ = self._sent(effect) or (prompt.messages, None)
-                return await self._payer.reserve(effect, messages)
+                return await self._payer().reserve(effect, messages)
             case CloseReservation(bill=bill):
-                return [await self._payer.close(bill)]
+                return [await self._payer().close(bill)]
             case RecoverTool():
                 name = self.name(effect.effect, effect.attempt, effect.runner)
                 tool = self._tool(effect)
@@ -142,7 +137,7 @@ class EffectExecutor:
             case AskApproval():
                 return await self._ask(effect)
             case CloseApproval():
-                return await self._asker.close(effect)
+                return await self._asker().close(effect)
             case NotifyPeople():
                 return [await self._notify_people(effect)]
             case Cancel():
@@ -152,6 +147,12 @@ class EffectExecutor:
                 return await self._guard.probe(effect)
             case StartChild() | AwaitMessage():
                 raise AssertionError("its fact is all of it")
+
+    def _payer(self) -> BudgetClient:
+        return BudgetClient(self._entity, self._loaded_agent, self._parts)
+
+    def _asker(self) -> ApprovalClient:
+        return ApprovalClient(self._entity.stream, self._loaded_agent, self._parts)
 
     async def _ask_model(self, effect: CallModel) -> SessionEvent:
         state = self._entity.state
@@ -185,10 +186,10 @@ class EffectExecutor:
         ended_by = need_ended_by(self._entity.state, effect.effect)
         if ended_by is None:
             call = self._entity.prompt.calls[effect.effect]
-            return await self._asker.ask(effect, call, self._circumstances(effect.effect))
+            return await self._asker().ask(effect, call, self._circumstances(effect.effect))
         # An earlier attempt may have opened it and lost the answer.
-        now = self._clock.now()
-        return await self._asker.close(
+        now = self._parts.clock.now()
+        return await self._asker().close(
             CloseApproval(effect.effect, effect.approval, now, superseded_by=ended_by)
         )
 
@@ -226,7 +227,7 @@ class EffectExecutor:
         elif call is not None and asked is not None:
             opened = await self._recorded_approval(call)
             news = hook_payload(state.stream, hook, call, asked, opened)
-            problem = await self._run_hook(self._loaded_agent.agent, hook, news)
+            problem = await self._parts.tell(self._loaded_agent.agent, hook, news)
             code = "told" if problem is None else "hook_failed"
         return self._notification(effect, code, problem or "")
 
@@ -240,7 +241,7 @@ class EffectExecutor:
 
     def _is_overdue(self, asked: CallApproval) -> bool:
         """Whether the deadline passed before the hook could run."""
-        return asked.granted is None and asked.closes_at <= self._clock.now()
+        return asked.granted is None and asked.closes_at <= self._parts.clock.now()
 
     def _notification(self, effect: NotifyPeople, code: TellCode, problem: str) -> PeopleNotified:
         told = PeopleNotified(
@@ -249,7 +250,7 @@ class EffectExecutor:
             hook=effect.hook,
             code=code,
             problem=problem,
-            at=self._clock.now(),
+            at=self._parts.clock.now(),
         )
         return self._loaded_agent.clean(told)
 
@@ -306,7 +307,7 @@ class EffectExecutor:
         if fact.type == "SessionWaiting":
             # What is not over by then stays due, and is retried with growing waits.
             self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
-            await self._clock.sleep(self._pause)
+            await self._parts.clock.sleep(self._pause)
         return [fact]
 
     def _broken(self, effect: Effect | AcquireProbe, error: Exception) -> SessionEvent:

@@ -53,7 +53,7 @@ class InFlightEffects:
         self._alarm = alarm
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """By effect name, until its facts are taken; otherwise it would start twice."""
-        self._brought: list[tuple[str, Sequence[SessionEvent]]] = []
+        self._brought: tuple[tuple[str, Sequence[SessionEvent]], ...] = ()
         self._error: Exception | None = None
         self._rung = False
         self._waiting: Waiting | None = None
@@ -97,7 +97,7 @@ class InFlightEffects:
         if (error := self._error) is not None:
             self._error = None
             raise error
-        brought, self._brought = self._brought, []
+        brought, self._brought = self._brought, ()
         taken: list[SessionEvent] = []
         for name, facts in brought:
             del self._tasks[name]
@@ -142,7 +142,7 @@ class InFlightEffects:
         except Exception as error:  # noqa: BLE001 - any error ends the session loop
             self._error = error
         finally:
-            self._brought.append((name, facts))
+            self._brought = (*self._brought, (name, facts))
             self.ring()
 
 

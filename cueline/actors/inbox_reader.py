@@ -33,12 +33,8 @@ class InboxReader:
     """The inbox of one session, read by its owner (I7)."""
 
     __slots__ = (
-        "_clock",
         "_entity",
-        "_estimate",
-        "_gate",
-        "_inbox",
-        "_ledger",
+        "_parts",
         "again_at",
         "held_up",
         "news",
@@ -48,11 +44,7 @@ class InboxReader:
 
     def __init__(self, entity: Entity, parts: HostDependencies) -> None:
         self._entity = entity
-        self._gate = parts.gate
-        self._ledger = parts.ledger
-        self._clock = parts.clock
-        self._estimate = parts.estimate
-        self._inbox = sibling(entity.stream, "inbox")
+        self._parts = parts
         self.news = True
         """Whether there may be new messages."""
         self.read_at = _LONG_AGO
@@ -75,14 +67,14 @@ class InboxReader:
         """
         if not self.news:
             return []
-        now = self._clock.now()
+        now = self._parts.clock.now()
         if self.again_at is not None and now < self.again_at:
             return []
         self.news, self.held_up, self.again_at = False, False, None
         received: list[MessageReceived] = []
-        seen = self._entity.state.inbox_seen
+        inbox, seen = sibling(self._entity.stream, "inbox"), self._entity.state.inbox_seen
         try:
-            async for recorded, said in self._entity.journal.read(self._inbox, seen):
+            async for recorded, said in self._entity.journal.read(inbox, seen):
                 if isinstance(said, ResumeAsked) and self._ends_first(recorded, brought):
                     self.news = True
                     break
@@ -99,7 +91,7 @@ class InboxReader:
                 raise
             # The owner holds outcomes that nobody else knows: return these first.
             self.news = self.held_up = True
-            self.again_at = self._clock.now() + timedelta(seconds=RETRY_SECONDS)
+            self.again_at = self._parts.clock.now() + timedelta(seconds=RETRY_SECONDS)
             return received
         self.read_at = now
         return received
@@ -120,14 +112,14 @@ class InboxReader:
     ) -> MessageReceived | None:
         """Return the message as the session records it; None if it cannot be recorded yet."""
         at = from_us(recorded.recorded_us)
-        name = f"{self._inbox}@{recorded.version}"
+        name = f"{recorded.stream}@{recorded.version}"
         answer = None
         if isinstance(message, DecisionGiven) and _is_of(self._entity.stream, message.approval):
             if asks(effect_of(message.approval)):
                 return None
             approval = ApprovalName(self._entity.stream, message.approval)
             vote = self._vote(message, name, at)
-            answer = await self._estimated(self._timed(await self._gate.vote(approval, vote)))
+            answer = await self._estimated(self._timed(await self._parts.gate.vote(approval, vote)))
         if isinstance(message, RaiseAsked):
             await self._raise(message, name)
         return MessageReceived(
@@ -140,7 +132,7 @@ class InboxReader:
         asked = None if call is None else call.approval
         if answer.verdict != "granted" or asked is None or answer.resolution == "happened":
             return answer
-        until = valid_until(asked.deadline_at, self._clock.now())
+        until = valid_until(asked.deadline_at, self._parts.clock.now())
         return answer if until is None else answer.model_copy(update={"valid_until": until})
 
     async def _estimated(self, answer: GateAnswer) -> GateAnswer:
@@ -152,7 +144,7 @@ class InboxReader:
         tool = state.setup.tools[call.tool]
         if not tool.estimates:
             return answer
-        estimate = await self._estimate(tool, answer.edit)
+        estimate = await self._parts.estimate(tool, answer.edit)
         return answer.model_copy(update={"usd": estimate.usd})
 
     async def _raise(self, message: RaiseAsked, name: str) -> None:
@@ -161,7 +153,7 @@ class InboxReader:
         if not state.limited or refusal(state.limit_state.limits, message) is not None:
             return
         higher = Raise(state.stream, path_of(state), message.max_tokens, message.max_cost, name)
-        await self._ledger.raise_limits(budget_of(state), higher)
+        await self._parts.ledger.raise_limits(budget_of(state), higher)
 
     def _vote(self, message: DecisionGiven, name: str, at: datetime) -> Vote:
         """Return the decision as the gate's vote; an edit gets its own digest (I9)."""

@@ -54,15 +54,6 @@ _WITHOUT_WAIT = frozenset({"CallDelegated", "MessageAwaited", "ToolSkipped"})
 _NO_FACTS: tuple[int, Sequence[SessionEvent]] = (NO_STREAM, ())
 
 
-class _Executors(NamedTuple):
-    """The objects that exist once the agent is known."""
-
-    loaded_agent: LoadedAgent
-    guard: BreakerGuard
-    effect_executor: EffectExecutor
-    effect_scheduler: EffectScheduler
-
-
 class _Taken(NamedTuple):
     """What follows from an append."""
 
@@ -83,17 +74,20 @@ class SessionLoop:
         "_breakers",
         "_clock",
         "_draining",
+        "_effect_executor",
+        "_effect_scheduler",
         "_entity",
-        "_executors",
         "_facts",
         "_graces",
+        "_guard",
         "_in_flight",
+        "_loaded_agent",
         "_mailbox",
         "_parts",
         "_slots",
     )
-    _executors: _Executors
-    """Set once the agent is known."""
+    _loaded_agent: LoadedAgent
+    """Set once the agent is known, like the objects that need it."""
 
     def __init__(
         self,
@@ -135,8 +129,8 @@ class SessionLoop:
 
     def hidden(self, text: str) -> str:
         """Return *text* without the agent's secrets, once the agent is known (I11)."""
-        known = hasattr(self, "_executors")
-        return self._executors.loaded_agent.redactor.redact(text)[0] if known else text
+        known = hasattr(self, "_loaded_agent")
+        return self._loaded_agent.redactor.redact(text)[0] if known else text
 
     @property
     def drains(self) -> bool:
@@ -191,7 +185,7 @@ class SessionLoop:
             news += await self._new_messages()
             await self._advance(news)
             # A new session gets its executors only here.
-            self._entity.share(self._executors.loaded_agent)
+            self._entity.share(self._loaded_agent)
             while not self._may_rest():
                 moment = wake_at(self._entity.state)
                 await self._in_flight.wait(self._wake_time(moment))
@@ -215,8 +209,8 @@ class SessionLoop:
         finally:
             self._in_flight.drop()
             self._slots.close()
-            if hasattr(self, "_executors"):
-                await self._agent_cache.give_back(self._executors.loaded_agent)
+            if hasattr(self, "_loaded_agent"):
+                await self._agent_cache.give_back(self._loaded_agent)
 
     async def _hold(self, error: Exception) -> None:
         """Record what is known, and what running effects bring; start nothing more."""
@@ -269,9 +263,12 @@ class SessionLoop:
         loaded_agent = self._agent_cache.take(agent)
         entity = self._entity
         entity.share(loaded_agent)
-        guard = BreakerGuard(self._breakers, entity.stream, loaded_agent)
-        effect_executor = EffectExecutor(entity, loaded_agent, self._parts, guard, self._slots)
-        effect_scheduler = EffectScheduler(
+        self._loaded_agent = loaded_agent
+        self._guard = guard = BreakerGuard(self._breakers, entity.stream, loaded_agent)
+        self._effect_executor = EffectExecutor(
+            entity, loaded_agent, self._parts, guard, self._slots
+        )
+        self._effect_scheduler = EffectScheduler(
             entity,
             loaded_agent,
             self._parts,
@@ -279,13 +276,12 @@ class SessionLoop:
             in_flight=self._in_flight,
             slots=self._slots,
         )
-        self._executors = _Executors(loaded_agent, guard, effect_executor, effect_scheduler)
         await guard.read()
         return loaded_agent
 
     async def _new_messages(self, brought: Sequence[SessionEvent] = ()) -> list[SessionEvent]:
         """Return the new messages, up to one that has to wait for the gate."""
-        loaded_agent = self._executors.loaded_agent
+        loaded_agent = self._loaded_agent
         messages = await self._mailbox.read(self._in_flight.asks, brought, loaded_agent.redactor)
         return [loaded_agent.clean(message) for message in messages]
 
@@ -310,7 +306,7 @@ class SessionLoop:
 
     def _end_breaker_wait(self) -> list[SessionEvent]:
         """Return the end of a wait for a breaker, if the breaker admits calls again."""
-        if not self._executors.guard.may_retry(self._entity.state):
+        if not self._guard.may_retry(self._entity.state):
             return []
         return [SessionContinued(by="breaker", at=self._clock.now())]
 
@@ -334,7 +330,6 @@ class SessionLoop:
 
     async def _record(self, facts: Sequence[SessionEvent]) -> _Taken | None:
         """Decide on *facts* and record them; None if nothing was recorded: decide again."""
-        gear = self._executors
         steps = PendingAppend(self._entity.state)
         started: list[Effect | AcquireProbe] = []
         vain: list[SessionEvent] = []
@@ -346,10 +341,10 @@ class SessionLoop:
         changed = self._has_other_agent(steps.state.agent)
         await self._claim_run(steps)
         if not self._draining and not changed:  # breakers and prices are the agent's
-            if gear.loaded_agent.delegates:
+            if self._loaded_agent.delegates:
                 steps.room = await self._room(steps.state)
-            started += gear.effect_scheduler.start(steps)
-        over = gear.effect_executor.to_forget(facts, steps.state)
+            started += self._effect_scheduler.start(steps)
+        over = self._effect_executor.to_forget(facts, steps.state)
         try:
             await self._entity.record(steps, self._mailbox.secret_versions)
         except WrongExpectedVersionError as error:
@@ -383,12 +378,12 @@ class SessionLoop:
         """Switch to the model that a person chose, or the tools that one accepted."""
         agent = self._entity.state.agent
         if self._has_other_agent(agent):
-            await self._agent_cache.give_back(self._executors.loaded_agent)
+            await self._agent_cache.give_back(self._loaded_agent)
             await self._equip(agent)
 
     def _has_other_agent(self, agent: AgentSpec) -> bool:
         """Whether *agent* has another model or other tools than the loaded one."""
-        loaded = self._executors.loaded_agent.agent
+        loaded = self._loaded_agent.agent
         if agent is loaded:
             return False
         return agent.tools != loaded.tools or own_model(agent) != own_model(loaded)
@@ -398,14 +393,14 @@ class SessionLoop:
         if self._draining:
             # After a takeover this may be late, and the tree's other sessions need the budget.
             return [CloseReservation(Bill(fact.effect, fact.attempt, started=False))]
-        if not self._executors.effect_scheduler.is_still_allowed(fact, steps.state):
+        if not self._effect_scheduler.is_still_allowed(fact, steps.state):
             return []  # the reservation is found again by its key
         if not steps.take(fact) or (model := steps.state.turn.model) is None:
             return []
         return [CallModel(fact.effect, fact.attempt, model.fallback)]
 
     def _start_effect(self, effect: Effect | AcquireProbe) -> None:
-        self._in_flight.take_up(effect, self._executors.effect_executor.carry_out)
+        self._in_flight.take_up(effect, self._effect_executor.carry_out)
 
     def _start_due_effects(self) -> None:
         """Start due effects that need no fact first; recover started ones that do not run here."""

@@ -64,6 +64,8 @@ PARAMETERS = "The parameters:"
 
 GO_ON = "The work can do without this tool: go on, and say what is missing."
 
+_NONE: Final[dict[str, Any]] = {}
+"""No calls, or no results: both are replaced, and never changed."""
 _last_said: list[tuple[ModelReplied | None, bytes]] = [(None, b"")]
 
 
@@ -207,9 +209,9 @@ class Prompt:
         self._covered = 0
         """The number of the oldest messages that the digest `_opening` includes."""
         self._opening = ""
-        self.calls: dict[str, ToolCall] = {}
+        self.calls: dict[str, ToolCall] = _NONE
         """The calls of the current turn, by effect."""
-        self._results: dict[str, bytes] = {}
+        self._results: dict[str, bytes] = _NONE
         self._mail: dict[int, list[bytes]] = {}
         self._notes: tuple[bytes, ...] = ()
 
@@ -256,7 +258,7 @@ class Prompt:
                 self.calls = calls_of(event)
             case "CallsAdded":
                 left = {e: call for e, call in self.calls.items() if e not in self._results}
-                self.calls, self._results = left | event.calls, {}
+                self.calls, self._results = left | event.calls, _NONE
             case "MessageReceived":
                 if isinstance(event.message, MessageSent):
                     self._mail[event.inbox_version] = [
@@ -296,15 +298,14 @@ class Prompt:
     ) -> None:
         if result is not None and effect in self.calls and effect not in self._results:
             text, failed = result
-            self._results[effect] = tool_message(
-                self.calls[effect].id, text, failed=failed, images=images
-            )
+            said = tool_message(self.calls[effect].id, text, failed=failed, images=images)
+            self._results = {**self._results, effect: said}
 
     def _present(self, versions: tuple[int, ...]) -> None:
         for effect in self.calls:
             if effect in self._results:
                 self.transcript.append(self._results[effect])
-        self.calls, self._results = {}, {}
+        self.calls, self._results = _NONE, _NONE
         for version in versions:
             self.transcript.extend(self._mail.pop(version, ()))
         if not self._mail:

@@ -41,7 +41,7 @@ async def test_a_thawed_hosts_order_is_refused_by_the_runner():
     # I3, I5: the new owner has asked the same runner what became of the call.
     scene = SessionHarness([asks_for(("pay", {})), says("done")], act=Valve())
     frozen = await scene.begin()
-    effect_executor = frozen.host._drives[SESSION]._executors.effect_executor
+    effect_executor = frozen.host._drives[SESSION]._effect_executor
     await scene.world(runner=frozen.runner)
 
     with pytest.raises(FencedError):

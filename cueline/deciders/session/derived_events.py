@@ -228,7 +228,7 @@ def _retry_event(state: SessionState, model: ModelCall) -> SessionEvent | None:
     if fallback is None:
         if model.phase != "given_up" or model.error is None:
             return None
-        return SessionWaiting(kind="operator", cause=model.error)
+        return SessionWaiting(kind="operator", cause=model.error.cause)
     compacts = is_compaction(model.effect)
     if compacts and fallback != model.fallback:
         return _after_turn(state, fallback)  # the other model gets the whole prompt

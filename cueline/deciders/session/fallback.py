@@ -72,4 +72,5 @@ def _cause(state: SessionState) -> Cause | None:
     model = state.turn.model
     if model is not None and model.blocked_by_breaker is not None:
         return model.blocked_by_breaker.cause
-    return model.error if model is not None and model.phase == "given_up" else None
+    given_up = model is not None and model.phase == "given_up" and model.error
+    return given_up.cause if given_up else None

@@ -10,8 +10,7 @@ from cueline.deciders.session.compaction import after_reply, with_summary, witho
 from cueline.deciders.session.fallback import next_fallback
 from cueline.deciders.session.limit import with_notes_delivered
 from cueline.deciders.session.state import PromptDigests, SessionState, Status
-from cueline.deciders.session.turn import ModelCall, Turn
-from cueline.events.cause import Cause
+from cueline.deciders.session.turn import LastFailure, ModelCall, Turn
 from cueline.events.failure import NO_ANSWER
 from cueline.events.message import TextBlock
 from cueline.events.session import (
@@ -146,7 +145,7 @@ def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
         failing_since=(model.failing_since or event.failed_at) if counted else model.failing_since,
         retry_at=event.retry_at,
         rests=rests(event.failed_at, event.retry_at),
-        error=_error(event),
+        error=LastFailure(event.kind, event.message[:_LONGEST_ERROR]),
         silent=model.silent or event.kind == NO_ANSWER,
         fatal=_fatal(state, model, event.kind),
     )
@@ -163,11 +162,6 @@ def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
         account=account_after_call(state, event),
         used=used,
     )
-
-
-def _error(failed: ModelFailed) -> Cause:
-    said = failed.message[:_LONGEST_ERROR]
-    return Cause(code="model_failed", failure=failed.kind, message=said)
 
 
 def _fatal(state: SessionState, model: ModelCall, kind: str) -> bool:

@@ -22,7 +22,7 @@ from cueline.events.inbox import ChildEnded, Lane
 from cueline.events.schedule import Schedule
 from cueline.events.session import Cut, PrefixReason, StopCode, WaitKind
 
-STATE_FOLD: Final = 3
+STATE_FOLD: Final = 4
 """The version of this fold: raised when a fact gives another state than before."""
 FailCode = Literal["approval_expired", "no_matching_runner", "runner_disconnected"]
 """Why a session fails that has to end what it has in flight first."""

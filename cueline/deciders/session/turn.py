@@ -29,6 +29,18 @@ class BudgetWait(Struct, frozen=True):
     """When it asks again; None if only a raised limit helps."""
 
 
+class LastFailure(Struct, frozen=True):
+    """Why an attempt failed; it takes 50 bytes, and its `Cause` 700."""
+
+    failure: str
+    message: str
+
+    @property
+    def cause(self) -> Cause:
+        """The cause of what follows from it."""
+        return Cause(code="model_failed", failure=self.failure, message=self.message)
+
+
 class ModelCall(Struct, frozen=True):
     """The open model call of the current turn."""
 
@@ -44,7 +56,7 @@ class ModelCall(Struct, frozen=True):
     retry_at: datetime | None = None
     rests: bool = False
     """The retry is so late that the session waits for it."""
-    error: Cause | None = None
+    error: LastFailure | None = None
     """The last failure."""
     fatal: bool = False
     """The failure cannot be mended."""
