@@ -7,12 +7,16 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cueline.errors import ClusterError
+
+if TYPE_CHECKING:
+    from ray.job_config import JobConfig
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
 """Almost none of our data goes through it."""
@@ -158,6 +162,7 @@ def _start(namespace: str, folder: str) -> None:
             configure_logging=False,
             log_to_driver=False,
             object_store_memory=OBJECT_STORE_BYTES,
+            job_config=_job(),
         )
     _keep_token()
 
@@ -167,7 +172,31 @@ def _join(address: str, namespace: str) -> None:
 
     # Otherwise Ray takes another address of this machine for its 127.0.0.1.
     with _use_loopback() if address.startswith("127.") else nullcontext():
-        ray.init(address=address, namespace=namespace, configure_logging=False, log_to_driver=False)
+        ray.init(
+            address=address,
+            namespace=namespace,
+            configure_logging=False,
+            log_to_driver=False,
+            job_config=_job(),
+        )
+
+
+class _SearchPath(list[str]):
+    """Where Ray's workers look for modules: only where this process does.
+
+    Ray adds the working folder, before all others: a file there would shadow our own modules.
+    """
+
+    def extend(self, folders: Iterable[str]) -> None:
+        super().extend(set(folders) & set(map(os.path.abspath, sys.path)))
+
+
+def _job() -> "JobConfig":
+    from ray.job_config import JobConfig  # noqa: PLC0415 - as above
+
+    config = JobConfig()
+    config._py_driver_sys_path = _SearchPath()  # noqa: SLF001 - there is no public way
+    return config
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """A session with a plan: parallel branches, a child, items, an approval, a retry and a wait."""
 
-import json
-
 from cueline.errors import ToolFailedError
 from cueline.events.failure_policy import RetryPolicy
 from cueline.events.inbox import MessageSent
@@ -33,7 +31,7 @@ async def act(order):
         raise ToolFailedError("tool_error", "it is broken")
     if order.tool.name == "look" and order.arguments.get("n") == "b" and order.attempt == 1:
         raise ToolFailedError("network", "away")
-    return json.dumps({"n": order.arguments.get("n"), "of": sorted(order.arguments)})
+    return {"n": order.arguments.get("n"), "of": sorted(order.arguments)}
 
 
 def outside(said=None):

@@ -90,6 +90,17 @@ def up(cluster, popen, tmp_path):
     assert find_up(log), "it did not start"
 
 
+def test_no_file_of_the_working_folder_shadows_a_module(cueline, cluster, tmp_path):
+    (tmp_path / "cueline").mkdir()
+    (tmp_path / "cueline" / "__init__.py").write_text("raise SystemExit('planted')")
+    words = ("Greet.", "--agent", "agent.toml", "--ray", "--address", cluster.address, "--json")
+    command = [sys.executable, "-P", "-m", "cueline.cli", "run", *words]
+
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert (0, "Good evening.") == (done.returncode, json.loads(done.stdout)["result"])
+
+
 def test_what_runs_is_attached_to_shown_and_taken_down(cueline, up, tmp_path):
     ran = cueline("run", "Greet.", "--agent", str(tmp_path / "agent.toml"), "--json")
     again = cueline("up")
