@@ -92,8 +92,8 @@ class Agent(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
-    CALLED: ClassVar[str] = "tool of the agent"
-    """What an error calls what its policy's rules name."""
+    RULE_SUBJECT: ClassVar[str] = "tool of the agent"
+    """What the rules of its policy are about, in an error."""
 
     name: str = Field(pattern=NAME)
     provider: str | None = None
@@ -158,7 +158,7 @@ class Agent(BaseModel):
     def own_spec(self) -> AgentSpec:
         """Return the recorded form without the agents of its children."""
         specs = self.tool_specs()
-        for key, reason in faults(self.policy, [tool.name for tool in specs], self.CALLED):
+        for key, reason in faults(self.policy, [tool.name for tool in specs], self.RULE_SUBJECT):
             raise ConfigError(self.name, f"key 'policy.{key}': {reason}")
         provider, model = self.usual_model()
         place = None

@@ -97,7 +97,7 @@ class Workflow(Agent):
     of agents that do not concern a model have the same meaning.
     """
 
-    CALLED: ClassVar[str] = "step of the workflow, which its rules name,"
+    RULE_SUBJECT: ClassVar[str] = "step of the workflow, whose rules name steps,"
     provider: Literal["workflow"] = WORKFLOW
     steps: tuple[Step, ...]
     max_parallel: Whole = Field(default=MAX_PARALLEL, ge=1)

@@ -80,7 +80,7 @@ def test_a_rule_of_a_workflow_names_steps():
     step = {"name": "look", "tool": "read_file", "arguments": {"path": "a"}}
     flow = Workflow.model_validate({"name": "a", "steps": [step], "policy": policy})
 
-    with pytest.raises(ConfigError, match="no step of the workflow, which its rules name, is call"):
+    with pytest.raises(ConfigError, match="no step of the workflow, whose rules name steps,"):
         flow.spec()
 
 

@@ -19,8 +19,8 @@ from cueline.errors import FencedError, RunnerBusyError, RunnerGoneError, StaleO
 from cueline.events.agent import ToolSpec
 from cueline.events.cause import Cause
 from cueline.events.demands import Demands
+from cueline.events.json_value import json_or_text
 from cueline.events.message import ImageBlock, attachment_text
-from cueline.events.number import json_or_text
 from cueline.events.plan import VALUE_LIMIT, too_large
 from cueline.events.sanitize import sanitize
 from cueline.events.session import SessionWaiting, ToolFailed, ToolReconciled, ToolReturned

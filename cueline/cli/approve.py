@@ -11,7 +11,7 @@ from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.pending import complete_approval, find, is_cut, print_whole
 from cueline.cli.resolution import ASKED, answer_lines
 from cueline.cli.terminal import is_attended
-from cueline.cli.trust import check_trust
+from cueline.cli.trust import check_log_is_known
 from cueline.cli.up_lookup import print_receipt
 from cueline.client.client import Client
 from cueline.client.decide import GrantDetails
@@ -99,7 +99,7 @@ def approve(
     if result and not happened:
         raise typer.BadParameter("--result is what a call gave that happened; it needs --happened")
     if edit:  # the call is judged again, for which its tools are loaded
-        check_trust(ctx, log, asks=is_attended() and not as_json)
+        check_log_is_known(ctx, log, asks=is_attended() and not as_json)
     if not (yes or happened or as_json) and sys.stdin.isatty():
         _show_long(log, approval)
     said: GrantDetails = {

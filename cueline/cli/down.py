@@ -13,7 +13,7 @@ from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.settings_context import settings_context_of
 from cueline.cli.terminal import is_attended
-from cueline.cli.trust import check_trust
+from cueline.cli.trust import check_log_is_known
 from cueline.cli.up import LOOK_SECONDS
 from cueline.cli.up_process import print_up
 from cueline.clock import SystemClock
@@ -45,7 +45,7 @@ def down(
     Example:
       cueline down
     """
-    check_trust(ctx, log, asks=is_attended() and not as_json)
+    check_log_is_known(ctx, log, asks=is_attended() and not as_json)
     record = UpRecord.read(log)
     if record is None and address is None:
         typer.echo(json.dumps(None) if as_json else "nothing is up for this log")

@@ -8,7 +8,7 @@ import typer
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument, TreeOption
 from cueline.cli.terminal import is_attended
-from cueline.cli.trust import check_trust
+from cueline.cli.trust import check_log_is_known
 from cueline.client.receipt import StopReceipt
 from cueline.console.text import visible
 
@@ -34,7 +34,7 @@ def stop(
       cueline stop 7f3a --reason "wrong folder"
       cueline stop 7f3a --tree
     """
-    check_trust(ctx, log, asks=is_attended() and not as_json)
+    check_log_is_known(ctx, log, asks=is_attended() and not as_json)
     for receipt in open_log.wish_of_tree(
         log, session, lambda client, each: client.stop(each, reason), tree=tree
     ):

@@ -59,7 +59,7 @@ def trust(
 
 
 def check_trust(ctx: typer.Context, log: LogUrl, *, asks: bool) -> None:
-    """Raise if what was found is not to be used by *ctx*, which runs agents on *log*.
+    """Raise if settings or a *log* were found that *ctx*, which runs agents, is not to use.
 
     Args:
         ctx: of the command.
@@ -74,13 +74,22 @@ def check_trust(ctx: typer.Context, log: LogUrl, *, asks: bool) -> None:
         keys = ", ".join(outside.wider)
         fix = f"see them with `cueline trust`, or name the file with `--config {outside.path}`"
         raise ConfigError(str(outside.path), f"not trusted, and nobody can be asked: {keys}; {fix}")
-    if _is_named(ctx, outside) or (found := found_log(log)) is None:
+    check_log_is_known(ctx, log, asks=asks)
+
+
+def check_log_is_known(ctx: typer.Context, log: LogUrl, *, asks: bool) -> None:
+    """Raise if *log* was found, is not known, and nobody at this terminal says to use it.
+
+    Raises:
+        ConfigError: name the log; the message says how.
+    """
+    if _is_named(ctx, settings_context_of(ctx)) or (found := found_log(log)) is None:
         return  # whoever makes a log notes it
     path, id_ = found
     known = known_trust()
     if id_ and known.holds(path, id_.encode()):
         return
-    question = f"{log} was found here, and you have not used it before. Run on it?"
+    question = f"{log} was found here, and you have not used it before. Use it?"
     if not (asks and typer.confirm(visible(question), err=True)):
         reason = f"you have not used this log before; if you trust it, add `--log {log}`"
         raise ConfigError(str(log), reason)

@@ -21,7 +21,7 @@ from cueline.events.inbox import (
     PauseAsked,
     RaiseAsked,
 )
-from cueline.events.number import json_or_text
+from cueline.events.json_value import json_or_text
 from cueline.events.session import MessageReceived, SessionCompleted, SessionFailed, SessionStopped
 from cueline.events.store import Appended
 from cueline.events.stream import shown

@@ -105,7 +105,7 @@ def _of_agent(table: dict[str, Any], file: Path) -> PolicyCheck:
         return PolicyCheck(str(file), Policy(), [SettingProblem("", error.reason)])
     unknown = [tool for tool, name in names.items() if name is None]
     known = None if unknown else [name for name in names.values() if name is not None]
-    wrong = faults(agent.policy, known, agent.CALLED)
+    wrong = faults(agent.policy, known, agent.RULE_SUBJECT)
     found = [SettingProblem(f"policy.{key}", reason) for key, reason in wrong]
     return PolicyCheck(str(file), agent.whole_policy, found, unknown)
 

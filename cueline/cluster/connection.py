@@ -188,7 +188,8 @@ class _SearchPath(list[str]):
     """
 
     def extend(self, folders: Iterable[str]) -> None:
-        super().extend(set(folders) & set(map(os.path.abspath, sys.path)))
+        ours = set(map(os.path.abspath, sys.path))
+        super().extend(each for each in folders if each in ours)
 
 
 def _job() -> "JobConfig":

@@ -10,7 +10,7 @@ from jmespath.parser import Parser
 from jmespath.visitor import TreeInterpreter
 from pydantic import JsonValue
 
-from cueline.events.number import text_of
+from cueline.events.json_value import text_of
 from cueline.events.plan import Step
 
 STEPS: Final = "steps"

@@ -6,8 +6,8 @@ from pydantic import JsonValue
 
 from cueline.deciders.expression import Context, evaluated, holds, rendered, steps_in
 from cueline.deciders.progress import Progress, StepResult
+from cueline.events.json_value import text_of
 from cueline.events.message import Arguments, ToolCall
-from cueline.events.number import text_of
 from cueline.events.plan import VALUE_LIMIT, Plan, Step, too_large
 from cueline.events.session import StepEnded
 

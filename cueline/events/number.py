@@ -1,14 +1,13 @@
 """Types of the numbers that a person sets."""
 
-import json
-import math
 import re
-from collections.abc import Iterable
 from decimal import Decimal
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, ValidationInfo
 from pydantic_core import PydanticCustomError, PydanticKnownError
+
+from cueline.events.json_value import unsayable
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 LONGEST_SECONDS: Final = 10 * 366 * 86_400.0
@@ -74,33 +73,6 @@ Whole = Annotated[int, LARGEST, NUMBER]
 Number = Annotated[float, COUNTABLE, NUMBER]
 Time = Annotated[float, COUNTABLE, TIME]
 Seconds = Annotated[float, LASTING, TIME]
-
-
-def text_of(value: JsonValue) -> str:
-    """Return a text as it is, and any other *value* as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def json_or_text(text: str) -> JsonValue:
-    """Return *text* read as JSON, or as it is."""
-    try:
-        value: JsonValue = json.loads(text)
-        return text if unsayable(value) else value
-    except (ValueError, RecursionError):
-        return text
-
-
-def unsayable(value: JsonValue, at: str = "") -> str:
-    """Return the first number in *value* that JSON lacks, and its path; empty if there is none."""
-    inside: Iterable[tuple[str, JsonValue]] = ()
-    match value:
-        case float() if not math.isfinite(value):
-            return f"{value} at {at or 'the top'}"
-        case dict():
-            inside = ((f"{at}.{key}".lstrip("."), each) for key, each in value.items())
-        case list():
-            inside = ((f"{at}[{index}]", each) for index, each in enumerate(value))
-    return next(filter(None, (unsayable(each, where) for where, each in inside)), "")
 
 
 def _sayable(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:

@@ -16,7 +16,7 @@ from cueline.actors.tool_port import JSON, ReconcileFinding
 from cueline.errors import ToolFailedError
 from cueline.events.failure import SAID
 from cueline.events.image import FORMATS, IMAGE_LIMIT, image_type
-from cueline.events.number import unsayable
+from cueline.events.json_value import unsayable
 from cueline.events.sanitize import CUT, cut, fit
 from cueline.tools.tool import OUTPUT_LIMIT, Image, Output
 

@@ -224,6 +224,15 @@ def test_a_log_that_was_found_is_read_and_not_gone_on_with_unasked(finished, com
     assert "add `--log .cueline/log.db`" in done.stderr
 
 
+# To end what runs needs none of the settings that are left out.
+@pytest.mark.parametrize("command", [["stop", "one"], ["down"]])
+def test_what_ends_something_works_beside_a_file_that_is_not_trusted(finished, command):
+    found(finished, "[policy]\nauto_approve = true\n")
+
+    assert 2 == finished("run", "Hi", "--inline").exit_code
+    assert 0 == finished(*command).exit_code
+
+
 def test_a_log_that_a_found_file_names_was_found_too(finished):
     found(finished, 'log = ".cueline/log.db"\n')
     finished.trust.remove(finished.log)

@@ -18,8 +18,8 @@ from cueline.events.agent import AGENT_SCHEME, AgentSpec, Limits, Policy
 from cueline.events.budget import Allowance
 from cueline.events.child import ChildCall
 from cueline.events.inbox import ChildEnded, StartAsked
+from cueline.events.json_value import text_of
 from cueline.events.message import Arguments
-from cueline.events.number import text_of
 from cueline.events.plan import VALUE_LIMIT, too_large
 from cueline.events.run import Run
 from cueline.events.session import CallDelegated, ToolFailed, ToolReturned

@@ -10,7 +10,7 @@ from cueline.deciders.session.turn import Call, InDoubtResolution
 from cueline.events.agent import ToolSpec, tool_retries
 from cueline.events.cause import Cause
 from cueline.events.failure import TRANSIENT
-from cueline.events.number import json_or_text
+from cueline.events.json_value import json_or_text
 from cueline.events.session import ToolFailed, ToolInDoubt, ToolReconciled
 
 UNKNOWN_OUTCOME = (
