@@ -29,6 +29,11 @@ def answer(path, policy=OFF, of=WRITE):
     )
 
 
+def answer_to(command):
+    modules = own_modules(OWN)
+    return judge(OFF, RUN, {"command": command}, workspace=PLACE, modules=modules).answer
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -108,7 +113,7 @@ def test_a_tool_that_declares_no_paths_is_asked_by_its_texts(key):
     ],
 )
 def test_a_command_that_names_one_is_asked(command):
-    assert "ask" == judge(OFF, RUN, {"command": command}, workspace=PLACE).answer
+    assert "ask" == answer_to(command)
 
 
 @pytest.mark.parametrize(
@@ -132,10 +137,7 @@ def test_a_command_that_names_one_is_asked(command):
     ],
 )
 def test_a_command_that_may_write_one_is_asked_however_it_is_written(command):
-    assert (
-        "ask"
-        == judge(OFF, RUN, {"command": command}, workspace=PLACE, modules=own_modules(OWN)).answer
-    )
+    assert "ask" == answer_to(command)
 
 
 @pytest.mark.parametrize(
@@ -166,10 +168,7 @@ def test_a_command_that_may_write_one_is_asked_however_it_is_written(command):
     ],
 )
 def test_a_command_that_writes_none_is_as_the_policy_says(command):
-    assert (
-        "allow"
-        == judge(OFF, RUN, {"command": command}, workspace=PLACE, modules=own_modules(OWN)).answer
-    )
+    assert "allow" == answer_to(command)
 
 
 def test_a_long_text_is_no_path():
