@@ -52,7 +52,7 @@ class Command:
         """Return None: its hosts are other processes."""
 
     async def check_tools(self, agents: Sequence[AgentSpec]) -> None:
-        """See `wiring.KnownPlacement`."""
+        """See `KnownPlacement`."""
         runners = {m.incarnation: m.handle for m in self.members() if m.role == "runner"}
         ask = partial(check_tools, list(runners.values()))
         await self._checked.check(agents, runners, ask)

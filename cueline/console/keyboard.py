@@ -61,7 +61,7 @@ class Keyboard(Vt100Input):
 
     @contextmanager
     def attach(self, input_ready_callback: Callable[[], None]) -> Iterator[None]:
-        """See `Input.attach`."""
+        """See `Vt100Input.attach`."""
         self._pressed = input_ready_callback
         try:
             yield
@@ -70,7 +70,7 @@ class Keyboard(Vt100Input):
 
     @contextmanager
     def raw_mode(self) -> Iterator[None]:
-        """See `Input.raw_mode`: as raw as `take` makes it."""
+        """See `Vt100Input.raw_mode`: as raw as `take` makes it."""
         try:
             yield
         finally:
