@@ -22,14 +22,14 @@ from statistics import median
 from bench.table import Row
 from cueline.actors.inbox import ask_start
 from cueline.actors.presence import living
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
+from cueline.agents.preflight import agent_to_record
 from cueline.clock import Clock
 from cueline.errors import CuelineError
 from cueline.events.agent import AgentSpec, Limits
 from cueline.events.inbox import StartAsked
 from cueline.events.store import PresenceBoard, RecordedEvent
 from cueline.on_ray.placement import on_ray
-from cueline.preflight import agent_to_record
 from cueline.testing.wait import PATIENCE_SECONDS
 from cueline.tools.tool import ToolContext, tool
 from cueline.wiring import OpenLog, open_log

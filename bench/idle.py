@@ -21,7 +21,8 @@ import psutil
 from bench.ray_start import bare, cueline
 from bench.table import Row
 from cueline.actors.inbox import ask_start
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
+from cueline.agents.preflight import agent_to_record
 from cueline.events.agent import AgentSpec
 from cueline.events.cause import Cause
 from cueline.events.inbox import StartAsked
@@ -30,7 +31,6 @@ from cueline.events.session import SessionStarted, SessionWaiting
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import sibling, stream_name
 from cueline.loop import run
-from cueline.preflight import agent_to_record
 from cueline.wiring import OpenLog, open_log
 
 ACTIVE = 1_000

@@ -25,7 +25,7 @@ from statistics import median
 from bench.host_kill import REPLY, SESSIONS, TURNS
 from bench.table import Row, plain
 from cueline.actors.presence import SILENCE_SECONDS
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
 from cueline.client.client import open_client
 from cueline.events.agent import Limits
 from cueline.events.fleet import FLEET_STREAM, HostLost

@@ -29,14 +29,14 @@ import psutil
 from bench.conversation import refuse
 from bench.table import Row
 from cueline.actors.inbox import ask_start, post
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
+from cueline.agents.preflight import agent_to_record
 from cueline.events.agent import AgentSpec
 from cueline.events.inbox import DecisionGiven, StartAsked
 from cueline.events.session import ApprovalRequested
 from cueline.events.stream import id_of, stream_name
 from cueline.inline import Inline, inline
 from cueline.loop import run
-from cueline.preflight import agent_to_record
 from cueline.tools.tool import tool
 from cueline.wiring import OpenLog, open_log
 

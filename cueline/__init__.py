@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cueline.actors.live_text import TextDelta
-    from cueline.agent import Agent, ToolSettings
-    from cueline.backoff import retry_with_backoff
+    from cueline.agents.agent import Agent, ToolSettings
+    from cueline.agents.backoff import retry_with_backoff
+    from cueline.agents.workflow import Procedure, Step, Workflow
     from cueline.client.session import Result, Session
     from cueline.clock import SystemClock
     from cueline.errors import CuelineError, ToolFailedError
@@ -18,10 +19,8 @@ if TYPE_CHECKING:
     from cueline.events.demands import Demands
     from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
     from cueline.events.session import ApprovalRequested, SessionEvent
-    from cueline.procedure import Procedure
     from cueline.runtime import Runtime, open_runtime
     from cueline.tools.tool import Image, Tool, ToolContext, tool
-    from cueline.workflow import Step, Workflow
 
 __all__ = [
     "Agent",
@@ -57,7 +56,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Agent": "cueline.agent",
+    "Agent": "cueline.agents.agent",
     "ApprovalRequested": "cueline.events.session",
     "BreakerPolicy": "cueline.events.failure_policy",
     "CuelineError": "cueline.errors",
@@ -69,23 +68,23 @@ _HOMES = {
     "ModelChoice": "cueline.events.agent",
     "Policy": "cueline.events.agent",
     "Price": "cueline.events.agent",
-    "Procedure": "cueline.procedure",
+    "Procedure": "cueline.agents.workflow",
     "Result": "cueline.client.session",
     "RetryPolicy": "cueline.events.failure_policy",
     "Rule": "cueline.events.agent",
     "Runtime": "cueline.runtime",
     "Session": "cueline.client.session",
     "SessionEvent": "cueline.events.session",
-    "Step": "cueline.workflow",
+    "Step": "cueline.agents.workflow",
     "SystemClock": "cueline.clock",
     "TextDelta": "cueline.actors.live_text",
     "Tool": "cueline.tools.tool",
     "ToolContext": "cueline.tools.tool",
     "ToolFailedError": "cueline.errors",
-    "ToolSettings": "cueline.agent",
-    "Workflow": "cueline.workflow",
+    "ToolSettings": "cueline.agents.agent",
+    "Workflow": "cueline.agents.workflow",
     "open_runtime": "cueline.runtime",
-    "retry_with_backoff": "cueline.backoff",
+    "retry_with_backoff": "cueline.agents.backoff",
     "tool": "cueline.tools.tool",
 }
 

@@ -15,12 +15,13 @@ from cueline.actors.fleet_log import FleetLog
 from cueline.actors.host_dependencies import HostDependencies, RunnerDirectory
 from cueline.actors.live_text import LiveTextHub
 from cueline.actors.runner_registry import ClaimedRun
+from cueline.agents.hook import run_hook
+from cueline.agents.secret import check_secrets, secret_names
+from cueline.config.environment import HERE
 from cueline.deciders.matching import Offer, Unmet, least_unmet
-from cueline.environment import HERE
 from cueline.events.agent import AgentSpec, Hook
 from cueline.events.session import WaitKind
 from cueline.events.store import EventStore
-from cueline.hook import run_hook
 from cueline.projections.session import (
     LAST_PENDING,
     causes,
@@ -32,7 +33,6 @@ from cueline.projections.session import (
     waiting,
 )
 from cueline.projections.views import Views
-from cueline.secret import check_secrets, secret_names
 from cueline.wiring import OpenLog
 
 PAGE = 1000

@@ -12,7 +12,7 @@ from cueline.actors.live_text import LiveTextHub
 from cueline.actors.slot import SLOTS, Slots
 from cueline.client.client import Client
 from cueline.config.config_file import DEFAULT_LOG
-from cueline.environment import user_name
+from cueline.config.environment import user_name
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.agent import AgentSpec
 from cueline.events.log_url import LogName, LogUrl

@@ -76,7 +76,7 @@ class OpenLog:
 
     def redactor(self, agent: "AgentSpec | None") -> "Redactor":
         """Return a redactor of the agent's secrets."""
-        from cueline.secret import redactor_of
+        from cueline.agents.secret import redactor_of
 
         return redactor_of(agent)
 
@@ -101,7 +101,7 @@ class OpenLog:
             ConfigError: see `check_log_is_out_of_reach`.
         """
         from cueline.actors import inbox
-        from cueline.preflight import check_log_is_out_of_reach
+        from cueline.agents.preflight import check_log_is_out_of_reach
 
         check_log_is_out_of_reach(asked.agent, self.url)
         journal = self.journal(asked.agent)
@@ -129,7 +129,7 @@ class OpenLog:
         self, agent: "AgentSpec", tool: "ToolSpec", arguments: "Arguments"
     ) -> None:
         """See `judge_edit`."""
-        from cueline.preflight import judge_edit
+        from cueline.agents.preflight import judge_edit
 
         await judge_edit(agent, tool, arguments)
 

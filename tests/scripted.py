@@ -6,9 +6,9 @@ import cueline
 from cueline.actors.inbox import ask_start
 from cueline.actors.presence import Presence
 from cueline.actors.stream_notifier import StreamNotifier
+from cueline.agents.preflight import agent_to_record
 from cueline.events.inbox import StartAsked
 from cueline.inline import inline
-from cueline.preflight import agent_to_record
 from cueline.stores import MemoryPresence, MemoryStore
 from cueline.stores.backend import backend_of
 from cueline.testing.clock import FakeClock

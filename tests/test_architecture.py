@@ -13,45 +13,26 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 PORTS = {"actors", "events", "errors", "clock"}
+LOCAL = {"files", "linear_regex"}
 MAY_IMPORT = {
     "errors": set(),
-    "address": {"errors"},
     "clock": set(),
-    "loop": set(),
-    "environment": set(),
-    "open_files": set(),
-    "private_folder": {"errors"},
     "linear_regex": set(),
-    "suggestion": set(),
-    "event_text": {"events"},
-    "text_input": {"errors"},
-    "config": {"deciders", "events", "errors", "private_folder", "providers", "suggestion"}
-    | {"text_input"},
+    "files": {"errors"},
+    "loop": set(),
+    "config": {"deciders", "events", "errors", "files", "providers"},
     "events": {"errors"},
-    "deciders": {"events", "errors", "linear_regex", "suggestion"},
-    "projections": {"events", "errors", "open_files"},
-    "actors": {"deciders", "events", "errors", "event_text", "clock"},
+    "deciders": {"events", "errors", "linear_regex"},
+    "projections": {"events", "errors", "files"},
+    "actors": {"deciders", "events", "errors", "clock"},
     "cluster": {"deciders", *PORTS},
-    "stores": {"events", "errors", "clock", "open_files", "projections", "suggestion"}
-    | {"private_folder"},
-    "providers": PORTS | {"address", "private_folder", "suggestion", "text_input"},
-    "tools": PORTS | {"linear_regex", "private_folder", "suggestion"},
-    "console": PORTS - {"actors"} | {"client", "event_text", "projections"},
-    "backoff": {"deciders", "events", "errors", "clock"},
-    "default_agent": set(),
-    "agent": PORTS - {"clock"}
-    | {"agent_file", "config", "environment", "deciders", "providers", "suggestion", "tools"},
-    "workflow": {"agent", "deciders", "events", "errors", "suggestion"},
-    "procedure": {"agent", "events", "tools"},
-    "agent_file": {"agent", "config", "default_agent", "events", "errors", "providers", "workflow"}
-    | {"procedure"},
-    "hook": {"events", "errors"},
-    "secret": {"environment", "providers", "tools", "events", "errors"},
-    "preflight": PORTS
-    | {"agent", "deciders", "environment", "private_folder", "providers", "secret", "stores"}
-    | {"tools"},
+    "stores": {"events", "errors", "clock", "files", "projections"},
+    "providers": PORTS | {"files"},
+    "tools": PORTS | LOCAL,
+    "console": PORTS - {"actors"} | {"client", "projections"},
+    "agents": PORTS | {"config", "deciders", "files", "providers", "stores", "tools"},
     "up_record": {"actors", "events", "stores"},
-    "adapters": PORTS | {"agent", "clock", "providers", "stores", "suggestion", "tools"},
+    "adapters": PORTS | {"agents", "clock", "providers", "stores", "tools"},
 }
 MAY_IMPORT |= {
     "wiring": set(MAY_IMPORT),
@@ -69,8 +50,7 @@ MAY_IMPORT |= {
 PYDANTIC = {
     "actors",
     "adapters",
-    "agent",
-    "agent_file",
+    "agents",
     "cli",
     "client",
     "config",
@@ -78,13 +58,13 @@ PYDANTIC = {
     "events",
     "linear_regex",
 }
-PYDANTIC |= {"providers", "secret", "testing", "tools", "workflow", "procedure"}
+PYDANTIC |= {"providers", "testing", "tools"}
 HOMES = {
     "anthropic": {"providers"},
     "cryptography": {"providers"},
     "docstring_parser": {"tools"},
     "genai_prices": {"providers"},
-    "httpx2": {"hook", "providers"},
+    "httpx2": {"agents", "providers"},
     "hypothesis": {"testing"},
     "langchain_core": {"adapters"},
     "langgraph": {"adapters"},
@@ -210,7 +190,7 @@ def test_rules_are_not_async():
 
 JUDGES = re.compile(
     r"cueline\.(deciders\.(policy|pattern|backtest|model_text|session\.judging)"
-    r"|providers|console|event_text)\b"
+    r"|providers|console|events\.event_text)\b"
 )
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from cueline.backoff import retry_with_backoff
+from cueline.agents.backoff import retry_with_backoff
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError, ToolFailedError
 from cueline.events.failure_policy import RetryPolicy
 from cueline.testing.clock import FakeClock

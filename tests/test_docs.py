@@ -13,7 +13,7 @@ import pytest
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
 from cueline.cli import app
 from cueline.testing.wait import PATIENCE_SECONDS
 

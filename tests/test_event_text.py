@@ -6,7 +6,9 @@ from typing import get_args
 
 import pytest
 
-from cueline.event_text import (
+from cueline.events.cause import Cause, CauseCode
+from cueline.events.demands import Demands
+from cueline.events.event_text import (
     RESOLUTIONS,
     cause_text,
     degraded_text,
@@ -16,8 +18,6 @@ from cueline.event_text import (
     refusal_text,
     untold_text,
 )
-from cueline.events.cause import Cause, CauseCode
-from cueline.events.demands import Demands
 from cueline.events.refusal import Refusal, RefusalCode
 from cueline.events.run import DISCONNECTED, NO_RUNNER
 from cueline.events.session import (

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from cueline import hook as module
+from cueline.agents import hook as module
+from cueline.agents.hook import run_hook
 from cueline.events.agent import Hook
-from cueline.hook import run_hook
 from cueline.loop import run
 from cueline.testing.wait import PATIENCE_SECONDS
 

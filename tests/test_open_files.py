@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from cueline import open_files
+from cueline import files
 
 
 @pytest.fixture
@@ -19,14 +19,14 @@ def spent():
 
 
 def test_a_process_that_has_all_its_files_open_knows(spent):
-    assert "this process may have" in open_files.shortage()
+    assert "this process may have" in files.shortage()
 
 
 def test_looking_whether_files_can_be_opened_opens_none():
     before = os.dup(0)
     os.close(before)
 
-    assert open_files.shortage() is None
+    assert files.shortage() is None
 
     after = os.dup(0)
     os.close(after)
@@ -38,14 +38,14 @@ def test_running_out_of_files_is_known_by_what_led_to_an_error(number):
     error = RuntimeError("another")
     error.__cause__ = OSError(number, "out of files")
 
-    assert open_files.shortage_of(error) is not None
-    assert open_files.shortage_of(OSError(errno.ENOENT, "another")) is None
+    assert files.shortage_of(error) is not None
+    assert files.shortage_of(OSError(errno.ENOENT, "another")) is None
 
 
 def said_at(monkeypatch, limit, hard):
     """Return what is said where so many files may be open, and so many be allowed."""
     monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, hard))
-    return open_files.shortage_of(OSError(errno.EMFILE, "out of files"))
+    return files.shortage_of(OSError(errno.EMFILE, "out of files"))
 
 
 ENDLESS = resource.RLIM_INFINITY
@@ -84,7 +84,7 @@ def test_where_the_machine_has_no_more_files_the_limit_of_a_process_is_not_blame
 
     monkeypatch.setattr(os, "open", full)
 
-    said = open_files.shortage()
+    said = files.shortage()
 
     assert "all processes of this machine" in said
     assert "ulimit" not in said

@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 import cueline
 from cueline import errors
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
 from cueline.cli import app
 from cueline.config.setting import leaves
 from cueline.events.agent import Limits, Policy

@@ -13,18 +13,18 @@ from typer.testing import CliRunner
 
 import cueline
 from cueline.actors.model_port import ModelRequest
+from cueline.agents.preflight import agent_to_record
+from cueline.agents.secret import secret_names, secret_values
 from cueline.cli import app
 from cueline.client.keys import set_key
-from cueline.environment import HERE, user_name
+from cueline.config.environment import HERE, user_name
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.agent import AgentSpec
 from cueline.events.sanitize import Redactor
-from cueline.preflight import agent_to_record
 from cueline.providers.anthropic.connection import AnthropicClient
 from cueline.providers.anthropic.provider import PROVIDER
 from cueline.providers.factory import account_for
 from cueline.providers.key_store import KeyStore
-from cueline.secret import secret_names, secret_values
 from cueline.wiring import open_log
 from tests.scripted import HELLO
 

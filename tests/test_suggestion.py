@@ -1,6 +1,6 @@
 """Suggestions for a misspelt word."""
 
-from cueline.suggestion import closest, known_instead
+from cueline.errors.suggestion import closest, known_instead
 
 KNOWN = ["read_file", "write_file", "Anthropic"]
 

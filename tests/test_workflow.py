@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from cueline import Agent, Step, Workflow
-from cueline.agent_file import read_agent
+from cueline.agents.agent_file import read_agent
 from cueline.config.config_source import SourcedValue
 from cueline.console.plan_graph import levels, plan_lines, plan_svg
 from cueline.errors import ConfigError

@@ -4,9 +4,9 @@ import json
 
 from cueline.actors.approval_client import summary
 from cueline.deciders.session.turn import Call
-from cueline.event_text import rationale_text
 from cueline.events.agent import Hook
 from cueline.events.approval import ApprovalOpened
+from cueline.events.event_text import rationale_text
 from cueline.events.message import ToolCall
 from cueline.events.stream import shown
 

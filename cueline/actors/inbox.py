@@ -14,9 +14,9 @@ from cueline.errors import (
     SessionFinishedError,
     WrongExpectedVersionError,
 )
-from cueline.event_text import refusal_text
 from cueline.events.agent import AgentSpec
 from cueline.events.codec import Redacted
+from cueline.events.event_text import refusal_text
 from cueline.events.fact import Fact
 from cueline.events.inbox import InboxMessage, RaiseAsked, StartAsked
 from cueline.events.journal import FactWrite, Journal

@@ -14,10 +14,10 @@ from cueline.deciders.session.children import newly_stopped
 from cueline.deciders.session.delegation import allowances_below, child_request, too_deep
 from cueline.deciders.session.state import ROOT
 from cueline.errors import RejectedError, SessionFinishedError, UnknownSessionError
-from cueline.event_text import cause_text, end_text
 from cueline.events.agent import AgentSpec
 from cueline.events.child import child_stream
 from cueline.events.codec import not_redacted
+from cueline.events.event_text import cause_text, end_text
 from cueline.events.inbox import ChildAsked, ChildEnded, ChildPaused, StartAsked, StopAsked
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.message import ToolCall

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel, ValidationError
 
 from cueline.adapters.pydantic_ai_model import NAME, loaded
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
 from cueline.errors import ConfigError, ToolFailedError
-from cueline.suggestion import known_instead
+from cueline.errors.suggestion import known_instead
 from cueline.tools.schema import Signature, at
 from cueline.tools.tool import TIMEOUT_SECONDS, Image, Tool
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import NamedTuple
 
+from cueline.agents.preflight import judge_edit
 from cueline.client.client import Client
 from cueline.client.decide import Decision, tool_of
 from cueline.client.question import PersonalQuestion, always_text
@@ -11,13 +12,12 @@ from cueline.client.session_view import SessionView
 from cueline.console.edit import edit_arguments
 from cueline.console.prompt import Answered
 from cueline.console.question import Question
-from cueline.event_text import RESOLUTIONS
 from cueline.events.agent import AgentSpec
+from cueline.events.event_text import RESOLUTIONS
 from cueline.events.message import ToolCall
 from cueline.events.part import shared_fields
 from cueline.events.sanitize import Redactor
 from cueline.events.session import ApprovalRequested
-from cueline.preflight import judge_edit
 
 
 class ChildQuestion(NamedTuple):

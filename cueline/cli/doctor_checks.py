@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Literal, NamedTuple
 
+from cueline.agents.preflight import check_log, sqlite_version
 from cueline.cli import open_log
 from cueline.cli.open_ports import open_ports
 from cueline.cli.settings_context import SettingsContext
@@ -23,7 +24,6 @@ from cueline.console.text import count
 from cueline.errors import CuelineError
 from cueline.events.log_url import LogUrl
 from cueline.on_ray.nodes import count_nodes
-from cueline.preflight import check_log, sqlite_version
 from cueline.providers.factory import retirements
 from cueline.up_record import find_up
 

@@ -16,7 +16,7 @@ from cueline.client.session_view import OpenQuestion, SessionView
 from cueline.console.line import Line
 from cueline.console.summary import summary
 from cueline.console.text import date_time, json_of, one_line
-from cueline.event_text import cause_text, wait_text
+from cueline.events.event_text import cause_text, wait_text
 from cueline.events.log_url import LogUrl
 from cueline.events.stream import shown
 

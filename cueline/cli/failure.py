@@ -31,9 +31,9 @@ from cueline.errors import (
     UnknownOutcomeError,
     UnknownSessionError,
 )
+from cueline.errors.suggestion import closest
 from cueline.events.log_url import LogUrl
-from cueline.open_files import shortage_of
-from cueline.suggestion import closest
+from cueline.files import shortage_of
 
 
 class Exit(IntEnum):

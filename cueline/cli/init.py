@@ -11,8 +11,8 @@ from cueline.cli.failure import Exit
 from cueline.cli.option import JsonOption
 from cueline.console.text import json_of, visible
 from cueline.errors import ConfigError
+from cueline.errors.suggestion import known_instead
 from cueline.providers.registry import DEFAULT, provider_named
-from cueline.suggestion import known_instead
 
 _NEXT = """\
   cueline run "How many words has 'to be or not to be'?" --agent agent.toml
@@ -24,9 +24,9 @@ _CHAINS = {
     "full-pipeline": ("plan", "implement", "review", "bugfix"),
     "implement-and-review": ("implement", "review"),
 }
-"""The agents of each chain in `cueline/chains`."""
+"""The agents of each chain in `cueline/agents/chains`."""
 _FILES = ("agent.toml", "script.toml", "tools.py", "test_agent.py")
-"""In `cueline/starter`; a `.txt` behind the name keeps a file from being a module of it."""
+"""In `cueline/agents/starter`; a `.txt` behind the name keeps a file from being a module of it."""
 
 
 def init(
@@ -80,7 +80,7 @@ def _chain_files(chain: str) -> dict[str, str]:
     """
     if chain not in _CHAINS:
         raise ConfigError("--chain", f"{chain!r} is unknown{known_instead(chain, _CHAINS)}")
-    shipped = files("cueline") / "chains"
+    shipped = files("cueline") / "agents" / "chains"
     names = [f"{each}.toml" for each in (chain, *_CHAINS[chain])]
     return {name: (shipped / name).read_text(encoding="utf-8") for name in names}
 
@@ -89,7 +89,7 @@ def _starter_files() -> dict[str, str]:
     """Return the files to begin with; agent.toml names the usual provider and model."""
     usual = provider_named(DEFAULT)
     assert usual.endpoint is not None, "it is a vendor"
-    shipped = files("cueline") / "starter"
+    shipped = files("cueline") / "agents" / "starter"
     places = {name: shipped / (f"{name}.txt" if name.endswith(".py") else name) for name in _FILES}
     texts = {name: place.read_text(encoding="utf-8") for name, place in places.items()}
     names = {"provider": usual.name, "model": usual.default_model}

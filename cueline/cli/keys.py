@@ -13,8 +13,8 @@ from cueline.cli.option import JsonOption
 from cueline.client.keys import KeyReceipt, KeyRow, remove_key, set_key, stored_keys
 from cueline.console.table import print_table
 from cueline.console.text import date_time, json_of, visible
+from cueline.files import read_to_end
 from cueline.providers.registry import provider_named
-from cueline.text_input import read_to_end
 
 _GROUP = """Store the keys of providers on this machine, encrypted.
 

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 def redact_stderr(text: str, outside: "SettingsContext | None") -> str:
     """Return *text* without the providers' keys, and without what is known to be secret here."""
-    from cueline.environment import HERE
+    from cueline.agents.secret import secret_names, secret_values
+    from cueline.config.environment import HERE
     from cueline.events.sanitize import Redactor
     from cueline.providers.key_store import KeyStore
-    from cueline.secret import secret_names, secret_values
 
     named = secret_names(None) | (set() if outside is None else outside.secrets)
     known = [*secret_values(named, HERE), *KeyStore(HERE).secrets()]

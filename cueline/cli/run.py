@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from cueline.agents.preflight import check_log
 from cueline.cli import open_log
 from cueline.cli.option import (
     AtOption,
@@ -22,7 +23,6 @@ from cueline.cli.run_many import Many, run_many
 from cueline.cli.run_options import RunOptions, takes_run_options
 from cueline.cli.start_request import prepare_start, start
 from cueline.cli.terminal import text_or_stdin
-from cueline.preflight import check_log
 from cueline.providers.factory import retirements
 
 _NO_GOAL = "say something: GOAL is missing"

@@ -14,6 +14,7 @@ from typing import Any
 import typer
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from cueline.agents.preflight import check_answerable, check_log_is_out_of_reach
 from cueline.cli.failure import Exit
 from cueline.cli.run_options import RunOptions
 from cueline.cli.signals import Interrupts
@@ -26,9 +27,8 @@ from cueline.config.problem import problems_of
 from cueline.console.table import print_table
 from cueline.console.text import duration, json_of, money, one_line, visible
 from cueline.errors import ConfigError, CuelineError
-from cueline.preflight import check_answerable, check_log_is_out_of_reach
+from cueline.files import read_text_file
 from cueline.runtime import runtime_on
-from cueline.text_input import read_text_file
 
 _DONE = ("completed", "idle")
 _WAITS = ("waiting", "running")

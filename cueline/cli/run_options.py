@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cueline.agents.preflight import check_log
 from cueline.cli.option import (
     DEFAULT_LOG,
     JsonOption,
@@ -21,7 +22,6 @@ from cueline.cli.settings_context import SettingsContext, is_thinking_hidden, se
 from cueline.cli.terminal import is_attended, only_json_on_stdout
 from cueline.cli.trust import check_trust
 from cueline.events.log_url import LogUrl
-from cueline.preflight import check_log
 from cueline.runtime import On, Place, place_for
 
 ACCEPT = "--accept-changed-tools"

@@ -95,7 +95,7 @@ def _start(row: SessionRow) -> str:
     """Return when a session starts that waits for its time, and how often."""
     if row.wait_kind != "time" or row.deadline_at is None or row.wait_cause is None:
         return ""
-    from cueline.event_text import interval_text
+    from cueline.events.event_text import interval_text
 
     often = interval_text(float(str(row.wait_cause.get("every_seconds", 0))))
     return f", starts {date_time(row.deadline_at)}{often and f', {often}'}"

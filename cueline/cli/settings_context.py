@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cueline.config.config_file import LOG, PERSONAL, find_file, is_of_others, set_in
+from cueline.config.environment import HERE
 from cueline.console.text import visible
-from cueline.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.header import variables_in
 from cueline.events.log_url import LogUrl
-from cueline.private_folder import Trust, personal_folder
+from cueline.files import Trust, personal_folder
 
 if TYPE_CHECKING:
-    from cueline.agent_file import AgentRead
+    from cueline.agents.agent_file import AgentRead
+    from cueline.agents.secret import KeepsSecrets
     from cueline.config.config_source import ConfigSource
     from cueline.config.effective import EffectiveSettings
     from cueline.config.settings import Settings
-    from cueline.secret import KeepsSecrets
 
 TRUST = "trust"
 """The command that trusts a file."""
@@ -63,7 +63,7 @@ class SettingsContext:
 
     def note(self, agent: "KeepsSecrets") -> None:
         """Learn which variables this agent keeps secret."""
-        from cueline.secret import secret_names
+        from cueline.agents.secret import secret_names
 
         self.secrets.update(secret_names(agent))
 
@@ -73,7 +73,7 @@ class SettingsContext:
         Raises:
             ConfigError: mend the file, flag or variable that it names.
         """
-        from cueline.agent_file import read_agent
+        from cueline.agents.agent_file import read_agent
 
         read = read_agent(file, over=(flags or {}, self.environment), under=self.under)
         self.note(read.agent)
@@ -111,7 +111,7 @@ def _of_this_user(file: "ConfigSource") -> "tuple[ConfigSource, ...]":
     if "users" not in file:
         return (file,)
     from cueline.config.config_source import of_user
-    from cueline.environment import user_name
+    from cueline.config.environment import user_name
 
     return of_user(file, user_name()), file
 

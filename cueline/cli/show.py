@@ -26,8 +26,8 @@ from cueline.console.screen import Screen
 from cueline.console.summary import summary, summary_without_sums
 from cueline.console.text import count, date_time, json_of, money, one_line
 from cueline.errors import CuelineError
-from cueline.event_text import stop_text
 from cueline.events.codec import Redacted
+from cueline.events.event_text import stop_text
 from cueline.events.fact import Fact
 from cueline.events.inbox import (
     DecisionGiven,

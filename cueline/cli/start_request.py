@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cueline.agent_file import SHARED
+from cueline.agents.agent_file import NAME as BUILT_IN
+from cueline.agents.agent_file import SHARED
+from cueline.agents.preflight import check_answerable, check_log_is_out_of_reach
 from cueline.cli import open_log
 from cueline.cli.exit_report import report
 from cueline.cli.failure import Exit
@@ -15,12 +17,10 @@ from cueline.client.client import Client, open_client
 from cueline.client.parameters import typed
 from cueline.client.start import StartRequest, check_id_is_free, start_request
 from cueline.config.config_source import Flags, from_flags
+from cueline.config.environment import HERE, user_name
 from cueline.config.settings import APPROVAL_SECONDS, Settings
 from cueline.console.screen import Screen
-from cueline.default_agent import NAME as BUILT_IN
-from cueline.environment import HERE, user_name
 from cueline.errors import ConfigError
-from cueline.preflight import check_answerable, check_log_is_out_of_reach
 from cueline.providers.defaults import usual_model
 
 

@@ -13,7 +13,7 @@ import typer
 
 from cueline.console.foreground import is_foreground
 from cueline.errors import ConfigError
-from cueline.text_input import read_to_end
+from cueline.files import read_to_end
 
 _answers: ContextVar[TextIO | None] = ContextVar("answers", default=None)
 """Where `print_json` writes, if stdout takes nothing else."""

@@ -30,7 +30,7 @@ from cueline.errors import (
     SessionOwnedError,
     SessionUndrivenError,
 )
-from cueline.event_text import wait_text
+from cueline.events.event_text import wait_text
 from cueline.events.inbox import ChildEnded, DecisionGiven, Lane, MessageSent
 from cueline.events.session import (
     ApprovalRequested,

@@ -5,13 +5,13 @@ from typing import Annotated
 import typer
 from pydantic_core import to_jsonable_python
 
+from cueline.agents.preflight import found_log
 from cueline.cli.option import JsonOption
 from cueline.cli.settings_context import SettingsContext, known_trust, settings_context_of
 from cueline.config.config_file import FILE
 from cueline.console.text import json_of, visible
 from cueline.errors import ConfigError
 from cueline.events.log_url import LogUrl
-from cueline.preflight import found_log
 
 
 def trust(

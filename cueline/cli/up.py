@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from cueline.agents.preflight import check_log
 from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
@@ -26,7 +27,6 @@ from cueline.errors import ClusterError, ConfigError
 from cueline.events.log_url import LogUrl
 from cueline.on_ray.attached_runtime import dispatcher_lives
 from cueline.on_ray.up import UpPlan
-from cueline.preflight import check_log
 from cueline.up_record import UpRecord, find_up, up_output
 
 READY_SECONDS = 120.0

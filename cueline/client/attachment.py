@@ -9,7 +9,7 @@ from typing import Final
 from cueline.errors import ConfigError
 from cueline.events.image import IMAGE_LIMIT, image_type
 from cueline.events.message import Attachment, FileBlock, ImageBlock
-from cueline.text_input import refuse_endless
+from cueline.files import refuse_endless
 
 Attachable = str | os.PathLike[str] | bytes | ImageBlock | FileBlock
 """The path of a file, its bytes, or a block."""

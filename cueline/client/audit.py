@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cueline.errors import ConfigError
+from cueline.errors.suggestion import known_instead
 from cueline.events.codec import FACTS
 from cueline.events.stream import shown
 from cueline.projections.audit import AuditEntry
-from cueline.suggestion import known_instead
 
 
 @dataclass(frozen=True, slots=True)

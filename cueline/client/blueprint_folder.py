@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from cueline.agent_file import read_agent
+from cueline.agents.agent_file import read_agent
+from cueline.agents.preflight import agent_to_record
 from cueline.config.config_source import ConfigSource
+from cueline.config.environment import user_name
 from cueline.deciders.fleet import RESERVED
-from cueline.environment import user_name
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec
-from cueline.preflight import agent_to_record
 
 
 def read_blueprints(folder: Path, *, under: Sequence[ConfigSource] = ()) -> tuple[AgentSpec, ...]:

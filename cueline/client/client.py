@@ -8,7 +8,7 @@ from os import PathLike
 
 from pydantic import JsonValue
 
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
 from cueline.client.attachment import Attachable
 from cueline.client.context import NoRuntimeContext
 from cueline.client.fork import fork_request

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from cueline.actors.fold import SessionCache
 from cueline.actors.live_text import LiveTextHub
-from cueline.environment import user_name
+from cueline.config.environment import user_name
 from cueline.errors import CuelineError
 from cueline.events.agent import AgentSpec
 from cueline.up_record import recovers

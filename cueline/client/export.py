@@ -11,8 +11,8 @@ from cueline.client.document import document
 from cueline.client.history import History
 from cueline.client.tally import Tally
 from cueline.deciders.prompt import FORKED_AWAY, Prompt, result_of
-from cueline.event_text import cause_text, doubt_text, end_text
 from cueline.events.agent import Limits
+from cueline.events.event_text import cause_text, doubt_text, end_text
 from cueline.events.message import Usage
 from cueline.events.session import (
     ApprovalResolved,

@@ -10,6 +10,8 @@ from pathlib import Path
 from cueline.actors.inbox import check_asked_for, new_id
 from cueline.actors.presence import machine_name
 from cueline.actors.session_reader import SessionReader
+from cueline.agents.preflight import check_resumed
+from cueline.agents.secret import waiver
 from cueline.client.context import Connection
 from cueline.client.session import Session
 from cueline.client.start import StartRequest, check_id_is_free
@@ -21,8 +23,6 @@ from cueline.errors import ConfigError, CuelineError, RejectedError, UnknownOutc
 from cueline.events.agent import AgentSpec
 from cueline.events.inbox import ForkPoint, StartAsked
 from cueline.events.stream import shown
-from cueline.preflight import check_resumed
-from cueline.secret import waiver
 from cueline.stores.backend import LogBackend
 
 _NOTE = (

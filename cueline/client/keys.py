@@ -5,7 +5,7 @@ from datetime import datetime
 
 from pydantic import SecretStr
 
-from cueline.environment import HERE
+from cueline.config.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.sanitize import SHORTEST_SECRET
 from cueline.providers.account import is_sendable

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Literal, TypedDict
 
+from cueline.agents.preflight import chosen_model
 from cueline.client.attachment import Attachable, attachments_of
 from cueline.client.context import Connection
 from cueline.client.current import CurrentSession, current_session
@@ -11,8 +12,8 @@ from cueline.client.receipt import PauseReceipt, Receipt, receipt_fields
 from cueline.client.value import make_value
 from cueline.deciders.session import DRIVEN
 from cueline.errors import SessionFinishedError
-from cueline.event_text import cause_text
 from cueline.events.agent import ModelChoice
+from cueline.events.event_text import cause_text
 from cueline.events.inbox import (
     InboxMessage,
     Lane,
@@ -25,7 +26,6 @@ from cueline.events.json_value import json_or_text
 from cueline.events.session import MessageReceived, SessionCompleted, SessionFailed, SessionStopped
 from cueline.events.store import Appended
 from cueline.events.stream import shown
-from cueline.preflight import chosen_model
 
 
 class NewLimits(TypedDict, total=False):

@@ -14,7 +14,7 @@ from cueline.client.reader import Reader
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
 from cueline.client.session import Session
 from cueline.client.stop import stop
-from cueline.environment import user_name
+from cueline.config.environment import user_name
 from cueline.errors import ConfigError
 from cueline.events.agent import ModelChoice
 from cueline.events.approval import ApprovalOpened

@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from cueline.client.reading import ReadModels
 from cueline.errors import InvalidNameError, UnknownSessionError
+from cueline.errors.suggestion import closest
 from cueline.events.store import EventStore
 from cueline.events.stream import session_stream, shown, sibling
 from cueline.projections.row import ask
-from cueline.suggestion import closest
 
 _WIDTH = 200
 _MOST = 8

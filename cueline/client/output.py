@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
 from cueline.config.problem import problems_of
 from cueline.errors import ConfigError
 from cueline.tools.arguments import output_schema, read_value, unfenced

@@ -7,8 +7,8 @@ from datetime import datetime
 from decimal import Decimal
 
 from cueline.client.reading import ReadModels
-from cueline.event_text import RESOLUTIONS, rationale_text
 from cueline.events.approval import ApprovalOpened
+from cueline.events.event_text import RESOLUTIONS, rationale_text
 from cueline.events.inbox import Resolution
 from cueline.events.stream import shown
 from cueline.projections import approval as model

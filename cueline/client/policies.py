@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
-from cueline.agent_file import agent_in
+from cueline.agents.agent_file import agent_in
 from cueline.config.config_source import read_table, read_toml
 from cueline.config.problem import SettingProblem
 from cueline.deciders.backtest import NEEDED, Backtest, BacktestFinding, Sum, sum_findings

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from cueline.config.environment import HERE, user_name
 from cueline.config.settings import Settings
-from cueline.environment import HERE, user_name
 from cueline.errors import ConfigError, ProviderUnavailableError
 from cueline.events.agent import AgentSpec
 from cueline.providers.account import account_of, needs_key_at, url_of

@@ -6,13 +6,13 @@ from msgspec.structs import replace
 
 from cueline.actors.fold import fold
 from cueline.actors.inbox import Unread, unread_of
+from cueline.config.environment import user_name
 from cueline.deciders.approval import APPROVAL, ApprovalState, Vote, refusal, vote_of
 from cueline.deciders.policy import always_scope
 from cueline.deciders.session import SessionState
-from cueline.environment import user_name
 from cueline.errors import InvalidNameError
-from cueline.event_text import refusal_text
 from cueline.events.agent import ToolSpec
+from cueline.events.event_text import refusal_text
 from cueline.events.inbox import DecisionGiven, Resolution
 from cueline.events.journal import Journal
 from cueline.events.message import Arguments

@@ -12,8 +12,8 @@ from cueline.client.session_reads import SessionReads
 from cueline.client.value import check_limit
 from cueline.config.config_file import DEFAULT_LOG
 from cueline.errors import ConfigError
+from cueline.errors.suggestion import known_instead
 from cueline.events.log_url import LogName
-from cueline.suggestion import known_instead
 from cueline.wiring import open_log
 
 if TYPE_CHECKING:

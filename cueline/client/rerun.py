@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from os import PathLike
 
 from cueline.actors.inbox import new_id
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
+from cueline.agents.preflight import check_limits
+from cueline.agents.secret import check_secrets, waiver
 from cueline.client.context import Connection
 from cueline.client.course import FAILED, Course, CourseCall, course_of
 from cueline.client.document import document
@@ -16,8 +18,8 @@ from cueline.client.start import StartRequest, agent_of, check_id_is_free
 from cueline.client.value import make_value
 from cueline.deciders.session import Status
 from cueline.errors import RejectedError
-from cueline.event_text import cause_text, end_text
 from cueline.events.agent import AgentSpec, Policy, ToolSpec
+from cueline.events.event_text import cause_text, end_text
 from cueline.events.failure import NOT_RECORDED
 from cueline.events.inbox import MessageSent, StartAsked
 from cueline.events.message import Arguments
@@ -25,8 +27,6 @@ from cueline.events.recording import PROVIDER, Recording
 from cueline.events.session import SessionFailed, ToolStarted
 from cueline.events.stream import shown
 from cueline.events.tool_recording import ToolRecording
-from cueline.preflight import check_limits
-from cueline.secret import check_secrets, waiver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

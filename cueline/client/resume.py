@@ -4,6 +4,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from cueline.actors.session_owner import check_resume, is_aside, owner_of
+from cueline.agents.preflight import check_resumed
+from cueline.agents.secret import waiver
 from cueline.client.context import Connection
 from cueline.client.current import CurrentSession, current_session
 from cueline.client.message import post
@@ -15,8 +17,6 @@ from cueline.deciders.session.delegation import with_children
 from cueline.deciders.session.unread import waived_secrets
 from cueline.events.agent import ToolSpec
 from cueline.events.inbox import ResumeAsked, SecretsWaived
-from cueline.preflight import check_resumed
-from cueline.secret import waiver
 
 
 @dataclass(frozen=True, slots=True)

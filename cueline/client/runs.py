@@ -15,15 +15,15 @@ from cueline.client.schedule import At, Every, schedule_of
 from cueline.client.session import Session
 from cueline.client.start import StartRequest, name_of
 from cueline.client.value import make_value
+from cueline.config.environment import user_name
 from cueline.deciders.fleet import FleetState
-from cueline.environment import user_name
 from cueline.errors import ConfigError, RejectedError
+from cueline.errors.suggestion import known_instead
 from cueline.events.inbox import StartAsked
 from cueline.events.run import QUEUE_SECONDS, Run
 from cueline.events.store import from_us
 from cueline.events.stream import session_stream, shown, stream_name
 from cueline.projections.session import SessionReadModel
-from cueline.suggestion import known_instead
 from cueline.wiring import OpenLog
 
 RunnerStatus = Literal["online", "stale", "offline"]

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import TypeAdapter, ValidationError
 
 from cueline.client.value import make_value
-from cueline.environment import HERE
+from cueline.config.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.number import LONGEST_SECONDS, Seconds
 from cueline.events.schedule import Schedule, instant, stream_at, time_after

@@ -20,8 +20,8 @@ from cueline.client.session_watcher import SessionWatcher
 from cueline.client.stop import stop
 from cueline.deciders.session import SessionState, Status
 from cueline.deciders.session.limit_state import Used
-from cueline.event_text import cause_text, end_text
 from cueline.events.agent import ModelChoice
+from cueline.events.event_text import cause_text, end_text
 from cueline.events.inbox import Lane, ResumeAsked
 from cueline.events.session import (
     ApprovalRequested,

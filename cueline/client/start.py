@@ -11,7 +11,9 @@ from pydantic import JsonValue
 from cueline.actors.inbox import new_id
 from cueline.actors.session_owner import owner_of
 from cueline.actors.session_tree import child_of, read_start_request
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
+from cueline.agents.preflight import agent_to_record, check_limits
+from cueline.agents.secret import waiver
 from cueline.client.attachment import Attachable, attachments_of
 from cueline.client.context import Connection
 from cueline.client.output import Output, with_output
@@ -20,14 +22,12 @@ from cueline.client.receipt import receipt_of_start
 from cueline.client.schedule import At, Every, schedule_of
 from cueline.client.session import Session
 from cueline.client.value import make_value
+from cueline.config.environment import user_name
 from cueline.deciders.session.delegation import with_children
-from cueline.environment import user_name
 from cueline.errors import ConfigError, RejectedError
 from cueline.events.inbox import InboxMessage, MessageSent, SecretsWaived, StartAsked
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import session_stream, shown, sibling, stream_name
-from cueline.preflight import agent_to_record, check_limits
-from cueline.secret import waiver
 from cueline.wiring import OpenLog
 
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
+from cueline.agents.workflow import Workflow
 from cueline.config.problem import SettingProblem
 from cueline.errors import ConfigError, ToolImportError
 from cueline.events.agent import AgentSpec
-from cueline.workflow import Workflow
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ from cueline.config.problem import SettingProblem, problems_of, unknown
 from cueline.config.setting import Setting, leaves, table_of
 from cueline.config.settings import Settings
 from cueline.errors import ConfigError
+from cueline.errors.suggestion import closest
 from cueline.events.failure_policy import RetryPolicy
+from cueline.files import read_text_file
 from cueline.providers.model_file import find_model_file
-from cueline.suggestion import closest
-from cueline.text_input import read_text_file
 
 T = TypeVar("T")
 

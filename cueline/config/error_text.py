@@ -12,7 +12,7 @@ from typing import Any
 from pydantic_core import ErrorDetails
 
 from cueline.config.pattern import MEANINGS
-from cueline.suggestion import closest
+from cueline.errors.suggestion import closest
 
 _SHORTEST_SECRET = 8
 """A text of this length may be a key in the wrong place (I11)."""

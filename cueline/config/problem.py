@@ -7,7 +7,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from cueline.config.error_text import error_text
-from cueline.suggestion import known_instead
+from cueline.errors.suggestion import known_instead
 
 _UNKNOWN = "extra_forbidden"
 _DEEPEST = 10

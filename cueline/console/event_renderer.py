@@ -25,7 +25,7 @@ from cueline.console.text import (
     tokens_in,
     visible,
 )
-from cueline.event_text import compaction_text, degraded_text, doubt_text, untold_text
+from cueline.events.event_text import compaction_text, degraded_text, doubt_text, untold_text
 from cueline.events.fact import Fact
 from cueline.events.message import TextBlock, ThinkingBlock, ToolCall
 from cueline.events.session import (

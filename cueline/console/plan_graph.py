@@ -9,8 +9,8 @@ from typing import Final
 from cueline.client.workflow_state import WorkflowState
 from cueline.console.line import Line, Tone
 from cueline.console.text import count, duration, one_line
-from cueline.event_text import step_text
 from cueline.events.agent import AGENT_SCHEME, AgentSpec
+from cueline.events.event_text import step_text
 from cueline.events.plan import Step
 
 _WIDTH: Final = 60

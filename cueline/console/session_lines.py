@@ -6,7 +6,7 @@ from datetime import datetime
 from cueline.console.budget import possible_cost
 from cueline.console.line import WIDTH, Line, Tone
 from cueline.console.text import arguments, date_time, json_of, money, one_line, visible
-from cueline.event_text import (
+from cueline.events.event_text import (
     cause_text,
     end_text,
     prefix_text,

@@ -14,8 +14,8 @@ from cueline.deciders.expression import (
     paths_of,
     reason,
 )
+from cueline.errors.suggestion import known_instead
 from cueline.events.plan import Plan, Step
-from cueline.suggestion import known_instead
 
 RESULT: Final = ("status", "value", "text", "error", "error_code")
 """What expressions can read of a step."""

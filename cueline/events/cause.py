@@ -1,6 +1,6 @@
 """Why a session waits or is paused: a code and its parameters.
 
-`cueline.event_text` makes the sentence for people.
+`cueline.events.event_text` makes the sentence for people.
 """
 
 from decimal import Decimal

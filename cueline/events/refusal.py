@@ -1,6 +1,6 @@
 """Why a message to a session is refused: a code and its parameters.
 
-`cueline.event_text` makes the sentence for people.
+`cueline.events.event_text` makes the sentence for people.
 """
 
 from decimal import Decimal

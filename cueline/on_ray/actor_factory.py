@@ -14,6 +14,7 @@ from cueline.actors.session_host import SessionHost
 from cueline.actors.slot import Slots
 from cueline.actors.stream_notifier import StreamNotifier
 from cueline.actors.tool_port import ToolExecutor
+from cueline.agents.secret import secret_names
 from cueline.clock import SystemClock
 from cueline.events.agent import AgentSpec
 from cueline.events.journal import Journal
@@ -21,7 +22,6 @@ from cueline.events.log_url import LogUrl
 from cueline.events.snapshot import NO_SNAPSHOTS
 from cueline.events.store import EventStore, PresenceBoard
 from cueline.host_wiring import ViewsIndex, collaborators
-from cueline.secret import secret_names
 from cueline.stores import MemoryPresence
 from cueline.stores.backend import LogBackend, backend_of
 from cueline.tools.executor import ProcessToolExecutor

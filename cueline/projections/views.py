@@ -19,7 +19,7 @@ from sqlite_utils.db import sqlite3  # type: ignore[attr-defined]  # the library
 
 from cueline.errors import CorruptEventError, LogUnavailableError
 from cueline.events.store import NO_TIME, EventStore, RecordedEvent, from_us, is_time
-from cueline.open_files import shortage
+from cueline.files import shortage
 from cueline.projections.approval import Approval
 from cueline.projections.audit import AuditEntry
 from cueline.projections.breaker import Breaker

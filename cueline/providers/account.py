@@ -3,15 +3,31 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from pydantic import SecretStr
 
-from cueline.address import URL, is_readable_on_the_way
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec
 from cueline.events.header import is_secret, problem_of, variables_in, with_values
 from cueline.events.sanitize import Redactor
 from cueline.providers.key_store import KeyStore
+
+# Without user and password, because the address is recorded.
+URL: Final = re.compile(r"(https?)://([\w.-]+|\[[\da-fA-F:]+\])(:\d+)?(/[^\s?#]*)?(\?[^\s#]*)?")
+_LOOPBACK: Final = re.compile(r"localhost|127(\.\d{1,3}){3}|\[::1\]")
+
+
+def is_of_this_machine(url: str) -> bool:
+    """Whether requests to *url* stay on this machine."""
+    matched = URL.fullmatch(url)
+    return matched is not None and _LOOPBACK.fullmatch(matched[2]) is not None
+
+
+def is_readable_on_the_way(url: str) -> bool:
+    """Whether others on the network can read requests to *url*."""
+    return not url.startswith("https://") and not is_of_this_machine(url)
+
 
 NO_KEY = SecretStr("")
 

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import SecretStr
 
 from cueline.errors import ConfigError
-from cueline.private_folder import make_folder, personal_folder
+from cueline.files import make_folder, personal_folder
 from cueline.providers.cipher import VARIABLE, KeyOwner, MasterKey, new_master_key
 
 FOLDER: Final = "CUELINE_KEYS_FOLDER"

@@ -6,8 +6,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
 from cueline.errors import ConfigError
+from cueline.errors.suggestion import known_instead
 from cueline.providers.provider import Provider
-from cueline.suggestion import known_instead
 
 GROUP: Final = "cueline.providers"
 DEFAULT: Final = "anthropic"

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Literal, Protocol, cast
 
 from cueline.clock import Clock
 from cueline.errors import ConfigError
+from cueline.errors.suggestion import closest, known_instead
 from cueline.events.log_url import LogName, LogUrl
 from cueline.events.snapshot import SnapshotStore
 from cueline.events.store import EventStore, PresenceBoard
 from cueline.stores.log_copy import LogRows
-from cueline.suggestion import closest, known_instead
 
 if TYPE_CHECKING:
     from cueline.projections.views import Views

@@ -14,7 +14,7 @@ from time import monotonic
 from cueline.clock import Clock
 from cueline.errors import LogUnavailableError
 from cueline.events.store import Presence, to_us
-from cueline.private_folder import make_folder
+from cueline.files import make_folder
 from cueline.stores.sqlite_error import is_broken, is_busy, reason_of
 from cueline.stores.sqlite_file import (
     RETRY_SECONDS,

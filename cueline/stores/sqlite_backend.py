@@ -9,7 +9,7 @@ from cueline.clock import Clock, SystemClock
 from cueline.errors import ConfigError, LogUnavailableError
 from cueline.events.log_url import LogUrl
 from cueline.events.store import to_us
-from cueline.private_folder import make_folder
+from cueline.files import make_folder
 from cueline.stores.file_system import refuse_place
 from cueline.stores.presence import SqlitePresence
 from cueline.stores.snapshots import SqliteSnapshots

@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final
 
-from cueline import open_files
+from cueline import files
 
 NOT_OURS: Final = "it is not a log of cueline; name another file"
 
@@ -62,7 +62,7 @@ def reason_of(error: Exception, path: Path) -> str:
     """Return the operator's message for SQLite's *error* on the file *path*."""
     if code_of(error) == _FAILED and _has_no_room(path.parent):
         return _REASONS[_FULL]
-    if code_of(error) == _CANNOT_OPEN and (said := open_files.shortage()) is not None:
+    if code_of(error) == _CANNOT_OPEN and (said := files.shortage()) is not None:
         return said
     return _REASONS.get(code_of(error), str(error))
 

@@ -16,7 +16,7 @@ from cueline.errors import (
     LogUnavailableError,
     StoreError,
 )
-from cueline.private_folder import LOG_FOLDER, Trust, make_folder, personal_folder
+from cueline.files import LOG_FOLDER, Trust, make_folder, personal_folder
 from cueline.stores.file_identity import FileIdentity
 from cueline.stores.file_system import refuse_place
 from cueline.stores.lock_owner import lock_owner

@@ -1,7 +1,7 @@
 """The built-in tools."""
 
 from cueline.errors import ConfigError
-from cueline.suggestion import known_instead
+from cueline.errors.suggestion import known_instead
 from cueline.tools.files import delete_file, list_files, read_file, search_files, write_file
 from cueline.tools.shell import run_command
 from cueline.tools.tool import Tool

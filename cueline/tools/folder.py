@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cueline.errors import PathEscapeError, ToolFailedError
-from cueline.private_folder import LOG_FOLDER
+from cueline.files import LOG_FOLDER
 from cueline.tools.log_reach import names_log_folder
 
 ENTER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cueline.events.agent import Workspace
-from cueline.private_folder import LOG_FOLDER
+from cueline.files import LOG_FOLDER
 
 """File tools refuse folders of this name, everywhere."""
 

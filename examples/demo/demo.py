@@ -25,10 +25,10 @@ from rich.console import Console
 from rich.table import Table
 
 from cueline.actors.presence import evidence_of_end
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
 from cueline.client.session import Session
 from cueline.deciders.session import SessionState, Status
-from cueline.event_text import cause_text, doubt_text
+from cueline.events.event_text import cause_text, doubt_text
 from cueline.events.session import (
     ModelFailed,
     ModelReplied,

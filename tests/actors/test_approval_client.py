@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.event_text import rationale_text
 from cueline.events.agent import Hook, Rule
+from cueline.events.event_text import rationale_text
 from cueline.events.inbox import DecisionGiven, MessageSent, StopAsked
 from cueline.events.session import ApprovalResolved, MessageRefused, SessionWaiting, ToolStarted
 from cueline.testing.fakes import asks_for, says, tool_spec

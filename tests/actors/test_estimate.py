@@ -3,8 +3,8 @@
 import asyncio
 from decimal import Decimal
 
-from cueline.event_text import rationale_text
 from cueline.events.agent import Limits
+from cueline.events.event_text import rationale_text
 from cueline.events.inbox import StopAsked
 from cueline.events.message import Estimate
 from cueline.events.session import ToolSkipped, ToolStarted

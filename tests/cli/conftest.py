@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cueline.cli import app
-from cueline.private_folder import Trust
+from cueline.files import Trust
 from cueline.stores.backend import backend_of
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.testing.wait import wait_until

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cueline.environment import user_name
+from cueline.config.environment import user_name
 
 DOWN = '[[reply]]\nfail = { kind = "overloaded", message = "no room" }\n'
 SPARE = "[retry]\nmax_retries = 0\n[breaker]\nthreshold = 2\n"

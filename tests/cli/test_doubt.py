@@ -7,7 +7,7 @@ import pytest
 
 from cueline import open_runtime
 from cueline.errors import RejectedError
-from cueline.event_text import RESOLUTIONS
+from cueline.events.event_text import RESOLUTIONS
 from tests.cli.terminal import needs_tmux
 from tests.cli.test_crashes import typed
 

@@ -3,8 +3,8 @@
 import os
 import signal
 
+from cueline.config.environment import user_name
 from cueline.console.screen import Screen
-from cueline.environment import user_name
 from tests.cli.test_stopping import asked_to_stop
 
 

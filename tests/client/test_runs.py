@@ -4,7 +4,8 @@ import pytest
 
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.session_tree import read_start_request
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
+from cueline.agents.preflight import agent_to_record
 from cueline.client.blueprint_folder import read_blueprints
 from cueline.client.client import open_client
 from cueline.errors import ConfigError, RejectedError
@@ -16,7 +17,6 @@ from cueline.events.fleet import (
     WorkerGroup,
 )
 from cueline.events.run import Run
-from cueline.preflight import agent_to_record
 from cueline.testing.clock import NOON
 
 SCRIPT = {"script": 'reply = [{ text = "Hi" }]'}

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
 from cueline.client.client import open_client
 from cueline.errors import (
     ConfigError,

@@ -8,7 +8,7 @@ from typing import get_args, get_origin
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
 from cueline.config.settings import Settings
 from cueline.events.agent import Limits, Price
 from cueline.events.inbox import RaiseAsked

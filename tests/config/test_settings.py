@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt
 
 from cueline.actors.presence import REMOVAL_SECONDS, SILENCE_SECONDS, deaf_seconds
 from cueline.actors.slot import SLOTS, Slots
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
 from cueline.config.config_source import from_environment, from_flags, from_table
 from cueline.config.effective import effective
 from cueline.config.setting import leaves, table_of

@@ -8,7 +8,7 @@ import pytest
 from cueline.console.entry import Entry
 from cueline.console.prompt import Prompts
 from cueline.console.screen import Screen
-from cueline.event_text import RESOLUTIONS
+from cueline.events.event_text import RESOLUTIONS
 from tests.console.told import NOW, question
 
 

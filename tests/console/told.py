@@ -5,7 +5,7 @@ from decimal import Decimal
 from types import SimpleNamespace
 
 from cueline.console.question import Question
-from cueline.event_text import RESOLUTIONS
+from cueline.events.event_text import RESOLUTIONS
 from cueline.events.message import Cost, TextBlock, ToolCall, Usage
 from cueline.events.session import ModelReplied
 

@@ -14,7 +14,6 @@ from cueline.deciders.approval import (
     refusal,
     valid_until,
 )
-from cueline.event_text import RESOLUTIONS, refusal_text
 from cueline.events.approval import (
     ApprovalDenied,
     ApprovalExpired,
@@ -23,6 +22,7 @@ from cueline.events.approval import (
     ApprovalSuperseded,
     VoteGiven,
 )
+from cueline.events.event_text import RESOLUTIONS, refusal_text
 from cueline.testing.given import given_past
 from tests.session_example import NOW, agent, later
 

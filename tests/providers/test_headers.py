@@ -2,13 +2,13 @@
 
 import pytest
 
+from cueline.agents.secret import secret_names
 from cueline.cli.settings_context import read
 from cueline.errors import ConfigError, ProviderRefusedError
 from cueline.events.agent import AgentSpec, Fallback
 from cueline.events.message import UserMessage
 from cueline.providers.factory import account_for, account_names
 from cueline.providers.registry import provider_named
-from cueline.secret import secret_names
 
 SECRET = "hunter2-hunter2"
 ENVIRON = {

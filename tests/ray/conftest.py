@@ -12,7 +12,8 @@ import pytest
 import ray
 
 from cueline.actors.inbox import ask_start, new_id
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
+from cueline.agents.preflight import agent_to_record
 from cueline.client.client import Client
 from cueline.client.context import NoRuntimeContext
 from cueline.client.session import Session
@@ -21,7 +22,6 @@ from cueline.cluster.connection import connect_ray
 from cueline.deciders.fleet import HOSTS, RUNNERS, Range
 from cueline.events.inbox import StartAsked
 from cueline.on_ray.actor_factory import actor_factory_of, namespace_of
-from cueline.preflight import agent_to_record
 from cueline.runtime import LocalContext, Troubles
 from cueline.testing.wait import PATIENCE_SECONDS, await_until
 from cueline.wiring import open_log

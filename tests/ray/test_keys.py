@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 from pydantic import SecretStr
 
-from cueline.environment import HERE
+from cueline.config.environment import HERE
 from cueline.events.failure_policy import RetryPolicy
 from cueline.events.session import ModelFailed
 from cueline.providers.key_store import KeyStore

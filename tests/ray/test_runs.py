@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from cueline.actors.presence import presence_of
 from cueline.actors.session_tree import read_start_request
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
+from cueline.agents.preflight import agent_to_record
 from cueline.client.client import Client
 from cueline.client.context import NoRuntimeContext
 from cueline.clock import SystemClock
@@ -19,7 +20,6 @@ from cueline.events.fleet import FLEET_STREAM
 from cueline.events.run import DISCONNECTED
 from cueline.events.stream import session_stream
 from cueline.on_ray.actor_factory import actor_factory_of, namespace_of
-from cueline.preflight import agent_to_record
 from cueline.testing.wait import PATIENCE_SECONDS
 
 SCRIPT = """

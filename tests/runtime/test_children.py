@@ -6,7 +6,7 @@ from operator import itemgetter
 import pytest
 
 import cueline
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
 from cueline.deciders.session import Status
 from cueline.errors import ConfigError
 from cueline.events.child import ANY_AGENT, ASK_CHILD

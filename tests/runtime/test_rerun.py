@@ -3,11 +3,11 @@
 import pytest
 
 import cueline
+from cueline.agents.preflight import agent_to_record
 from cueline.client.rerun import rerun_request
 from cueline.deciders.prompt import Prompt
 from cueline.errors import ConfigError, RejectedError
 from cueline.events.agent import Policy, Rule
-from cueline.preflight import agent_to_record
 from cueline.providers.factory import check_agent
 from tests.scripted import HELLO, scripted
 

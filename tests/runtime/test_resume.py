@@ -3,6 +3,7 @@
 import pytest
 
 from cueline.actors.inbox import ask_start, post
+from cueline.agents.preflight import agent_to_record
 from cueline.errors import (
     ConfigError,
     SessionFinishedError,
@@ -11,7 +12,6 @@ from cueline.errors import (
     UnknownSessionError,
 )
 from cueline.events.inbox import StartAsked, StopAsked
-from cueline.preflight import agent_to_record
 from cueline.testing.wait import await_until
 from tests.scripted import HELD, HELLO, ask, holder, scripted
 

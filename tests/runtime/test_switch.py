@@ -3,8 +3,8 @@
 import pytest
 
 import cueline
+from cueline.agents.preflight import chosen_model
 from cueline.errors import ConfigError, SessionFinishedError
-from cueline.preflight import chosen_model
 from tests.scripted import HELLO, scripted
 
 OTHER = 'reply = [{ text = "No." }, { text = "From the other." }]'

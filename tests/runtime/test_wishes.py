@@ -3,7 +3,7 @@
 import pytest
 
 import cueline
-from cueline.environment import user_name
+from cueline.config.environment import user_name
 from cueline.errors import (
     ConfigError,
     InvalidNameError,

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import psutil
 
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
 from cueline.client.client import open_client
 from cueline.client.document import document
 from cueline.client.export import export_of

@@ -16,9 +16,9 @@ from cueline.events.agent import AgentSpec
 from cueline.events.failure import TRANSIENT
 from cueline.events.message import TextBlock, ThinkingBlock, Usage
 from cueline.events.stream import is_compaction
+from cueline.files import read_text_file
 from cueline.providers.provider import Pause
 from cueline.providers.scripted.script import Script, ScriptedFailure, read_script, tokens
-from cueline.text_input import read_text_file
 
 _WORD = re.compile(r"\s*\S+\s*\Z|\s*\S+|\s+")
 

@@ -16,9 +16,9 @@ from pydantic import ValidationError
 
 from cueline.actors.model_port import ModelReply
 from cueline.errors import ConfigError, ProviderRefusedError
+from cueline.errors.suggestion import known_instead
 from cueline.events.failure import PERMANENT, TRANSIENT
 from cueline.events.message import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
-from cueline.suggestion import known_instead
 
 Keys = Mapping[str, tuple[type, ...]]
 NUMBER: Final = (int, float)

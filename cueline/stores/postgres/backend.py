@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from cueline.clock import Clock
 from cueline.errors import LogUnavailableError
 from cueline.events.log_url import LogUrl
-from cueline.private_folder import make_folder
+from cueline.files import make_folder
 from cueline.stores.postgres.connections import connected
 from cueline.stores.postgres.migration import migrate
 from cueline.stores.postgres.place import place_of

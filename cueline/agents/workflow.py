@@ -1,4 +1,4 @@
-"""A workflow: an agent whose sessions follow steps, which no model chooses."""
+"""Workflows and procedures: agents whose sessions follow steps, which no model chooses."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -6,17 +6,20 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
-from cueline.agent import Agent, ToolOrAgent, agent_of_tool
+from cueline.agents.agent import Agent, ToolOrAgent, agent_of_tool
 from cueline.deciders.expression import needs_of
 from cueline.deciders.plan_fault import PlanProblem, problems_of
 from cueline.errors import ConfigError
+from cueline.errors.suggestion import known_instead
 from cueline.events.agent import AGENT_SCHEME, ToolSpec
 from cueline.events.demands import Demands
 from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
+from cueline.events.message import Arguments
 from cueline.events.number import Seconds, Whole
-from cueline.events.plan import MAX_PARALLEL, Condition, Plan
+from cueline.events.plan import MAX_PARALLEL, PROCEDURE, Condition, Plan
 from cueline.events.plan import Step as RecordedStep
-from cueline.suggestion import known_instead
+from cueline.tools.program import STEP, run_program
+from cueline.tools.tool import TIMEOUT_SECONDS
 
 WORKFLOW: Final = "workflow"
 OF_MODELS: Final = {
@@ -177,3 +180,41 @@ def _unfit(arguments: dict[str, JsonValue], schema: dict[str, JsonValue]) -> Ite
         for name in arguments.keys() - known.keys():
             yield f"it takes no {name!r}{known_instead(name, known)}"
     yield from (f"{name!r} is missing" for name in needed if name not in arguments)
+
+
+class Procedure(Agent):
+    """An agent that runs a command with its parameters; no model decides anything.
+
+    Each text of `command` may hold `{{ input.NAME }}`, and the command gets all parameters
+    as JSON on its standard input. What it prints is the result; JSON is its `value`, too.
+    It runs in the `workspace`, if there is one, for `timeout_seconds` at most. An invalid
+    value raises pydantic's `ValidationError`.
+    """
+
+    provider: Literal["procedure"] = PROCEDURE
+    command: tuple[str, ...] = Field(min_length=1)
+    timeout_seconds: Seconds = Field(default=TIMEOUT_SECONDS, gt=0)
+
+    def usual_model(self) -> tuple[str, str]:
+        """Return that it has no model."""
+        return PROCEDURE, ""
+
+    def tool_names(self) -> dict[str, str | None]:
+        """Return the name of its only tool."""
+        return {STEP: STEP}
+
+    def tool_specs(self) -> tuple[ToolSpec, ...]:
+        """Return the tool that runs the command, where the workspace is."""
+        spec = run_program.spec()
+        update = {
+            "name": STEP,
+            "own_name": spec.name,
+            "timeout_seconds": self.timeout_seconds,
+            "needs_workspace": self.workspace is not None,
+        }
+        return (spec.model_copy(update=update),)
+
+    def _form(self) -> dict[str, Any]:
+        arguments: Arguments = {"command": [*self.command], "parameters": "{{ input }}"}
+        plan = Plan(steps=(RecordedStep(name=STEP, arguments=arguments),))
+        return {"instructions": "", "output": None, "plan": plan}

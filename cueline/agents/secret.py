@@ -1,18 +1,19 @@
-"""The secrets of an agent that are known here; only these can be kept out of the log (I11)."""
+"""The secrets of an agent that are known here, and where its file may have them sent."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Protocol
 
 from pydantic import SecretStr
 
-from cueline.environment import HERE
+from cueline.config.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, Fallback, Policy, url_variable
 from cueline.events.header import variables_in
 from cueline.events.inbox import SecretsWaived
 from cueline.events.sanitize import SHORTEST_SECRET, Redactor
+from cueline.providers.account import is_of_this_machine
 from cueline.providers.key_store import KeyStore
-from cueline.providers.registry import secret_variables
+from cueline.providers.registry import DEFAULT, provider_named, secret_variables
 from cueline.tools.environment import CREDENTIAL
 
 _OURS: Final = frozenset({"CUELINE_ENCRYPTION_KEY", "RAY_AUTH_TOKEN"})
@@ -105,3 +106,62 @@ def waiver(agent: AgentSpec, names: Collection[str], by: str) -> SecretsWaived |
             known = ", ".join(agent.secrets) or "none"
             raise ConfigError("--without-secret", f"{name} is no secret of {agent.name}: {known}")
     return SecretsWaived(names=tuple(dict.fromkeys(names)), by=by) if names else None
+
+
+class SendsKey(Protocol):
+    """A model of an agent."""
+
+    @property
+    def provider(self) -> str | None:
+        """The provider's name; None for the default provider."""
+
+    @property
+    def base_url(self) -> str | None:
+        """The address; None for the provider's usual one."""
+
+    @property
+    def key_variable(self) -> str | None:
+        """The variable with the key; None for the provider's usual one."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What is sent beside it, with the names of variables."""
+
+
+def check_allowed(asking: SendsKey, allowed: Collection[str], *, file: str) -> None:
+    """Raise if a *file* sends a key to an address that a person has not *allowed*.
+
+    Raises:
+        ConfigError: allow the address, or correct the file.
+    """
+    url = asking.base_url
+    if url is None or is_of_this_machine(url):
+        return
+    endpoint = provider_named(asking.provider or DEFAULT).endpoint
+    vendor = () if endpoint is None else (endpoint.url,)
+    if url.rstrip("/") in {each.rstrip("/") for each in (*allowed, *vendor)}:
+        return
+    key = f"the value of {asking.key_variable}" if asking.key_variable else "the provider's key"
+    raise ConfigError(
+        file,
+        f"key 'base_url': it has {key} sent to {url}; if you trust that address, allow it with "
+        f"--allow-base-url {url}, or in cueline.toml with allow_base_urls",
+    )
+
+
+def check_variables(asking: SendsKey, allowed: Collection[str], *, file: str) -> None:
+    """Raise if a *file* sends a variable that neither its provider names nor a person *allowed*.
+
+    Raises:
+        ConfigError: allow the variable, or correct the file.
+    """
+    named = [("key_variable", asking.key_variable)] if asking.key_variable else []
+    named += (("headers", each) for each in variables_in(asking.headers))
+    for key, name in named:
+        endpoint = provider_named(asking.provider or DEFAULT).endpoint
+        if name not in {*allowed, *(() if endpoint is None else endpoint.variables)}:
+            raise ConfigError(
+                file,
+                f"key {key!r}: it has the value of {name} sent to a provider; if it may be, name "
+                "it in CUELINE_ALLOW_KEY_VARIABLES, or in your settings with allow_key_variables",
+            )

@@ -10,11 +10,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, V
 
 from cueline.actors.presence import machine_name
 from cueline.config.config_source import SourcedValue
+from cueline.config.environment import HERE, user_name
 from cueline.config.pattern import NAME
 from cueline.config.problem import problems_of
 from cueline.deciders.policy_fault import faults
-from cueline.environment import HERE, user_name
 from cueline.errors import ConfigError
+from cueline.errors.suggestion import known_instead
 from cueline.events.agent import (
     AGENT_SCHEME,
     COMPACT_AT,
@@ -35,7 +36,6 @@ from cueline.events.number import Number, Parameters, Seconds, Whole
 from cueline.events.part import shared_fields
 from cueline.providers.defaults import completed
 from cueline.providers.registry import DEFAULT
-from cueline.suggestion import known_instead
 from cueline.tools.agent_tool import (
     AgentCard,
     agent_tool,
@@ -135,7 +135,7 @@ class Agent(BaseModel):
             ConfigError: the file is missing or wrong; the message names the key.
         """
         # It imports this module.
-        from cueline.agent_file import read_agent  # noqa: PLC0415
+        from cueline.agents.agent_file import read_agent  # noqa: PLC0415
 
         allowed = {"allow_base_urls": SourcedValue(tuple(allow_base_urls), "from_file")}
         read = read_agent(Path(path), under=(allowed,))

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cueline.actors.presence import machine_name
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
+from cueline.agents.secret import check_secrets
+from cueline.config.environment import HERE
 from cueline.deciders.policy import NOT_ESTIMATED, judge, tools_that_may_ask
 from cueline.deciders.session.changed_agent import with_tools
 from cueline.deciders.session.delegation import allowances_below, with_children
 from cueline.deciders.startup_file import own_modules
-from cueline.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.agent import (
     AgentSpec,
@@ -26,7 +27,6 @@ from cueline.events.budget import Allowance
 from cueline.events.log_url import MEMORY, LogName, LogUrl
 from cueline.events.message import Arguments
 from cueline.events.session import Judgement
-from cueline.secret import check_secrets
 
 
 async def judge_edit(agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> Judgement:
@@ -171,7 +171,7 @@ def check_log_is_out_of_reach(agent: AgentSpec, log: LogName) -> None:
     Raises:
         ConfigError: the message says where to put the log.
     """
-    from cueline.private_folder import LOG_FOLDER
+    from cueline.files import LOG_FOLDER
     from cueline.stores.backend import backend_of
     from cueline.tools.log_reach import names_log_folder, within
 

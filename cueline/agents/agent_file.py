@@ -1,25 +1,61 @@
 """Reads an agent file, and merges it with the settings."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from cueline.agent import Agent
+from cueline.agents.agent import Agent
+from cueline.agents.secret import check_allowed, check_variables
+from cueline.agents.workflow import OF_MODELS, WORKFLOW, Procedure, Workflow
 from cueline.config.config_source import ConfigSource, from_table, read_toml
 from cueline.config.effective import EffectiveSettings, effective
 from cueline.config.problem import problems_of
 from cueline.config.settings import OF_PROVIDER, Settings
-from cueline.default_agent import NAME as BUILT_IN
-from cueline.default_agent import default_agent
 from cueline.errors import ConfigError
 from cueline.events.agent import AGENT_SCHEME, ModelChoice
 from cueline.events.plan import PROCEDURE
-from cueline.procedure import Procedure
-from cueline.providers.allowed_address import check_allowed, check_variables
 from cueline.providers.model_file import find_model_file
-from cueline.workflow import OF_MODELS, WORKFLOW, Workflow
+
+NAME: Final = "default"
+"""In place of the path of an agent's file."""
+
+_INSTRUCTIONS: Final = """\
+You help a person with the files of one folder, through the tools.
+
+- Look before you act: list, search and read what the task is about.
+- Do what was asked, and no more. Make the smallest change that does it, in the style of the
+  files that are there.
+- A person is asked before a file is written or deleted, and before each command. If a call is
+  denied, do not try it in another way: say what you wanted, or go on without it.
+- Prefer read_file, list_files and search_files to commands that do the same.
+- After a change, check it if there is a quick way, such as the folder's own tests.
+- When a tool fails, read its error and correct the cause. Never invent a file's content.
+- End with a short answer: what you found or changed, with the paths, and what is left to do.
+  If you need to know something that only the person knows, end with that question.
+"""
+_TABLE: Final[dict[str, Any]] = {
+    "name": NAME,
+    "instructions": _INSTRUCTIONS,
+    "tools": [
+        "list_files",
+        "search_files",
+        "read_file",
+        "write_file",
+        "delete_file",
+        "run_command",
+    ],
+    "workspace": ".",
+    "policy": {"approval": ["sensitive", "all_writes"]},
+}
+
+
+def default_agent() -> dict[str, Any]:
+    """Return it as the table of an agent's file in the current folder."""
+    return deepcopy(_TABLE)
+
 
 _NAMES = TypeAdapter(tuple[str, ...])
 
@@ -61,7 +97,7 @@ def read_agent(
     Raises:
         ConfigError: the file or a setting is missing or wrong; the message names the key.
     """
-    if path == Path(BUILT_IN):
+    if path == Path(NAME):
         return agent_in(default_agent(), Path("the built-in agent"), over=over, under=under)
     return agent_in(read_toml(path, "agent file"), path, over=over, under=under)
 

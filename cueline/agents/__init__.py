@@ -1,0 +1,1 @@
+"""What a user writes: agents, workflows and procedures, and their files."""
