@@ -100,9 +100,9 @@ async def hosted(
     here = presence_of("inline")
     runner = Runner(here.incarnation, ProcessToolExecutor(), asyncio.get_running_loop().time)
     gate, ledger = ApprovalGate(log.journal()), CostLedger(log.journal())
-    parts = collaborators(log, LocalRunnerDirectory(runner, here, log.board), gate, ledger)
-    parts = replace(parts, models=lambda _: model, clock=clock or log.clock)
-    host = SessionHost(here.incarnation, parts, on_trouble=refuse)
+    dependencies = collaborators(log, LocalRunnerDirectory(runner, here, log.board), gate, ledger)
+    dependencies = replace(dependencies, models=lambda _: model, clock=clock or log.clock)
+    host = SessionHost(here.incarnation, dependencies, on_trouble=refuse)
     yield host, runner
     await host.close()
     await runner.close()

@@ -85,8 +85,8 @@ class Host:
         self._ended: dict[str, bool] = {}
         self._reports = 0
 
-    async def drive(self, streams: list[str]) -> list[str]:
-        """See `HostPort.drive`."""
+    async def activate_all(self, streams: list[str]) -> list[str]:
+        """See `HostPort.activate_all`."""
         self.sessions.update(streams)
         self._log.owners.update(dict.fromkeys(streams, self.name))
         return []

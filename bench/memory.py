@@ -92,7 +92,7 @@ async def weigh(log: OpenLog, clock: Patience, busy: Busy) -> tuple[float, float
         await bring(log, host, "weighed", busy)
         fences = deep(runner._served) // (WARM_UPS + 1)  # noqa: SLF001 - of the sessions that are weighed; the runner's, not the host's
         active = held() - before - fences
-        prompts = [drive._entity.prompt.messages for drive in host._drives.values()]  # noqa: SLF001 - what a prompt weighs is known to its owner alone
+        prompts = [loop._entity.prompt.messages for loop in host._loops.values()]  # noqa: SLF001 - what a prompt weighs is known to its owner alone
         text = sum(len(message) for messages in prompts for message in messages)
         messages = sum(getsizeof(message) for messages in prompts for message in messages)
         prompt = messages + sum(getsizeof(each) for each in prompts)

@@ -53,7 +53,7 @@ async def follow(path: Path, length: int) -> float:
         )
         stream = await ask_start(log.journal(), "bench", asked)
         began = time.perf_counter()
-        await host.drive([stream])
+        await host.activate_all([stream])
         await host.settled(stream)
         took = time.perf_counter() - began
         *_, (_, last) = [pair async for pair in log.journal().read(stream)]

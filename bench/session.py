@@ -52,7 +52,7 @@ async def _hold(log: OpenLog, names: Sequence[str], turns: int) -> float:
             asked = StartAsked(agent=AGENT, goal="Begin.", asked_at=datetime.now(UTC))
             streams.append(await ask_start(log.journal(), name, asked))
         began = time.perf_counter()
-        await host.drive(streams)
+        await host.activate_all(streams)
         for stream in streams:
             await host.settled(stream)
         return time.perf_counter() - began

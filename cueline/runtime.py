@@ -173,7 +173,7 @@ async def open_runtime(
     workers: int = SLOTS.workers,
     on_trouble: Callable[[str, CuelineError], None] = _print_trouble,
 ) -> AsyncIterator[Runtime]:
-    """Open the log of that URL or *path*, and drive what is started or resumed here.
+    """Open the log of that URL or *path*, and run what is started or resumed here.
 
     Args:
         path: the log's file, made if it is not there, or a URL: `sqlite:///` and the

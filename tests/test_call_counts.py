@@ -58,7 +58,7 @@ async def calls_of_sessions(log, turns):
         asked = StartAsked(agent=AGENT, goal="Begin.", asked_at=log.clock.now())
         streams = [await ask_start(log.journal(), uuid4().hex, asked) for _ in range(SESSIONS)]
         with Calls() as calls:
-            await host.drive(streams)
+            await host.activate_all(streams)
             for stream in streams:
                 await host.settled(stream)
     return calls.count

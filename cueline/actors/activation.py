@@ -31,23 +31,23 @@ async def first_event(
     return SessionForked(**shared_fields(asked, SessionForked) | here)
 
 
-async def recover(entity: Entity, parts: HostDependencies) -> list[SessionEvent]:
+async def recover(entity: Entity, dependencies: HostDependencies) -> list[SessionEvent]:
     """Return the facts to record first when a session with a past is activated."""
-    now, state = parts.clock.now(), entity.state
+    now, state = dependencies.clock.now(), entity.state
     if state.status in DRIVEN:
-        lost = _lost(entity, parts)
+        lost = _lost(entity, dependencies)
         taken = SessionTakenOver(
             epoch=entity.epoch, lost_attempts=lost, handed_over=entity.was_handed_over, at=now
         )
         return [taken]
     if derived_events(state):
         return [SessionContinued(by="replay", at=now)]
-    if await _reachable(state, parts):
+    if await _reachable(state, dependencies):
         return [SessionContinued(by="runner", at=now)]
     return []
 
 
-def _lost(entity: Entity, parts: HostDependencies) -> tuple[LostAttempt, ...]:
+def _lost(entity: Entity, dependencies: HostDependencies) -> tuple[LostAttempt, ...]:
     state = entity.state
     model = state.turn.model
     if model is None or model.phase != "started":
@@ -55,16 +55,16 @@ def _lost(entity: Entity, parts: HostDependencies) -> tuple[LostAttempt, ...]:
     asked = answering(state.agent, model.fallback)
     # The ledger settles a lost call whose budget it reserved.
     sent = sent_to(asked, entity.prompt.messages)
-    cost = None if state.limited else highest_cost(parts, asked, sent)
+    cost = None if state.limited else highest_cost(dependencies, asked, sent)
     return (LostAttempt(effect=model.effect, attempt=model.attempt, cost=cost),)
 
 
-async def _reachable(state: SessionState, parts: HostDependencies) -> bool:
+async def _reachable(state: SessionState, dependencies: HostDependencies) -> bool:
     """Whether the registry has new information about a runner that the session waits for."""
     for call in state.open_calls:
         if call.unreached and call.runner is not None:
-            if await parts.runners.answers(call.runner):
+            if await dependencies.runners.answers(call.runner):
                 return True
-            if await parts.runners.gone(call.runner) is not None:
+            if await dependencies.runners.gone(call.runner) is not None:
                 return True
     return False

@@ -41,12 +41,14 @@ class Circumstances:
 class ApprovalClient:
     """Opens and closes the approvals of one session."""
 
-    __slots__ = ("_loaded_agent", "_parts", "_stream")
+    __slots__ = ("_dependencies", "_loaded_agent", "_stream")
 
-    def __init__(self, stream: str, loaded_agent: LoadedAgent, parts: HostDependencies) -> None:
+    def __init__(
+        self, stream: str, loaded_agent: LoadedAgent, dependencies: HostDependencies
+    ) -> None:
         self._stream = stream
         self._loaded_agent = loaded_agent
-        self._parts = parts
+        self._dependencies = dependencies
 
     async def ask(
         self, effect: AskApproval, call: ToolCall, about: Circumstances
@@ -56,7 +58,7 @@ class ApprovalClient:
         automatic = self._loaded_agent.agent.policy.auto_approve and _may_be_automatic(
             effect, about
         )
-        held = await self._parts.gate.open(
+        held = await self._dependencies.gate.open(
             ApprovalName(self._stream, effect.approval),
             opened,
             auto_approver(self._loaded_agent.agent) if automatic else None,
@@ -81,13 +83,13 @@ class ApprovalClient:
         """Supersede or expire the approval at the gate."""
         name = ApprovalName(self._stream, effect.approval)
         if effect.superseded_by is not None:
-            answer = await self._parts.gate.supersede(name, effect.superseded_by)
+            answer = await self._dependencies.gate.supersede(name, effect.superseded_by)
         else:
-            answer = await self._parts.gate.expire(name, self._parts.clock.now())
+            answer = await self._dependencies.gate.expire(name, self._dependencies.clock.now())
         return [*_resolved(effect.approval, answer)]
 
     def _opened(self, effect: AskApproval, call: ToolCall, about: Circumstances) -> ApprovalOpened:
-        now = self._parts.clock.now()
+        now = self._dependencies.clock.now()
         policy = self._loaded_agent.agent.policy
         opened = ApprovalOpened(
             session=self._stream,
@@ -112,7 +114,7 @@ class ApprovalClient:
         agent = self._loaded_agent.agent
         tool = self._loaded_agent.tools[call.name]
         asked = {
-            "preview": self._parts.preview(tool, call.arguments, agent.workspace),
+            "preview": self._dependencies.preview(tool, call.arguments, agent.workspace),
             "doubt": None,
             "unpriced": about.judged.unpriced,
             "rule": about.judged.rule,
@@ -162,8 +164,8 @@ def summary(call: ToolCall) -> str:
 
     For a long argument, the text says how many characters are left out.
     """
-    parts = [f"{name}={_shortened(value)}" for name, value in call.arguments.items()]
-    return f"{call.name}({', '.join(parts)})"
+    pieces = [f"{name}={_shortened(value)}" for name, value in call.arguments.items()]
+    return f"{call.name}({', '.join(pieces)})"
 
 
 def _shortened(value: JsonValue) -> str:

@@ -23,12 +23,14 @@ from cueline.events.session import ModelStarted, ReservationClosed, SessionWaiti
 class BudgetClient:
     """Reserves and settles the model calls of one session."""
 
-    __slots__ = ("_entity", "_loaded_agent", "_parts")
+    __slots__ = ("_dependencies", "_entity", "_loaded_agent")
 
-    def __init__(self, entity: Entity, loaded_agent: LoadedAgent, parts: HostDependencies) -> None:
+    def __init__(
+        self, entity: Entity, loaded_agent: LoadedAgent, dependencies: HostDependencies
+    ) -> None:
         self._entity = entity
         self._loaded_agent = loaded_agent
-        self._parts = parts
+        self._dependencies = dependencies
 
     async def reserve(
         self, effect: ReserveBudget, messages: Sequence[bytes]
@@ -39,7 +41,7 @@ class BudgetClient:
         """
         agent = answering(self._loaded_agent.agent, effect.fallback)
         counted = await self._counted(effect, messages)
-        tokens, usd = self._parts.bound(agent, prompt_size(messages), counted)
+        tokens, usd = self._dependencies.bound(agent, prompt_size(messages), counted)
         call = ModelCallName(self._entity.stream, effect.effect, effect.attempt)
         command = budget.Reserve(
             call, self._entity.epoch, path_of(self._entity.state), _amount(tokens, usd)
@@ -52,7 +54,7 @@ class BudgetClient:
         assert answer.cause is not None, "who is refused is told why"
         if answer.verdict == "exhausted":
             return [SessionWaiting(kind="budget", cause=answer.cause, exhausted=True)]
-        until = self._parts.clock.now() + timedelta(seconds=BUSY_SECONDS)
+        until = self._dependencies.clock.now() + timedelta(seconds=BUSY_SECONDS)
         return [SessionWaiting(kind="budget", cause=answer.cause, deadline_at=until)]
 
     async def close(self, bill: Bill) -> ReservationClosed:
@@ -89,7 +91,7 @@ class BudgetClient:
 
     @property
     def _ledger(self) -> LedgerPort:
-        return self._parts.ledger
+        return self._dependencies.ledger
 
     def _spent(self, bill: Bill) -> Amount | None:
         """Return the known cost of the call."""

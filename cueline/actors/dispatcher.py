@@ -217,7 +217,7 @@ class Dispatcher:
             wanted = {stream: None for each in refused for stream in each}
 
     async def _without_living_owner(self, streams: Collection[str]) -> dict[str, str | None]:
-        """Return those of *streams* that hosts may drive, each with the host that it needs."""
+        """Return those of *streams* that hosts may activate, each with the host that it needs."""
         heads = await self._store.heads(streams)
         # Read presence after the heads: an owner beats before it acquires a session.
         strangers = {head.owner for head in heads.values()} - {None, *self._hosts}
@@ -250,12 +250,12 @@ class Dispatcher:
                 self._sessions.take(host, report)
 
     async def _drive(self, host: str, streams: list[str]) -> list[str]:
-        """Have *host* drive *streams*; return those that it has no place for."""
+        """Have *host* activate *streams*; return those that it has no place for."""
         port = self._hosts.get(host)
         if port is None:
             return []  # it has left, and they need another
         async with self._calls[host]:
-            refused = await port.drive(streams)
+            refused = await port.activate_all(streams)
             self._sessions.refuse(host, refused)
         return refused
 

@@ -57,11 +57,11 @@ class EffectExecutor:
     """Executes the effects of one session; the caller records the facts."""
 
     __slots__ = (
+        "_dependencies",
         "_entity",
         "_guard",
         "_loaded_agent",
         "_model",
-        "_parts",
         "_pause",
         "_slots",
         "_tools",
@@ -71,17 +71,17 @@ class EffectExecutor:
         self,
         entity: Entity,
         loaded_agent: LoadedAgent,
-        parts: HostDependencies,
+        dependencies: HostDependencies,
         guard: BreakerGuard,
         slots: SlotHolder,
     ) -> None:
         self._entity = entity
         self._slots = slots
         self._loaded_agent = loaded_agent
-        self._parts = parts
+        self._dependencies = dependencies
         self._guard = guard
-        self._model = ModelCaller(entity.stream, loaded_agent, parts)
-        self._tools = ToolCaller(entity, loaded_agent, parts)
+        self._model = ModelCaller(entity.stream, loaded_agent, dependencies)
+        self._tools = ToolCaller(entity, loaded_agent, dependencies)
         self._pause = _FIRST_PAUSE
 
     async def carry_out(self, effect: Effect | AcquireProbe) -> Facts:
@@ -101,7 +101,7 @@ class EffectExecutor:
                 except CuelineError as error:
                     if not error.retryable:
                         return await self._given_up(effect, error)
-                    await self._parts.clock.sleep(RETRY_SECONDS)
+                    await self._dependencies.clock.sleep(RETRY_SECONDS)
                 except Exception as error:
                     if not isinstance(effect, CallModel | RunTool | RecoverTool | NotifyPeople):
                         raise  # nothing began that has an outcome: it is due again
@@ -149,10 +149,10 @@ class EffectExecutor:
                 raise AssertionError("its fact is all of it")
 
     def _payer(self) -> BudgetClient:
-        return BudgetClient(self._entity, self._loaded_agent, self._parts)
+        return BudgetClient(self._entity, self._loaded_agent, self._dependencies)
 
     def _asker(self) -> ApprovalClient:
-        return ApprovalClient(self._entity.stream, self._loaded_agent, self._parts)
+        return ApprovalClient(self._entity.stream, self._loaded_agent, self._dependencies)
 
     async def _ask_model(self, effect: CallModel) -> SessionEvent:
         state = self._entity.state
@@ -188,7 +188,7 @@ class EffectExecutor:
             call = self._entity.prompt.calls[effect.effect]
             return await self._asker().ask(effect, call, self._circumstances(effect.effect))
         # An earlier attempt may have opened it and lost the answer.
-        now = self._parts.clock.now()
+        now = self._dependencies.clock.now()
         return await self._asker().close(
             CloseApproval(effect.effect, effect.approval, now, superseded_by=ended_by)
         )
@@ -227,7 +227,7 @@ class EffectExecutor:
         elif call is not None and asked is not None:
             opened = await self._recorded_approval(call)
             news = hook_payload(state.stream, hook, call, asked, opened)
-            problem = await self._parts.tell(self._loaded_agent.agent, hook, news)
+            problem = await self._dependencies.tell(self._loaded_agent.agent, hook, news)
             code = "told" if problem is None else "hook_failed"
         return self._notification(effect, code, problem or "")
 
@@ -241,7 +241,7 @@ class EffectExecutor:
 
     def _is_overdue(self, asked: CallApproval) -> bool:
         """Whether the deadline passed before the hook could run."""
-        return asked.granted is None and asked.closes_at <= self._parts.clock.now()
+        return asked.granted is None and asked.closes_at <= self._dependencies.clock.now()
 
     def _notification(self, effect: NotifyPeople, code: TellCode, problem: str) -> PeopleNotified:
         told = PeopleNotified(
@@ -250,7 +250,7 @@ class EffectExecutor:
             hook=effect.hook,
             code=code,
             problem=problem,
-            at=self._parts.clock.now(),
+            at=self._dependencies.clock.now(),
         )
         return self._loaded_agent.clean(told)
 
@@ -307,7 +307,7 @@ class EffectExecutor:
         if fact.type == "SessionWaiting":
             # What is not over by then stays due, and is retried with growing waits.
             self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
-            await self._parts.clock.sleep(self._pause)
+            await self._dependencies.clock.sleep(self._pause)
         return [fact]
 
     def _broken(self, effect: Effect | AcquireProbe, error: Exception) -> SessionEvent:

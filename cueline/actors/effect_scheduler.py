@@ -50,13 +50,13 @@ _Startable = CallModel | ReserveBudget | RunTool | StartChild | AwaitMessage | A
 class EffectScheduler:
     """Finds the effects of one session that can start, and the facts of their starts."""
 
-    __slots__ = ("_entity", "_guard", "_in_flight", "_loaded_agent", "_parts", "_slots")
+    __slots__ = ("_dependencies", "_entity", "_guard", "_in_flight", "_loaded_agent", "_slots")
 
     def __init__(
         self,
         entity: Entity,
         loaded_agent: LoadedAgent,
-        parts: HostDependencies,
+        dependencies: HostDependencies,
         *,
         guard: BreakerGuard,
         in_flight: InFlightEffects,
@@ -64,7 +64,7 @@ class EffectScheduler:
     ) -> None:
         self._entity = entity
         self._loaded_agent = loaded_agent
-        self._parts = parts
+        self._dependencies = dependencies
         self._guard = guard
         self._in_flight = in_flight
         self._slots = slots
@@ -140,7 +140,7 @@ class EffectScheduler:
         """Return the start of *effect*, or why it cannot start; its demands if it has no slot."""
         call = state.call(effect.effect)
         assert call is not None, "what is due is in the state"
-        tool, runners = self._loaded_agent.tools[call.tool], self._parts.runners
+        tool, runners = self._loaded_agent.tools[call.tool], self._dependencies.runners
         demands = call_demands(tool, self._loaded_agent.agent, claimed_by(state))
         runner = runners.choose(demands, self._slots.full(tool))
         if runner is None and runners.choose(demands) is not None:
@@ -152,8 +152,8 @@ class EffectScheduler:
             return SessionWaiting(
                 kind="runner",
                 cause=Cause(code="no_runner", demands=demands, unmet=runners.unmet(demands)),
-                deadline_at=self._parts.clock.now()
-                + timedelta(seconds=self._parts.removal_seconds),
+                deadline_at=self._dependencies.clock.now()
+                + timedelta(seconds=self._dependencies.removal_seconds),
                 effects=(effect.effect,),
             )
         return ToolStarted(
@@ -173,7 +173,7 @@ class EffectScheduler:
         call = state.call(effect.effect)
         assert call is not None, "what is due is in the state"
         assert room is not None, "the tree was counted for this append"
-        if effect.valid_until is not None and self._parts.clock.now() > effect.valid_until:
+        if effect.valid_until is not None and self._dependencies.clock.now() > effect.valid_until:
             assert call.approval is not None, "only a grant has an end"
             void = ApprovalResolved(approval=call.approval.id, verdict="superseded", by="deadline")
             steps.take(void)
@@ -191,7 +191,7 @@ class EffectScheduler:
         elif agent not in state.agent.agents:
             reason = self._fault(tool, room.blueprints[agent], parameters)
         if not reason and state.progress is not None:  # of a model's call this was checked before
-            reason = self._parts.check_call(tool, parameters) or ""
+            reason = self._dependencies.check_call(tool, parameters) or ""
         if reason:
             degraded = degrades(state, call)
             steps.take(ToolSkipped(effect=effect.effect, reason=reason, degraded=degraded))
@@ -203,7 +203,8 @@ class EffectScheduler:
                 agent=agent,
                 child=child,
                 mode="sync" if _has_parameters(state, agent) else mode_of(parameters),
-                deadline_at=self._parts.clock.now() + timedelta(seconds=tool.timeout_seconds),
+                deadline_at=self._dependencies.clock.now()
+                + timedelta(seconds=tool.timeout_seconds),
                 rule=allowing_rule(call),
             )
         )
@@ -213,7 +214,7 @@ class EffectScheduler:
         if (schema := blueprint.parameters_schema) is None:
             return ""
         fitting = tool.model_copy(update={"parameters": schema, "digest": json.dumps(schema)})
-        return self._parts.check_call(fitting, parameters_of_run(arguments)) or ""
+        return self._dependencies.check_call(fitting, parameters_of_run(arguments)) or ""
 
     def _await_message(self, effect: AwaitMessage, steps: PendingAppend) -> None:
         """Add the beginning of a wait for a message to *steps*."""
@@ -222,12 +223,12 @@ class EffectScheduler:
         assert progress is not None, "only a plan waits for messages"
         longest = progress.steps[call.tool].timeout_seconds
         seconds = longest or steps.state.agent.policy.approval_seconds
-        until = self._parts.clock.now() + timedelta(seconds=seconds)
+        until = self._dependencies.clock.now() + timedelta(seconds=seconds)
         steps.take(MessageAwaited(effect=effect.effect, name=call.message, deadline_at=until))
 
     def _void_reason(self, effect: RunTool, grant: CallApproval) -> str:
         """Return why a grant is void: it expired, or the file changed; empty while it is valid."""
-        if effect.valid_until is not None and self._parts.clock.now() > effect.valid_until:
+        if effect.valid_until is not None and self._dependencies.clock.now() > effect.valid_until:
             return "deadline"
         first = effect.attempt == 1
         changed = first and grant.seen and self._difference(effect.effect) != grant.seen
@@ -237,7 +238,7 @@ class EffectScheduler:
         """Return the digest of the diff that the call would make now."""
         asked, agent = self._entity.prompt.calls[effect], self._loaded_agent.agent
         tool = self._loaded_agent.tools[asked.name]
-        preview = self._parts.preview(tool, asked.arguments, agent.workspace)
+        preview = self._dependencies.preview(tool, asked.arguments, agent.workspace)
         return seen_digest(sanitize(preview, self._loaded_agent.redactor)[0])
 
 

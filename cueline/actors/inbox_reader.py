@@ -33,8 +33,8 @@ class InboxReader:
     """The inbox of one session, read by its owner (I7)."""
 
     __slots__ = (
+        "_dependencies",
         "_entity",
-        "_parts",
         "again_at",
         "held_up",
         "news",
@@ -42,9 +42,9 @@ class InboxReader:
         "secret_versions",
     )
 
-    def __init__(self, entity: Entity, parts: HostDependencies) -> None:
+    def __init__(self, entity: Entity, dependencies: HostDependencies) -> None:
         self._entity = entity
-        self._parts = parts
+        self._dependencies = dependencies
         self.news = True
         """Whether there may be new messages."""
         self.read_at = _LONG_AGO
@@ -67,7 +67,7 @@ class InboxReader:
         """
         if not self.news:
             return []
-        now = self._parts.clock.now()
+        now = self._dependencies.clock.now()
         if self.again_at is not None and now < self.again_at:
             return []
         self.news, self.held_up, self.again_at = False, False, None
@@ -91,7 +91,7 @@ class InboxReader:
                 raise
             # The owner holds outcomes that nobody else knows: return these first.
             self.news = self.held_up = True
-            self.again_at = self._parts.clock.now() + timedelta(seconds=RETRY_SECONDS)
+            self.again_at = self._dependencies.clock.now() + timedelta(seconds=RETRY_SECONDS)
             return received
         self.read_at = now
         return received
@@ -119,7 +119,9 @@ class InboxReader:
                 return None
             approval = ApprovalName(self._entity.stream, message.approval)
             vote = self._vote(message, name, at)
-            answer = await self._estimated(self._timed(await self._parts.gate.vote(approval, vote)))
+            answer = await self._estimated(
+                self._timed(await self._dependencies.gate.vote(approval, vote))
+            )
         if isinstance(message, RaiseAsked):
             await self._raise(message, name)
         return MessageReceived(
@@ -132,7 +134,7 @@ class InboxReader:
         asked = None if call is None else call.approval
         if answer.verdict != "granted" or asked is None or answer.resolution == "happened":
             return answer
-        until = valid_until(asked.deadline_at, self._parts.clock.now())
+        until = valid_until(asked.deadline_at, self._dependencies.clock.now())
         return answer if until is None else answer.model_copy(update={"valid_until": until})
 
     async def _estimated(self, answer: GateAnswer) -> GateAnswer:
@@ -144,7 +146,7 @@ class InboxReader:
         tool = state.setup.tools[call.tool]
         if not tool.estimates:
             return answer
-        estimate = await self._parts.estimate(tool, answer.edit)
+        estimate = await self._dependencies.estimate(tool, answer.edit)
         return answer.model_copy(update={"usd": estimate.usd})
 
     async def _raise(self, message: RaiseAsked, name: str) -> None:
@@ -153,7 +155,7 @@ class InboxReader:
         if not state.limited or refusal(state.limit_state.limits, message) is not None:
             return
         higher = Raise(state.stream, path_of(state), message.max_tokens, message.max_cost, name)
-        await self._parts.ledger.raise_limits(budget_of(state), higher)
+        await self._dependencies.ledger.raise_limits(budget_of(state), higher)
 
     def _vote(self, message: DecisionGiven, name: str, at: datetime) -> Vote:
         """Return the decision as the gate's vote; an edit gets its own digest (I9)."""

@@ -29,12 +29,14 @@ _NOTHING: Final = "it ended its turn without text and calls"
 class ModelCaller:
     """Calls the model for one session."""
 
-    __slots__ = ("_loaded_agent", "_parts", "_stream")
+    __slots__ = ("_dependencies", "_loaded_agent", "_stream")
 
-    def __init__(self, stream: str, loaded_agent: LoadedAgent, parts: HostDependencies) -> None:
+    def __init__(
+        self, stream: str, loaded_agent: LoadedAgent, dependencies: HostDependencies
+    ) -> None:
         self._stream = stream
         self._loaded_agent = loaded_agent
-        self._parts = parts
+        self._dependencies = dependencies
 
     async def call(
         self, effect: CallModel, turn: int, messages: Sequence[bytes], cut: Cut | None = None
@@ -43,7 +45,7 @@ class ModelCaller:
 
         With a *cut*, the reply is a summary: only its text is recorded.
         """
-        began = self._parts.clock.now()
+        began = self._dependencies.clock.now()
         outcome = await self._outcome(effect, turn, messages, began, cut)
         if outcome.type == "ModelFailed":
             return outcome.model_copy(update={"seconds": self._since(began)})
@@ -56,10 +58,12 @@ class ModelCaller:
         if known_usage(outcome) is not None:
             return outcome
         agent = answering(self._loaded_agent.agent, effect.fallback)
-        return outcome.model_copy(update={"cost": highest_cost(self._parts, agent, messages)})
+        return outcome.model_copy(
+            update={"cost": highest_cost(self._dependencies, agent, messages)}
+        )
 
     def _since(self, began: datetime) -> float:
-        return round((self._parts.clock.now() - began).total_seconds(), 3)
+        return round((self._dependencies.clock.now() - began).total_seconds(), 3)
 
     async def _outcome(
         self,
@@ -98,7 +102,9 @@ class ModelCaller:
     async def _reply(self, model: Model, request: ModelRequest) -> ModelReply:
         """Return the reply, which those who watch get while it comes."""
         redactor = self._loaded_agent.redactor
-        deltas = self._parts.live_text.sink(self._stream, request.effect, request.attempt, redactor)
+        deltas = self._dependencies.live_text.sink(
+            self._stream, request.effect, request.attempt, redactor
+        )
         reply = await isolate_cancellation(model.reply(request, deltas))
         deltas.end()
         return reply
@@ -114,7 +120,7 @@ class ModelCaller:
                 attempt=effect.attempt,
                 kind=kind,
                 message=told,
-                failed_at=self._parts.clock.now(),
+                failed_at=self._dependencies.clock.now(),
                 retry_after=retry_after,
             )
         )
@@ -126,7 +132,7 @@ class ModelCaller:
         if used is None:
             return failed
         usage, agent = Usage(**used), answering(self._loaded_agent.agent, effect.fallback)
-        cost = self._parts.price(agent, agent.model, usage)
+        cost = self._dependencies.price(agent, agent.model, usage)
         return failed.model_copy(update={"usage": usage, "cost": cost})
 
     async def _replied(
@@ -149,7 +155,7 @@ class ModelCaller:
             calls=tuple(self._checked(call) for call in reply.calls),
             stop_reason=reply.stop_reason,
             usage=reply.usage,
-            cost=self._parts.price(agent, reply.model, reply.usage),
+            cost=self._dependencies.price(agent, reply.model, reply.usage),
             model=reply.model,
             seconds=seconds,
             lacking=reply.lacking,
@@ -168,7 +174,7 @@ class ModelCaller:
             tool = self._loaded_agent.tools.get(call.name)
             runs = call.problem is None and call.malformed is None
             if runs and tool is not None and tool.estimates:
-                asking = self._parts.estimate(tool, call.arguments)
+                asking = self._dependencies.estimate(tool, call.arguments)
                 asked[effect] = asyncio.ensure_future(asking)
         if asked:
             # Concurrent, and ended by a stop: the reply is paid for and not recorded yet.
@@ -180,7 +186,7 @@ class ModelCaller:
         tool = self._loaded_agent.tools.get(call.name)
         if tool is None or call.malformed is not None:
             return call
-        problem = self._parts.check_call(tool, call.arguments)
+        problem = self._dependencies.check_call(tool, call.arguments)
         return call.model_copy(update={"problem": problem}) if problem else call
 
 
@@ -192,11 +198,11 @@ def sent_to(agent: AgentSpec, messages: Sequence[bytes]) -> Sequence[bytes]:
 
 
 def highest_cost(
-    parts: HostDependencies, agent: AgentSpec, messages: Sequence[bytes]
+    dependencies: HostDependencies, agent: AgentSpec, messages: Sequence[bytes]
 ) -> Cost | None:
     """Return the highest possible cost of a call of *agent*; None without a known price."""
-    listed = parts.price(agent, agent.model, Usage())
-    _, usd = parts.bound(agent, prompt_size(messages), None)
+    listed = dependencies.price(agent, agent.model, Usage())
+    _, usd = dependencies.bound(agent, prompt_size(messages), None)
     if listed is None or usd is None:
         return None
     return Cost(usd=usd, prices=listed.prices, estimated=True)

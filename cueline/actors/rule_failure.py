@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from cueline.deciders.session import SessionState, Status, evolve
 from cueline.deciders.session.decide import opening_of
-from cueline.deciders.session.state import LimitHold, Wait
+from cueline.deciders.session.state import SessionHold, Wait
 from cueline.events.cause import Cause
 from cueline.events.session import (
     Judgement,
@@ -64,7 +64,7 @@ def held_after(state: SessionState, event: SessionEvent | None, error: Exception
         state,
         status=Status.WAITING,
         waiting=Wait("operator", cause),
-        hold=LimitHold(cause),
+        hold=SessionHold(cause),
         inbox_read=getattr(event, "inbox_version", state.inbox_read),
     )
 

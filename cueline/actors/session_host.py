@@ -36,7 +36,7 @@ RECORD_SECONDS = 1.0
 class HostPort(Protocol):
     """A session host as a dispatcher sees it, local or remote."""
 
-    async def drive(self, streams: list[str]) -> list[str]:
+    async def activate_all(self, streams: list[str]) -> list[str]:
         """Activate sessions; active ones read their inbox.
 
         Returns those that it has no place for, because it is full or draining.
@@ -58,20 +58,26 @@ class HostPort(Protocol):
 class SessionHost:
     """Drives sessions with work; a session without work takes no memory (I12)."""
 
-    def __init__(self, incarnation: str, parts: HostDependencies, *, on_trouble: Trouble) -> None:
+    def __init__(
+        self, incarnation: str, dependencies: HostDependencies, *, on_trouble: Trouble
+    ) -> None:
         told = safe_callback(on_trouble)
         self.incarnation = incarnation
-        self.live_text = parts.live_text
+        self.live_text = dependencies.live_text
         """Where the replies of its sessions can be watched while they come."""
-        self._parts = parts
-        self._journal = parts.journal(None)
-        self._agent_cache = AgentCache(parts.journal, parts.models)
+        self._dependencies = dependencies
+        self._journal = dependencies.journal(None)
+        self._agent_cache = AgentCache(dependencies.journal, dependencies.models)
         self._breakers = BreakerRegistry(
-            incarnation, self._journal, parts.clock, account=parts.account, report=told
+            incarnation,
+            self._journal,
+            dependencies.clock,
+            account=dependencies.account,
+            report=told,
         )
-        self._alarm = Timers(parts.clock)
-        self._slots = SlotTable(parts.slots)
-        self._drives: dict[str, SessionLoop] = {}
+        self._alarm = Timers(dependencies.clock)
+        self._slots = SlotTable(dependencies.slots)
+        self._loops: dict[str, SessionLoop] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._context = copy_context()
         """Shared by all sessions: a task factory in each would take 0.3 KB."""
@@ -86,12 +92,12 @@ class SessionHost:
         """Sessions that became inactive since the last report; True for one with work left."""
         self._reports = 0
 
-    async def drive(self, streams: list[str]) -> list[str]:
+    async def activate_all(self, streams: list[str]) -> list[str]:
         return [stream for stream in streams if not self.activate(stream)]
 
     def share(self, hosts: int) -> None:
         """Use the share of one of so many *hosts* of each runner's slots."""
-        self._slots.resize(self._parts.slots.share(hosts))
+        self._slots.resize(self._dependencies.slots.share(hosts))
 
     async def report(self, after: int | None) -> HostReport:
         ended, self._ended = self._ended, {}
@@ -109,11 +115,11 @@ class SessionHost:
 
     async def hand_over(self, sessions: int) -> None:
         """See `HostPort.hand_over`; those without a running effect go first."""
-        staying = [stream for stream in self._drives if stream not in self._leaving]
-        staying.sort(key=lambda stream: self._drives[stream].is_busy)
+        staying = [stream for stream in self._loops if stream not in self._leaving]
+        staying.sort(key=lambda stream: self._loops[stream].is_busy)
         for stream in staying[:sessions]:
             self._leaving.add(stream)
-            self._drives[stream].drain()
+            self._loops[stream].drain()
 
     async def active(self) -> list[str]:
         """Return the active sessions."""
@@ -125,8 +131,8 @@ class SessionHost:
     def activate(self, stream: str) -> bool:
         """Activate a session, or have it read its inbox; return False if there is no place."""
         if stream in self._tasks:
-            if stream in self._drives:
-                self._drives[stream].nudge()
+            if stream in self._loops:
+                self._loops[stream].nudge()
             return True
         if self._draining or len(self._tasks) >= ACTIVE:
             return False
@@ -151,11 +157,11 @@ class SessionHost:
         The sessions keep their state; the next owner goes on with them.
         """
         self._draining = True
-        for drive in self._drives.values():
-            drive.drain()
+        for loop in self._loops.values():
+            loop.drain()
         await self._emptied(seconds)
-        for drive in self._drives.values():
-            drive.cut_short()
+        for loop in self._loops.values():
+            loop.cut_short()
         await self._emptied(RECORD_SECONDS)
         await self.close()
 
@@ -180,20 +186,20 @@ class SessionHost:
             again = stream not in self._set_aside or await self._is_tried_again(stream)
             has_work = again
             while again and not self._draining:
-                drive = self._drives[stream] = self._drive(stream)
+                loop = self._loops[stream] = self._new_loop(stream)
                 async with self._loading:
                     # First: a later message may fix any failure after this.
                     inbox = await self._inbox_version(stream)
-                    await drive.load()
+                    await loop.load()
                 # Awaited here: one more coroutine would take 0.25 KB a session.
-                await drive.run()
+                await loop.run()
                 has_work = False
-                if drive.is_held(inbox):
+                if loop.is_held(inbox):
                     return
-                if drive.drains and drive.is_driven:
+                if loop.drains and loop.is_driven:
                     await self._hand_over(stream)
-                again = not drive.drains and await self._has_news(stream, drive)
-                has_work = again or drive.drains
+                again = not loop.drains and await self._has_news(stream, loop)
+                has_work = again or loop.drains
         except (FencedError, WrongExpectedVersionError):
             # Another process owns it now and does what is due.
             has_work = False
@@ -202,16 +208,14 @@ class SessionHost:
             await self._fail(stream, inbox, error)
         except Exception as error:  # noqa: BLE001 - one session's failure must not end the others
             told = f"{shown(stream)}: {type(error).__name__}: {error}"
-            bug = CuelineError(
-                self._drives[stream].hidden(told) if stream in self._drives else told
-            )
+            bug = CuelineError(self._loops[stream].hidden(told) if stream in self._loops else told)
             bug.__cause__ = error
             has_work = False
             await self._fail(stream, inbox, bug)
         finally:
             # At once, not in a callback: a message that comes now finds no active session here, and
             # activates it.
-            self._drives.pop(stream, None)
+            self._loops.pop(stream, None)
             self._tasks.pop(stream, None)
             self._leaving.discard(stream)
             self._ended[stream] = has_work
@@ -221,8 +225,8 @@ class SessionHost:
         if not error.retryable and not isinstance(error, UnknownSessionError):
             with suppress(CuelineError):
                 await self._set_aside_stream(stream)
-                drive = self._drives.get(stream)
-                self._set_aside[stream] = max(inbox, drive.inbox_seen if drive else NO_STREAM)
+                loop = self._loops.get(stream)
+                self._set_aside[stream] = max(inbox, loop.inbox_seen if loop else NO_STREAM)
         self._on_trouble(stream, error)
 
     async def _hand_over(self, stream: str) -> None:
@@ -251,26 +255,26 @@ class SessionHost:
     async def _inbox_version(self, stream: str) -> int:
         return (await self._journal.store.head(sibling(stream, "inbox"))).version
 
-    def _drive(self, stream: str) -> SessionLoop:
+    def _new_loop(self, stream: str) -> SessionLoop:
         entity = Entity(
             stream,
             self.incarnation,
             self._journal,
-            self._parts.clock,
+            self._dependencies.clock,
             report=self._on_trouble,
-            read_output=self._parts.read_output,
+            read_output=self._dependencies.read_output,
         )
         return SessionLoop(
             entity,
-            self._parts,
+            self._dependencies,
             agent_cache=self._agent_cache,
             breakers=self._breakers,
             alarm=self._alarm,
             slots=self._slots,
         )
 
-    async def _has_news(self, stream: str, drive: SessionLoop) -> bool:
+    async def _has_news(self, stream: str, loop: SessionLoop) -> bool:
         """Whether a session that has begun to wait has something new."""
         # Compared after the wait was recorded: a message in between is seen here, nudges the
         # session, or activates it again.
-        return await self._inbox_version(stream) > drive.inbox_seen or drive.nudged
+        return await self._inbox_version(stream) > loop.inbox_seen or loop.nudged

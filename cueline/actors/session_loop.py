@@ -73,6 +73,7 @@ class SessionLoop:
         "_agent_cache",
         "_breakers",
         "_clock",
+        "_dependencies",
         "_draining",
         "_effect_executor",
         "_effect_scheduler",
@@ -83,7 +84,6 @@ class SessionLoop:
         "_in_flight",
         "_loaded_agent",
         "_mailbox",
-        "_parts",
         "_slots",
     )
     _loaded_agent: LoadedAgent
@@ -92,7 +92,7 @@ class SessionLoop:
     def __init__(
         self,
         entity: Entity,
-        parts: HostDependencies,
+        dependencies: HostDependencies,
         *,
         agent_cache: AgentCache,
         breakers: BreakerRegistry,
@@ -100,14 +100,14 @@ class SessionLoop:
         slots: SlotTable,
     ) -> None:
         self._entity = entity
-        self._parts = parts
-        self._clock = parts.clock
+        self._dependencies = dependencies
+        self._clock = dependencies.clock
         self._agent_cache = agent_cache
         self._breakers = breakers
         self._in_flight = InFlightEffects(alarm)
         self._slots = SlotHolder(slots, self._in_flight)
-        self._mailbox = InboxReader(entity, parts)
-        self._graces = CancellationTimers(parts.clock, parts.grace_seconds)
+        self._mailbox = InboxReader(entity, dependencies)
+        self._graces = CancellationTimers(dependencies.clock, dependencies.grace_seconds)
         self._draining = False
         self._facts = _NO_FACTS
         """The version at which facts came that are to be recorded, and these."""
@@ -241,7 +241,7 @@ class SessionLoop:
         await self._check_secrets(self._entity.state.agent)
         await self._equip(self._entity.state.agent)
         return [
-            *await recover(self._entity, self._parts),
+            *await recover(self._entity, self._dependencies),
             *await self._passed_deadline(wake_at(self._entity.state)),
             *self._end_breaker_wait(),
         ]
@@ -257,7 +257,7 @@ class SessionLoop:
         state = self._entity.state
         unread = [said for _, said in await unread_of(self._entity.journal, state)]
         if not will_stop(state, unread):  # a session that ends starts nothing
-            self._parts.check_secrets(agent, waived_secrets(state, unread))
+            self._dependencies.check_secrets(agent, waived_secrets(state, unread))
 
     async def _equip(self, agent: AgentSpec) -> LoadedAgent:
         loaded_agent = self._agent_cache.take(agent)
@@ -266,12 +266,12 @@ class SessionLoop:
         self._loaded_agent = loaded_agent
         self._guard = guard = BreakerGuard(self._breakers, entity.stream, loaded_agent)
         self._effect_executor = EffectExecutor(
-            entity, loaded_agent, self._parts, guard, self._slots
+            entity, loaded_agent, self._dependencies, guard, self._slots
         )
         self._effect_scheduler = EffectScheduler(
             entity,
             loaded_agent,
-            self._parts,
+            self._dependencies,
             guard=guard,
             in_flight=self._in_flight,
             slots=self._slots,
@@ -292,7 +292,9 @@ class SessionLoop:
         entity, waited = self._entity, {}
         run = entity.state.run
         if run is not None and run.until is not None and run.until <= now:
-            return await entity.patiently(partial(queue_end, self._parts.fleet, entity.state, now))
+            return await entity.patiently(
+                partial(queue_end, self._dependencies.fleet, entity.state, now)
+            )
         for child in overdue(entity.state, now):
             look = partial(person_seconds, entity.journal, child.stream, now)
             if seconds := await entity.patiently(look):
@@ -317,7 +319,7 @@ class SessionLoop:
         if taken.again:
             await self._take_agent()
         for name in taken.over:
-            runner = self._parts.runners.find(name.runner)
+            runner = self._dependencies.runners.find(name.runner)
             if runner is not None:
                 runner.forget(name)
         for effect in taken.started:
@@ -361,7 +363,7 @@ class SessionLoop:
         """Add the claim of a queued run to *steps*, if a runner takes it now."""
         if self._draining or not steps.state.queued:
             return
-        look = partial(claims, self._parts.fleet, steps.state, self._clock.now())
+        look = partial(claims, self._dependencies.fleet, steps.state, self._clock.now())
         for fact in await self._entity.patiently(look):
             steps.take(fact)
 
@@ -371,7 +373,7 @@ class SessionLoop:
         room = await entity.patiently(partial(room_to_delegate, entity.journal, state))
         if room is None:
             return None
-        offered = (await entity.patiently(self._parts.fleet.read)).blueprints
+        offered = (await entity.patiently(self._dependencies.fleet.read)).blueprints
         return room._replace(blueprints={name: each.agent for name, each in offered.items()})
 
     async def _take_agent(self) -> None:

@@ -146,7 +146,7 @@ class OrphanDetector:
     async def orphan_reason(self, *, idle: bool) -> str | None:
         """Return why nobody drives the session; None while somebody does or may soon.
 
-        *idle* says that nothing is due, so nobody needs to drive it.
+        *idle* says that nothing is due, so it needs no host.
         """
         now = self._clock.now()
         if now - self._looked_at > 2 * timedelta(seconds=LOOK_SECONDS):

@@ -39,12 +39,14 @@ class ToolCaller:
     Each method raises `FencedError` if a runner serves a newer owner of the session.
     """
 
-    __slots__ = ("_entity", "_loaded_agent", "_parts")
+    __slots__ = ("_dependencies", "_entity", "_loaded_agent")
 
-    def __init__(self, entity: Entity, loaded_agent: LoadedAgent, parts: HostDependencies) -> None:
+    def __init__(
+        self, entity: Entity, loaded_agent: LoadedAgent, dependencies: HostDependencies
+    ) -> None:
         self._entity = entity
         self._loaded_agent = loaded_agent
-        self._parts = parts
+        self._dependencies = dependencies
 
     async def run(self, order: ToolOrder) -> Outcome:
         """Run the call on the runner that the order names."""
@@ -62,10 +64,10 @@ class ToolCaller:
 
     async def recover(self, name: CallName, tool: ToolSpec) -> Outcome:
         """Return the outcome of a call that was started; run it again only if that is allowed."""
-        clock = self._parts.clock
+        clock = self._dependencies.clock
         until = clock.now() + timedelta(seconds=REACH_SECONDS)
         while True:
-            evidence = await self._parts.runners.gone(name.runner)
+            evidence = await self._dependencies.runners.gone(name.runner)
             if evidence is not None:
                 return self.failed(name, "lost", evidence)
             try:
@@ -84,7 +86,7 @@ class ToolCaller:
     async def reconcile(self, order: ToolOrder) -> ToolReconciled | SessionWaiting:
         """Ask the tool itself for the outcome of a call in doubt."""
         name = name_of(order)
-        chosen = self._parts.runners.choose(self._demands(order.tool))
+        chosen = self._dependencies.runners.choose(self._demands(order.tool))
         try:
             finding = await _fenced(name, self._port(chosen or "").reconcile(order))
         except RunnerGoneError as error:
@@ -106,13 +108,13 @@ class ToolCaller:
 
         Plain recovery would wait for a call that was never told to end.
         """
-        clock = self._parts.clock
+        clock = self._dependencies.clock
         until = clock.now() + timedelta(seconds=REACH_SECONDS)
         while True:
             try:
                 await _fenced(name, self._port(name.runner).cancel(name))
             except RunnerGoneError:
-                gone = await self._parts.runners.gone(name.runner)
+                gone = await self._dependencies.runners.gone(name.runner)
                 if gone is not None or clock.now() >= until:
                     return
                 await clock.sleep(POLL_SECONDS)
@@ -135,7 +137,7 @@ class ToolCaller:
             attempt=name.attempt,
             kind=kind,
             message=text[:LONGEST_MESSAGE],
-            failed_at=self._parts.clock.now(),
+            failed_at=self._dependencies.clock.now(),
             retry_after=retry_after,
             cleaned=cleaned,
             seconds=round(seconds, 3),
@@ -202,14 +204,14 @@ class ToolCaller:
 
         The former runner's result does not count then, so nobody waits for it.
         """
-        chosen = self._parts.runners.choose(self._demands(tool))
+        chosen = self._dependencies.runners.choose(self._demands(tool))
         return tool.declared == "read_only" and chosen not in (None, runner)
 
     def _demands(self, tool: ToolSpec) -> Demands:
         return call_demands(tool, self._loaded_agent.agent, claimed_by(self._entity.state))
 
     def _port(self, incarnation: str) -> RunnerPort:
-        port = self._parts.runners.find(incarnation)
+        port = self._dependencies.runners.find(incarnation)
         if port is None:
             raise RunnerGoneError(incarnation or "(any)", "it is not there")
         return port
@@ -218,7 +220,8 @@ class ToolCaller:
         return SessionWaiting(
             kind="runner",
             cause=Cause(code="runner_unreachable", runner=error.runner),
-            deadline_at=self._parts.clock.now() + timedelta(seconds=self._parts.removal_seconds),
+            deadline_at=self._dependencies.clock.now()
+            + timedelta(seconds=self._dependencies.removal_seconds),
             effects=(_effect(name),),
         )
 

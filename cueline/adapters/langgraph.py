@@ -357,7 +357,7 @@ class CuelineSaver(BaseCheckpointSaver[int]):
                 return
 
     async def _needed(self, thread: str, namespace: str) -> set[str]:
-        """Return the newest checkpoint, and those before it that hold parts of its values."""
+        """Return the newest checkpoint, and those before it that hold some of its values."""
         kept: set[str] = set()
         id_ = _newest((await self._last(self._stream(thread, namespace)))[1])
         while stored := (await self._read((thread, namespace, id_))).stored:

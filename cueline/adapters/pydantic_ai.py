@@ -72,10 +72,10 @@ def __getattr__(name: str) -> Tool:
 
     So `cueline.adapters.pydantic_ai:MODULE/AGENT/TOOL/DECLARED` is the target of a tool.
     """
-    parts = name.rsplit("/", 3)
-    if len(parts) < 4:  # noqa: PLR2004 - the parts of a name
+    pieces = name.rsplit("/", 3)
+    if len(pieces) < 4:  # noqa: PLR2004 - the fields of a name
         raise AttributeError(name)
-    source, agent, tool, declared = parts
+    source, agent, tool, declared = pieces
     found = _tools(loaded(f"{source}:{agent}")).get(tool)
     if found is None:
         raise AttributeError(name)

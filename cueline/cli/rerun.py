@@ -10,7 +10,7 @@ from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.option import SessionArgument
 from cueline.cli.run_options import RunOptions, takes_run_options
-from cueline.cli.session_run import drive
+from cueline.cli.session_run import run_session
 from cueline.cli.terminal import print_json
 from cueline.cli.up_lookup import command
 from cueline.client.client import open_client
@@ -75,7 +75,9 @@ def rerun(
             )
             screen = Screen(quiet=options.as_json, plain=options.plain)
             record = request.submit
-            await drive(client, request.stream, options, record, screen=screen, show_past=True)
+            await run_session(
+                client, request.stream, options, record, screen=screen, show_past=True
+            )
             return await client.rerun_result(request.id)
 
     result = open_log.run(rerun_whole())

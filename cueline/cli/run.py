@@ -200,7 +200,7 @@ def _detached(options: RunOptions, option: str) -> RunOptions:
 
     Raises:
         BadParameter: it is to be driven by this command.
-        LogUnavailableError: no other process could drive it.
+        LogUnavailableError: no other process could run it.
     """
     if options.on != "auto":
         raise typer.BadParameter(f"{option} and --{options.on} exclude each other")

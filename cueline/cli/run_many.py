@@ -129,7 +129,7 @@ async def run_many(many: Many, of_each: StartRequest, options: RunOptions) -> Ex
 
     Raises:
         ConfigError: a line is wrong, or the agent would ask and nobody can be asked.
-        ClusterError: there is no Ray to drive them; nothing was recorded.
+        ClusterError: there is no Ray to run them; nothing was recorded.
     """
     requests = many.requests(of_each)
     check_answerable(of_each.asked.agent, options.log, attended=False)
@@ -200,8 +200,8 @@ def _print_last(run: ManyRun) -> None:
 def _sums(outcomes: list[Outcome]) -> str:
     """Return how many ended how, and what they cost."""
     counted = Counter(each.result.status for each in outcomes)
-    parts = [f"{count} {status}" for status, count in sorted(counted.items())]
-    return " · ".join([*parts, money(sum((each.result.cost for each in outcomes), Decimal(0)))])
+    pieces = [f"{count} {status}" for status, count in sorted(counted.items())]
+    return " · ".join([*pieces, money(sum((each.result.cost for each in outcomes), Decimal(0)))])
 
 
 def _report(run: ManyRun, seconds: float, *, as_json: bool) -> Exit:

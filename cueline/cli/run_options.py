@@ -1,4 +1,4 @@
-"""The options that all commands have which drive a session, gathered once."""
+"""The options of all commands that run a session."""
 
 import inspect
 from collections.abc import Callable
@@ -113,7 +113,7 @@ def run_options_of(
     Raises:
         BadParameter: two of them exclude each other.
         ConfigError: the settings or the log were found, and are not trusted.
-        LogUnavailableError: no other process could drive a session of this log.
+        LogUnavailableError: no other process could run a session of this log.
     """
     modes = [name for name in ("inline", "ray", "detach") if ctx.params[name]]
     if len(modes) > 1:

@@ -17,7 +17,7 @@ _SIZES = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 def scale(
     *,
     hosts: Annotated[
-        str | None, typer.Option(metavar="N", help="Processes that drive sessions, as 2 or 1..4.")
+        str | None, typer.Option(metavar="N", help="Processes that run sessions, as 2 or 1..4.")
     ] = None,
     runners: Annotated[
         str | None, typer.Option(metavar="N", help="Processes that run tools, as 8 or 0..8.")

@@ -33,7 +33,7 @@ Record = Callable[[Client], Awaitable[Session]]
 _NOTHING = "left before anything was recorded"
 
 
-class StartRecorder:
+class RequestRecorder:
     """What somebody wishes of a session: recorded once there is something that carries it out."""
 
     def __init__(self, record: Record) -> None:
@@ -55,7 +55,7 @@ class StartRecorder:
         self.recorded = True
 
 
-async def drive(
+async def run_session(
     client: Client,
     stream: str,
     options: RunOptions,
@@ -64,7 +64,7 @@ async def drive(
     screen: Screen,
     show_past: bool,
 ) -> tuple[TerminalView, bool]:
-    """Drive *stream* until it rests, and return what was seen, and whether it rested.
+    """Run *stream* until it rests, and return what was seen, and whether it rested.
 
     Raises:
         ClusterError: Ray is not usable; whether anything was recorded is told.
@@ -84,12 +84,12 @@ async def drive(
         hide_thinking=options.hide_thinking,
         facts=print_fact if options.json_stream else None,
     )
-    beginning = StartRecorder(record)
+    recorder = RequestRecorder(record)
     loop = asyncio.get_running_loop()
 
     def pause() -> None:
-        beginning.left = True
-        if beginning.recorded:
+        recorder.left = True
+        if recorder.recorded:
             loop.call_soon_threadsafe(terminal.pause)
 
     way = resume_command(options.log, shown(stream))
@@ -97,7 +97,7 @@ async def drive(
     def leave() -> str:
         terminal.let_go()
         left = f"left at once; what was recorded stays, and goes on with\n  {way}"
-        return left if beginning.recorded else _NOTHING
+        return left if recorder.recorded else _NOTHING
 
     try:
         # Of another process, that is; closing the window of who only watches ends nothing.
@@ -106,8 +106,8 @@ async def drive(
             warning = None if options.place == "inline" else other_version(options.log)
             screen.show([] if warning is None else [Line("note", warning)])
             async with _running(log, options, terminal) as runtime:
-                await beginning.record(runtime)
-                if beginning.left:
+                await recorder.record(runtime)
+                if recorder.left:
                     terminal.pause()
                 rested = await terminal.until_it_rests()
             if rested and log.backend.writer_place != "process":
@@ -115,7 +115,7 @@ async def drive(
     except ClusterError:
         recorded = f"it is recorded; once Ray can be used, `{way}` goes on"
         nothing = "nothing was recorded; without --ray and --address it needs no Ray"
-        typer.echo(recorded if beginning.recorded else nothing, err=True)
+        typer.echo(recorded if recorder.recorded else nothing, err=True)
         raise
     return terminal, rested
 

@@ -15,7 +15,7 @@ from cueline.cli.up_lookup import command, resume_command
 from cueline.cli.workflow import advice
 from cueline.client.document import document
 from cueline.client.history import History, compacted
-from cueline.client.show import LimitStatus, TreeSession, UnreadMessages, standing_of, sums_of
+from cueline.client.show import DriverStatus, TreeSession, UnreadMessages, driver_status, sums_of
 from cueline.client.tally import Tally
 from cueline.client.workflow_state import workflow_state
 from cueline.console.event_renderer import EventRenderer
@@ -80,11 +80,11 @@ def show(
         raise typer.Exit(open_log.run(_print_session(log, session)))
     if whole and compact:
         raise typer.BadParameter("--all and --compacted exclude each other")
-    history, standing, sums = open_log.run(_read(log, session, full=full, whole=whole or compact))
+    history, driving, sums = open_log.run(_read(log, session, full=full, whole=whole or compact))
     if compact:
         history = compacted(history)
     # Printed when the loop is over: Ctrl-C ends it at once.
-    _print(log, history, standing, sums, full=full, plain=plain, compact=compact)
+    _print(log, history, driving, sums, full=full, plain=plain, compact=compact)
     raise typer.Exit(open_log.exit_of_damage(history.damage))
 
 
@@ -99,24 +99,24 @@ async def _print_session(log: LogUrl, name: str) -> Exit:
 
 async def _read(
     log: LogUrl, name: str, *, full: bool, whole: bool
-) -> tuple[History, LimitStatus, Sums]:
+) -> tuple[History, DriverStatus, Sums]:
     async with open_log.reader(log) as reader:
         read = reader.history if whole else reader.excerpt
         history = await read(name, outputs=full)
         if history.state.progress is not None and not history.whole:
             history = await reader.history(name, outputs=full)  # its steps are few
-        standing = await standing_of(reader.log, history)
+        driving = await driver_status(reader.log, history)
         try:
             sums = await sums_of(reader.log, history.stream)
         except CuelineError:
             sums = (None, [])
-        return history, standing, sums
+        return history, driving, sums
 
 
 def _print(
     log: LogUrl,
     history: History,
-    standing: LimitStatus,
+    driving: DriverStatus,
     sums: Sums,
     *,
     full: bool,
@@ -139,7 +139,7 @@ def _print(
     screen.show([Line("dim", "")])
     screen.show(_steps(log, history))
     _sum_up(screen, history, telling.tally if history.whole else sums[0], sums)
-    screen.show(Line("note", line) for line in _stands(log, history, standing))
+    screen.show(Line("note", line) for line in _stands(log, history, driving))
 
 
 def _steps(log: LogUrl, history: History) -> Iterator[Line]:
@@ -172,33 +172,33 @@ def _below_line(each: TreeSession) -> str:
     return f"{name} · {each.status} · {money(each.cost)}"
 
 
-def _stands(log: LogUrl, history: History, standing: LimitStatus) -> list[str]:
+def _stands(log: LogUrl, history: History, driving: DriverStatus) -> list[str]:
     """Say who drives it, or how it goes on, and what was said to it meanwhile."""
     if history.damage is not None:
         return _damaged(log, history)
     if history.followed.emptied is not None:
         return [str(history.followed.emptied)]
     way = resume_command(log, history.id)
-    said = unread_lines(standing.unread)
-    if said and standing.enough:
+    said = unread_lines(driving.unread)
+    if said and driving.enough:
         return [*said, "go on with", f"  {way}"]
-    return [*said, *_course(log, history, standing, way)]
+    return [*said, *_course(log, history, driving, way)]
 
 
-def _course(log: LogUrl, history: History, standing: LimitStatus, way: str) -> list[str]:
+def _course(log: LogUrl, history: History, driving: DriverStatus, way: str) -> list[str]:
     """Say who drives it, or how it goes on."""
     state = history.state
     if state.status == "created":
-        then = f"it starts {date_time(standing.starts_at)}; " if standing.starts_at else ""
+        then = f"it starts {date_time(driving.starts_at)}; " if driving.starts_at else ""
         told = f"it was asked for, and nobody has taken it up yet; {then}go on with"
         return [told, f"  {way}"]
-    driver = standing.driver
+    driver = driving.driver
     if state.status in {"running", "stopping"}:
         if driver is not None:
             return [f"driven by process {driver.pid} on {driver.machine}"]
-        return [f"driven by {standing.silence or 'nobody'}; go on with", f"  {way}"]
+        return [f"driven by {driving.silence or 'nobody'}; go on with", f"  {way}"]
     owned = driver is not None
-    return next_step(history.view, log, way, owned=owned, decided=standing.decided)
+    return next_step(history.view, log, way, owned=owned, decided=driving.decided)
 
 
 def _damaged(log: LogUrl, history: History) -> list[str]:

@@ -11,7 +11,7 @@ from cueline.cli import open_log
 from cueline.cli.exit_report import report
 from cueline.cli.failure import Exit
 from cueline.cli.run_options import RunOptions
-from cueline.cli.session_run import Record, drive
+from cueline.cli.session_run import Record, run_session
 from cueline.cli.up_lookup import note_detached
 from cueline.client.client import Client, open_client
 from cueline.client.parameters import typed
@@ -100,7 +100,7 @@ def seconds_to_answer(options: RunOptions, settings: Settings | None = None) -> 
 
 
 async def start(request: StartRequest, options: RunOptions) -> Exit:
-    """Record the wish, and drive and show the session, unless it is detached.
+    """Record the wish, and run and show the session, unless it is detached.
 
     Raises:
         RejectedError: the id is taken.
@@ -119,10 +119,10 @@ async def start(request: StartRequest, options: RunOptions) -> Exit:
 async def carry_on(
     client: Client, stream: str, options: RunOptions, record: Record, *, show_past: bool = True
 ) -> Exit:
-    """Record what is wished, and drive and show the session, unless it is detached.
+    """Record what is wished, and run and show the session, unless it is detached.
 
     Raises:
-        ClusterError: there is no Ray to drive it; nothing was recorded.
+        ClusterError: there is no Ray to run it; nothing was recorded.
         CuelineError: it cannot be driven, or not be read.
     """
     if options.detach:
@@ -130,7 +130,7 @@ async def carry_on(
         assert session.receipt is not None, "what was recorded just now has a receipt"
         return note_detached(options.log, session.receipt, as_json=options.as_json)
     screen = Screen(quiet=options.as_json, plain=options.plain)
-    terminal, rested = await drive(
+    terminal, rested = await run_session(
         client, stream, options, record, screen=screen, show_past=show_past
     )
     return report(terminal, options, rested=rested)

@@ -54,7 +54,7 @@ def up(
             min=1,
             max=_MOST,
             metavar="N",
-            help="Processes that drive sessions; else as asked for last, at first 1.",
+            help="Processes that run sessions; else as asked for last, at first 1.",
         ),
     ] = None,
     runners: Annotated[

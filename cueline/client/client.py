@@ -47,7 +47,7 @@ class Client(MessageSender):
         at: At | None = None,
         every: Every | None = None,
     ) -> Session:
-        """Start a session of *agent*, and drive it as long as this runtime is open.
+        """Start a session of *agent*, and run it as long as this runtime is open.
 
         Who wanted it is the login of this process: rules may exclude that from allowing its calls.
 

@@ -223,7 +223,7 @@ class Reader(SessionReads):
         return await verify_log(self.log)
 
     async def status(self) -> "LogStatus":
-        """Return the processes that drive the sessions of the log.
+        """Return the processes that run the sessions of the log.
 
         Raises:
             CorruptEventError: the log is damaged, so that sessions may be missing.

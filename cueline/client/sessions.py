@@ -37,7 +37,7 @@ class SessionRow:
     driven: bool | None
     """Whether a living process drives it; None if none has to."""
     silence: str | None
-    """Which process should drive it, and has not said so for long; None if there is none."""
+    """The process that should run it, and has given no sign for long; None if there is none."""
     agent: str
     provider: str
     model: str
@@ -102,7 +102,7 @@ _SAME = (
 
 
 async def rows_of(log: OpenLog, sessions: Sequence[model.SessionReadModel]) -> list[SessionRow]:
-    """Return *sessions* with the processes that drive them."""
+    """Return *sessions* with the processes that run them."""
     now = log.clock.now()
     owed = [each.stream for each in sessions if each.status in model.DRIVEN]
     owners = await owners_of(log.store, log.board, owed, now)

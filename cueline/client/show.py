@@ -66,12 +66,12 @@ class TreeSession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LimitStatus:
+class DriverStatus:
     """Who drives a session, and what it has not read."""
 
     driver: Driver | None
     silence: str | None
-    """Which process should drive it, and has not said so for long."""
+    """The process that should run it, and has given no sign for long."""
     up: bool
     unread: Unread
     """The messages that it has not read, without secrets; of one that nobody drives."""
@@ -112,7 +112,7 @@ async def session_details(
     )
 
 
-async def standing_of(log: OpenLog, history: History) -> LimitStatus:
+async def driver_status(log: OpenLog, history: History) -> DriverStatus:
     """Return who drives a session, and what it has not read."""
     stream, now, state = history.stream, log.clock.now(), history.state
     owner = await owner_of(log.store, log.board, stream, now)
@@ -129,7 +129,7 @@ async def standing_of(log: OpenLog, history: History) -> LimitStatus:
     known = state.setup is not None or history.damage is not None
     begun = None if known else await read_start_request(log.journal(), stream)
     goes_on = any(isinstance(said, StopAsked | RaiseAsked) for _, said in unread)
-    return LimitStatus(
+    return DriverStatus(
         driver=_driver(owner),
         silence=silence,
         up=up,

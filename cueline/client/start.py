@@ -83,7 +83,7 @@ class StartRequest:
         return Session(client, stream, receipt, (self.output or asked.agent.output,))
 
     async def _session_of_key(self, client: Connection) -> Session:
-        """Return the session that its key started before; drive it if no living process does.
+        """Return the session that its key started before; run it here if no living process does.
 
         Raises:
             RejectedError: the key started something else.

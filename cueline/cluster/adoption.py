@@ -23,21 +23,21 @@ ADOPT_SECONDS = 5.0
 
 
 async def adopted_workers(
-    site: ClusterContext, epoch: int, board: PresenceBoard
+    context: ClusterContext, epoch: int, board: PresenceBoard
 ) -> Sequence[Worker]:
     """Return the hosts and runners that former incarnations have left, of any version."""
-    prefix = f"{site.owner}/"
+    prefix = f"{context.owner}/"
     present = await board.all()
     adopting = [
-        _adopted(site, epoch, name, present)
-        for name in actors_of(site.namespace, prefix)
+        _adopted(context, epoch, name, present)
+        for name in actors_of(context.namespace, prefix)
         if name.removeprefix(prefix).startswith(("host-", "runner-"))
     ]
     return [worker for worker in await asyncio.gather(*adopting) if worker is not None]
 
 
 async def _adopted(
-    site: ClusterContext, epoch: int, name: str, present: Sequence[Presence]
+    context: ClusterContext, epoch: int, name: str, present: Sequence[Presence]
 ) -> Worker | None:
     # One of another version has its version in the name, and finishes what it has.
     incarnation, _, version = name.partition("/")[2].partition("@")
@@ -46,7 +46,7 @@ async def _adopted(
     is_host = incarnation.startswith("host-")
     arguments: list[object] = [[]] if is_host else []
     try:
-        handle = await site.find(name, 0)
+        handle = await context.find(name, 0)
         if presence is None and not await has_node(handle):
             # It waits for a node.
             ray.kill(handle)
@@ -57,8 +57,8 @@ async def _adopted(
         return None
     except (*UNCLEAR, CuelineError):
         # It may be frozen: sessions may wait for a runner, and a host has some.
-        here = presence is not None and presence.machine == site.machine
-        node = site.node if here else ""
+        here = presence is not None and presence.machine == context.machine
+        node = context.node if here else ""
         group = HOSTS if is_host else RUNNERS
         worker = Worker(group, incarnation, node, handle, presence, name=name, leaves=leaves)
         worker.silent.set()
@@ -71,13 +71,15 @@ def _group_and_node_of(actor: SessionHostActor | RunnerActor) -> tuple[Group, st
     return actor.group, node_of(actor)
 
 
-def end_unused(site: ClusterContext) -> bool:
+def end_unused(context: ClusterContext) -> bool:
     """End the actors of other versions, unless a host or runner of them is left."""
-    names = actors_of(site.namespace, f"{site.owner}/")
+    names = actors_of(context.namespace, f"{context.owner}/")
     former = [name for name in names if not name.endswith(f"@{VERSION}")]
-    if any(name.startswith((f"{site.owner}/host-", f"{site.owner}/runner-")) for name in former):
+    if any(
+        name.startswith((f"{context.owner}/host-", f"{context.owner}/runner-")) for name in former
+    ):
         return False
     for name in former:
         with suppress(ValueError):
-            ray.kill(ray.get_actor(name, site.namespace))
+            ray.kill(ray.get_actor(name, context.namespace))
     return True

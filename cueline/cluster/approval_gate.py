@@ -24,8 +24,8 @@ class RemoteGate:
         UnknownOutcomeError: it stayed away; ask again later.
     """
 
-    def __init__(self, site: ClusterContext) -> None:
-        self._gate = SingletonClient(site, ApprovalGateActor)
+    def __init__(self, context: ClusterContext) -> None:
+        self._gate = SingletonClient(context, ApprovalGateActor)
 
     async def open(
         self, name: ApprovalName, opened: ApprovalOpened, granted_by: str | None

@@ -1,4 +1,4 @@
-"""The actors of one log on a cluster: their names and their parts."""
+"""The actors of one log on a cluster: their names and their factory."""
 
 import time
 from collections.abc import Mapping
@@ -116,7 +116,7 @@ class ClusterContext:
     """The owner of the actors: `up`, or the incarnation of their command."""
     detached: bool
     """Whether the actors outlive the process that creates them."""
-    parts: ActorFactory
+    factory: ActorFactory
 
     def named(self, role: str) -> str:
         """Return the name of a singleton actor."""

@@ -66,7 +66,7 @@ class Command:
 async def command(
     connection: RayConnection,
     namespace: str,
-    parts: ActorFactory,
+    factory: ActorFactory,
     *,
     store: EventStore,
     board: PresenceBoard,
@@ -75,24 +75,24 @@ async def command(
     hosts: int,
     runners: int,
 ) -> AsyncIterator[Command]:
-    """Run actors that drive the sessions of *scope*, which may grow, until the block ends.
+    """Keep actors that run the sessions of *scope*, which may grow, until the block ends.
 
     Raises:
         ClusterError: they do not start; the message says why.
         LogUnavailableError: the cluster cannot open the log.
     """
-    site = ClusterContext(
+    context = ClusterContext(
         namespace=namespace,
         node=connection.node,
         address=connection.node_address,
         machine=machine_name(),
         owner=f"command-{uuid4().hex[:12]}",
         detached=False,
-        parts=parts,
+        factory=factory,
     )
     if not connection.ours:
         await check_nodes(connection.address)
-    loops = ControlLoops(site, store, board, scope=scope, on_trouble=on_trouble)
+    loops = ControlLoops(context, store, board, scope=scope, on_trouble=on_trouble)
     writer: Handle = None
     try:
         # Concurrently: each is a process that has to start.
@@ -100,12 +100,12 @@ async def command(
             loops.start({HOSTS: Range(hosts, hosts), RUNNERS: Range(runners, runners)})
         )
         try:
-            writer = await start_writer(site)
-            await open_log(site, writer)
+            writer = await start_writer(context)
+            await open_log(context, writer)
             await starting
         finally:
             starting.cancel()
-        with background_task(_watch_ray(site, scope, on_trouble)):
+        with background_task(_watch_ray(context, scope, on_trouble)):
             yield Command(loops)
         await loops.drain(0.0)
     finally:
@@ -114,12 +114,12 @@ async def command(
             ray.kill(writer)  # nothing here needs the log any more
 
 
-async def _watch_ray(site: ClusterContext, scope: Collection[str], on_trouble: Trouble) -> None:
+async def _watch_ray(context: ClusterContext, scope: Collection[str], on_trouble: Trouble) -> None:
     """Report to all waiters of *scope* that Ray has ended here: nothing can start again."""
     clock, lives = SystemClock(), True
     while True:
         with suppress(Exception):  # unknown while its head is away
-            lives = site.node in await living_nodes()
+            lives = context.node in await living_nodes()
         for stream in () if lives else tuple(scope):
             on_trouble(stream, ClusterError("Ray", "it has ended on this machine"))
         await clock.sleep(TICK_SECONDS)

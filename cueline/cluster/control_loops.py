@@ -26,7 +26,7 @@ class ControlLoops:
 
     def __init__(
         self,
-        site: ClusterContext,
+        context: ClusterContext,
         store: EventStore,
         board: PresenceBoard,
         *,
@@ -48,10 +48,10 @@ class ControlLoops:
         """Whether sessions wait for a place in a host."""
         self._tasks: list[asyncio.Task[None]] = []
         self.fleet = FleetSupervisor(
-            site, board, epoch=epoch, on_trouble=on_trouble, on_news=self._hear_of
+            context, board, epoch=epoch, on_trouble=on_trouble, on_news=self._hear_of
         )
         self._scope = scope
-        self.index = site.parts.index(store)
+        self.index = context.factory.index(store)
         self._dispatcher = Dispatcher(
             store=store,
             index=self.index,

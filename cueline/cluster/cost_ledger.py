@@ -20,8 +20,8 @@ class RemoteLedger:
         UnknownOutcomeError: it stayed away; ask again later.
     """
 
-    def __init__(self, site: ClusterContext) -> None:
-        self._ledger = SingletonClient(site, CostLedgerActor)
+    def __init__(self, context: ClusterContext) -> None:
+        self._ledger = SingletonClient(context, CostLedgerActor)
 
     async def reserve(self, budget: str, command: Reserve) -> ReserveAnswer:
         return cast("ReserveAnswer", await self._ledger.ask("reserve", budget, budget, command))

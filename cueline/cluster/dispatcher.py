@@ -82,11 +82,13 @@ class Started:
 class DispatcherActor:
     """Holds a `ControlLoops`, and owns the log's dispatcher stream."""
 
-    def __init__(self, site: ClusterContext, wanted: DispatcherSettings, keeper: Presence) -> None:
-        self._site = site
+    def __init__(
+        self, context: ClusterContext, wanted: DispatcherSettings, keeper: Presence
+    ) -> None:
+        self._context = context
         self._wanted = wanted
         self._keeper = keeper
-        self._store, self._board = log_of(site)
+        self._store, self._board = log_of(context)
         self._starting: asyncio.Task[Started] | None = None
         self._loops: ControlLoops | None = None
         self._facts: asyncio.Queue[FleetReport] = asyncio.Queue()
@@ -166,21 +168,21 @@ class DispatcherActor:
 
     async def _start(self) -> Started:
         self.presence = presence_of("dispatcher")
-        journal = self._site.parts.journal(self._store)
+        journal = self._context.factory.journal(self._store)
         self._charge = DispatcherLease(self.presence, journal, self._board, SystemClock())
         self._fleet = FleetLog(journal)
         await self._take_charge()
         # First: later events are followed, earlier ones are looked up.
         after = await self._store.last_position()
         now, began = SystemClock().now(), await self._charge.began(self._keeper.incarnation)
-        with closing(self._site.parts.index(self._store)) as index:
+        with closing(self._context.factory.index(self._store)) as index:
             left = await find_orphans(self._store, index, self._board, now=now, since=began)
         await self._supervise(None if self._wanted.recover else RecoveryFilter(left, after))
         return Started(presence=self.presence, epoch=self._charge.epoch, found=len(left))
 
     async def _take_charge(self) -> None:
         """Open the log for writing here, and become its dispatcher."""
-        await open_log(self._site, await start_writer(self._site))
+        await open_log(self._context, await start_writer(self._context))
         await self._charge.take()
         started = DispatcherStarted(
             incarnation=self.presence.incarnation,
@@ -209,7 +211,7 @@ class DispatcherActor:
     async def _supervise(self, scope: RecoveryFilter | None) -> None:
         """Start a fleet, and supervise *scope* with it; None is all."""
         self._loops = ControlLoops(
-            self._site,
+            self._context,
             self._store,
             self._board,
             epoch=self._charge.epoch,
@@ -218,7 +220,7 @@ class DispatcherActor:
             on_news=self._hear_of,
         )
         self._registry = RunnerRegistry(
-            self._site.parts.journal(self._store),
+            self._context.factory.journal(self._store),
             self._fleet,
             self._loops.index,
             epoch=self._charge.epoch,
@@ -226,7 +228,7 @@ class DispatcherActor:
             times=self._wanted.heartbeat,
             offer=self._wanted.blueprints,
         )
-        adopted = await adopted_workers(self._site, self._charge.epoch, self._board)
+        adopted = await adopted_workers(self._context, self._charge.epoch, self._board)
         await self._loops.start((await self._fleet.read()).wanted, adopted)
         steps: dict[str, Step] = {
             "recording the fleet": self._write,
@@ -243,7 +245,7 @@ class DispatcherActor:
 
     async def _keep_writer(self) -> None:
         """Start the log's writer again where its machine was away: Ray does not."""
-        await open_log(self._site, await start_writer(self._site))
+        await open_log(self._context, await start_writer(self._context))
         clock = SystemClock()
         await clock.sleep(BEAT_SECONDS)
 
@@ -266,7 +268,7 @@ class DispatcherActor:
         ended = False
         while not ended:
             with suppress(Exception):  # while Ray's head is away: the next look does it
-                ended = await ask_head(partial(end_unused, self._site))
+                ended = await ask_head(partial(end_unused, self._context))
             await clock.sleep(BEAT_SECONDS)
 
     def _trouble(self, stream: str, error: CuelineError) -> None:

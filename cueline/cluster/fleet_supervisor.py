@@ -39,14 +39,14 @@ class FleetSupervisor:
 
     def __init__(
         self,
-        site: ClusterContext,
+        context: ClusterContext,
         board: PresenceBoard,
         *,
         epoch: int,
         on_trouble: Trouble,
         on_news: Callable[[FleetNews], None],
     ) -> None:
-        self.site = site
+        self.context = context
         self._board = board
         self._epoch = epoch
         self._on_trouble = on_trouble
@@ -104,7 +104,7 @@ class FleetSupervisor:
         """Note the calls that wait for a runner, the *loads* of the hosts, and if all are full."""
         for host, sessions in loads.items():
             self._observed.note(host, sessions, time.monotonic())
-        slots = self.site.parts.slots.workers
+        slots = self.context.factory.slots.workers
         self._needed = needed(self._wanted, waiting, slots, is_full=is_full)
         self.act()
 
@@ -115,7 +115,7 @@ class FleetSupervisor:
             self._observed,
             time.monotonic(),
             unmet=self._needed,
-            idle_seconds=self.site.parts.idle_seconds,
+            idle_seconds=self.context.factory.idle_seconds,
         )
         for action in actions:
             match action:
@@ -170,7 +170,7 @@ class FleetSupervisor:
 
         A runner's calls wait for one of both; a host's sessions run elsewhere already.
         """
-        over, back = await member.fate(presence, now, self.site.parts.removal_seconds)
+        over, back = await member.fate(presence, now, self.context.factory.removal_seconds)
         if member.role == "host" and (over or back):
             self._unreachable.remove(member)
             await member.end(self._epoch, self._board)
@@ -186,10 +186,10 @@ class FleetSupervisor:
 
     async def look_at_nodes(self) -> None:
         """Notice nodes that join or leave; the log's own node stays to the last."""
-        nodes, leaving = await cluster_nodes(), await leaving_nodes() - {self.site.node}
+        nodes, leaving = await cluster_nodes(), await leaving_nodes() - {self.context.node}
         joined = nodes.keys() - self._nodes - leaving
         # The log's own first: the workspaces of many sessions are there.
-        for name in sorted(joined, key=lambda name: (name != self.site.node, name)):
+        for name in sorted(joined, key=lambda name: (name != self.context.node, name)):
             self._observed.add_node(name, nodes[name])
         for name in self._nodes - nodes.keys():
             self._observed.lose_node(name)
@@ -201,7 +201,7 @@ class FleetSupervisor:
     async def _retire(self, member: Worker) -> None:
         """Let *member* finish its running work, and end it."""
         await asyncio.wait({self._ready})  # its sessions have to go on somewhere
-        grace = self.site.parts.grace_seconds
+        grace = self.context.factory.grace_seconds
         await self._notify_hosts()
         if member.role == "host":
             await member.drain(self._epoch, grace)
@@ -209,7 +209,7 @@ class FleetSupervisor:
             with suppress(TimeoutError):
                 # A drained node may go at any time. Otherwise calls end within their time-outs.
                 async with asyncio.timeout(grace if member.node in self._leaving else None):
-                    await member.run_out(self.site, self._epoch)
+                    await member.run_out(self.context, self._epoch)
         await member.end(self._epoch, self._board)
 
     async def drain(self, seconds: float) -> None:
@@ -235,7 +235,7 @@ class FleetSupervisor:
         clock = SystemClock()
         await clock.sleep(_SPARE_SECONDS)
         if self._spare is None:
-            self._spare = self._create(Start(group, self.site.node))
+            self._spare = self._create(Start(group, self.context.node))
 
     def _create(self, start: Start) -> Worker:
         group, node = start.group, start.node
@@ -245,10 +245,12 @@ class FleetSupervisor:
         incarnation = f"{group.kind}-{uuid4().hex[:12]}"
         actor = SessionHostActor if group.kind == "host" else RunnerActor
         # Where the workspaces of many sessions are, a runner may be named before its process is up.
-        only = group.per_node is not None or node == self.site.node
+        only = group.per_node is not None or node == self.context.node
         where = placement(group, node, start.avoid, only=only)
-        made_of = self.site, incarnation, group
-        handle = self.site.create(actor, self.site.named(incarnation), *made_of, placement=where)
+        made_of = self.context, incarnation, group
+        handle = self.context.create(
+            actor, self.context.named(incarnation), *made_of, placement=where
+        )
         return Worker(group, incarnation, node, handle)
 
     def _look_after(self, member: Worker, came: Literal["joined", "back"] = "joined") -> None:
@@ -299,12 +301,12 @@ class FleetSupervisor:
         self._observed.note(member.incarnation, 0, time.monotonic())
         if member.role == "host" and not member.leaves:
             self._begin()
-            if member.node == self.site.node:
+            if member.node == self.context.node:
                 self._spawn(self._keep_spare(member.group))
         await self._notify_hosts()
         self._on_news(WorkerEvent(came, member))
         note = partial(self._note_calls, member)
-        return await member.until_lost(self.site, self._epoch, self._on_trouble, note)
+        return await member.until_lost(self.context, self._epoch, self._on_trouble, note)
 
     def _note_calls(self, member: Worker, calls: int) -> None:
         member.calls = calls
@@ -316,7 +318,7 @@ class FleetSupervisor:
         Raises:
             TimeoutError: it was to start on the log's own node; another starts elsewhere.
         """
-        if member.node == self.site.node and member.group.per_node is None:
+        if member.node == self.context.node and member.group.per_node is None:
             self._observed.lose_node(member.node)
             member.leaves = "its node is full"
             raise TimeoutError(member.leaves)
@@ -351,8 +353,8 @@ class FleetSupervisor:
         """Return the runners that answer; lost and leaving ones accept nothing more."""
         there = [*self._members.values(), *self._unreachable]
         runners = [m for m in there if m.role == "runner" and not m.silent.is_set()]
-        able = [m for m in runners if m.may_have_calls(self.site)]
-        return [m.runner_info(self.site, lost=m in self._unreachable) for m in able]
+        able = [m for m in runners if m.may_have_calls(self.context)]
+        return [m.runner_info(self.context, lost=m in self._unreachable) for m in able]
 
     def offers(self) -> list[Offer]:
         """Return what the runners offer that accept calls."""

@@ -27,7 +27,7 @@ class WriteRequest(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class WriterReply:
+class ActorReply:
     """The result of one write of a batch."""
 
     value: object = None
@@ -49,8 +49,8 @@ class LogWriterActor:
     lock. It opens the log at the first request.
     """
 
-    def __init__(self, parts: ActorFactory) -> None:
-        self._parts = parts
+    def __init__(self, factory: ActorFactory) -> None:
+        self._factory = factory
         self._opened: tuple[EventStore, PresenceBoard] | None = None
 
     async def start(self) -> str:
@@ -61,7 +61,7 @@ class LogWriterActor:
         """
         return self._log()[0].log_id
 
-    async def write(self, requests: Sequence[WriteRequest]) -> list[WriterReply]:
+    async def write(self, requests: Sequence[WriteRequest]) -> list[ActorReply]:
         """Do all writes of *requests*; each succeeds or fails by itself."""
         return await asyncio.gather(*map(self._answer, requests))
 
@@ -86,49 +86,49 @@ class LogWriterActor:
     async def present(self) -> Sequence[Presence]:
         return await self._log()[1].all()
 
-    async def _answer(self, request: WriteRequest) -> WriterReply:
+    async def _answer(self, request: WriteRequest) -> ActorReply:
         try:
             store, board = self._log()
             target = board if request.method in ("beat", "leave") else store
-            return WriterReply(await getattr(target, request.method)(*request.asked))
+            return ActorReply(await getattr(target, request.method)(*request.asked))
         except CuelineError as error:
-            return WriterReply(error=error)
+            return ActorReply(error=error)
 
     def _log(self) -> tuple[EventStore, PresenceBoard]:
         if self._opened is None:
-            self._opened = self._parts.log()
+            self._opened = self._factory.log()
         return self._opened
 
 
-async def start_writer(site: ClusterContext) -> Handle:
+async def start_writer(context: ClusterContext) -> Handle:
     """Start the log's writer, unless it runs; Ray restarts it. None if it needs none.
 
     Raises:
         ClusterError: the machine with the log is not in the cluster; try again later.
     """
-    if site.parts.writes_anywhere:
+    if context.factory.writes_anywhere:
         return None
-    node = await _node_of_log(site)
+    node = await _node_of_log(context)
     affinity = NodeAffinitySchedulingStrategy(node, soft=False)
     placement = {"num_cpus": 0, "scheduling_strategy": affinity}
-    name = site.named("writer")
-    create = partial(site.create, LogWriterActor, name, site.parts)
+    name = context.named("writer")
+    create = partial(context.create, LogWriterActor, name, context.factory)
     return await ask_head(partial(create, restarts=True, placement=placement))
 
 
-async def _node_of_log(site: ClusterContext) -> str:
+async def _node_of_log(context: ClusterContext) -> str:
     """Return the Ray node on the machine with the log: another, if that has restarted."""
     nodes = [node for node in await ask_head(ray.nodes) if node["Alive"]]
-    if any(node["NodeID"] == site.node for node in nodes):
-        return site.node
+    if any(node["NodeID"] == context.node for node in nodes):
+        return context.node
     for node in nodes:
-        if node["NodeManagerAddress"] == site.address:
+        if node["NodeManagerAddress"] == context.address:
             return str(node["NodeID"])
     reason = "the machine with the log is not in the cluster; everything waits until it is back"
-    raise ClusterError(site.address, reason)
+    raise ClusterError(context.address, reason)
 
 
-async def open_log(site: ClusterContext, writer: Handle) -> None:
+async def open_log(context: ClusterContext, writer: Handle) -> None:
     """Wait until *writer* has opened the log.
 
     Raises:
@@ -142,7 +142,7 @@ async def open_log(site: ClusterContext, writer: Handle) -> None:
             log_id = await call(writer.start.remote(), START_SECONDS)
     except (*DEAD, *UNCLEAR) as error:
         raise ClusterError("the cluster", "the log's writer does not start") from error
-    if log_id != site.parts.log_id:
+    if log_id != context.factory.log_id:
         # The same path on another machine, or in another container.
         reason = "its node here has another log at this path; a cluster has to share the disk"
         raise ClusterError("the cluster", reason)

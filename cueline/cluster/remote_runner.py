@@ -24,11 +24,11 @@ _PATIENCE = 10
 class RemoteRunner:
     """See `RunnerPort`."""
 
-    def __init__(self, site: ClusterContext, incarnation: str, name: str, caller: str) -> None:
+    def __init__(self, context: ClusterContext, incarnation: str, name: str, caller: str) -> None:
         self.incarnation = incarnation
         self.died = False
         """Ray says that the actor has ended; the directory decides what that proves."""
-        self._site = site
+        self._context = context
         self._clock = SystemClock()
         self._name = name
         self._caller = caller
@@ -189,5 +189,5 @@ class RemoteRunner:
 
     async def _found(self) -> Handle:
         if self._handle is None:
-            self._handle = await self._site.find(self._name, START_SECONDS)
+            self._handle = await self._context.find(self._name, START_SECONDS)
         return self._handle

@@ -12,7 +12,7 @@ from typing import Any, cast
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, end_frozen_actor, poll_seconds
 from cueline.cluster.cluster_context import ClusterContext
-from cueline.cluster.log_writer import EventPage, WriteMethod, WriteRequest, WriterReply
+from cueline.cluster.log_writer import ActorReply, EventPage, WriteMethod, WriteRequest
 from cueline.errors import (
     ClusterError,
     CorruptEventError,
@@ -42,8 +42,8 @@ _AGAIN_SECONDS = 0.05
 class RemoteStore:
     """See `EventStore` and `PresenceBoard`."""
 
-    def __init__(self, site: ClusterContext) -> None:
-        self._site = site
+    def __init__(self, context: ClusterContext) -> None:
+        self._context = context
         self._clock = SystemClock()
         self._writer: Handle = None
         self._reader: EventStore | None = None
@@ -53,7 +53,7 @@ class RemoteStore:
 
     @property
     def log_id(self) -> str:
-        return self._site.parts.log_id
+        return self._context.factory.log_id
 
     async def head(self, stream: str) -> Head:
         return cast("Head", await self._look("head", stream))
@@ -154,7 +154,7 @@ class RemoteStore:
     def _file(self) -> EventStore | None:
         """Return the log for reading here; None if its file is elsewhere."""
         if not self._looked:
-            self._reader = self._site.parts.reader()
+            self._reader = self._context.factory.reader()
             self._looked = True
         return self._reader
 
@@ -195,7 +195,7 @@ class RemoteStore:
             try:
                 answers = await self._ask("write", [request for request, _ in batch])
             except Exception as error:  # noqa: BLE001 - every waiter needs an answer
-                answers = [WriterReply(error=_unknown(request, error)) for request, _ in batch]
+                answers = [ActorReply(error=_unknown(request, error)) for request, _ in batch]
             for (_, done), answer in zip(batch, answers, strict=True):
                 if done.done():
                     continue
@@ -228,19 +228,19 @@ class RemoteStore:
 
     async def _found(self) -> Handle:
         if self._writer is None:
-            self._writer = await self._site.find(self._site.named("writer"), PATIENCE_SECONDS)
+            self._writer = await self._context.find(self._context.named("writer"), PATIENCE_SECONDS)
         return self._writer
 
 
-def log_of(site: ClusterContext) -> tuple[EventStore, PresenceBoard]:
+def log_of(context: ClusterContext) -> tuple[EventStore, PresenceBoard]:
     """Return the log and its board, for a process of the cluster.
 
     Raises:
         LogUnavailableError: this process has to reach the log by itself, and does not.
     """
-    if site.parts.writes_anywhere:
-        return site.parts.log()
-    remote = RemoteStore(site)
+    if context.factory.writes_anywhere:
+        return context.factory.log()
+    remote = RemoteStore(context)
     return remote, remote
 
 

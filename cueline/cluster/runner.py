@@ -21,7 +21,7 @@ from cueline.clock import SystemClock, boot_seconds
 from cueline.cluster.call import PAGE_BYTES
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.epoch_fence import EpochFence
-from cueline.cluster.log_writer import WriterReply
+from cueline.cluster.log_writer import ActorReply
 from cueline.cluster.node_check import ToolCheck
 from cueline.cluster.remote_store import log_of
 from cueline.deciders.fleet import RUNNERS, Group
@@ -52,7 +52,7 @@ class RunnerReply:
     """The answer to a request."""
 
     number: int
-    answer: WriterReply
+    answer: ActorReply
 
 
 @dataclass(slots=True)
@@ -68,12 +68,12 @@ class Mailbox:
 class RunnerActor:
     """Holds a `Runner`; what it started dies with it."""
 
-    def __init__(self, site: ClusterContext, incarnation: str, group: Group = RUNNERS) -> None:
+    def __init__(self, context: ClusterContext, incarnation: str, group: Group = RUNNERS) -> None:
         self.group = group
-        self._site = site
+        self._context = context
         self._incarnation = incarnation
         self._orders = EpochFence(incarnation)
-        self._desks: dict[str, Mailbox] = {}
+        self._mailboxes: dict[str, Mailbox] = {}
         self._started = asyncio.Event()
         self._runner: Runner | None = None
         self._heard_at = self._beat_at = boot_seconds()
@@ -84,9 +84,9 @@ class RunnerActor:
         self._orders.check(epoch)
         if self._runner is None:
             self.presence = replace(presence_of("runner"), incarnation=self._incarnation)
-            executor = self._site.parts.executor()
+            executor = self._context.factory.executor()
             self._runner = Runner(self._incarnation, executor, boot_seconds)
-            _, self._board = log_of(self._site)
+            _, self._board = log_of(self._context)
             self._tasks = [asyncio.create_task(each) for each in (self._beat(), self._watch())]
             self._started.set()
         return self.presence
@@ -112,7 +112,7 @@ class RunnerActor:
         clock, until = SystemClock(), boot_seconds() + seconds
         while True:
             unsettled = self._runner.unsettled if self._runner else 0
-            unsettled += sum(len(each.errands) for each in self._desks.values())
+            unsettled += sum(len(each.errands) for each in self._mailboxes.values())
             if is_news(unsettled) or boot_seconds() > until:
                 return unsettled
             await clock.sleep(_LOOK_SECONDS)
@@ -147,7 +147,9 @@ class RunnerActor:
         has = dict(self.group.labels), dict(self.group.resources)
         offer = Offer(self._incarnation, self.presence.machine, *has)
         tools = tuple(each for each in agent.tools if not unmet(offer, call_demands(each, agent)))
-        problems = await self._site.parts.check_tools(agent.model_copy(update={"tools": tools}))
+        problems = await self._context.factory.check_tools(
+            agent.model_copy(update={"tools": tools})
+        )
         return ToolCheck(ray.util.get_node_ip_address(), problems)  # type: ignore[no-untyped-call]
 
     async def close(self, epoch: int) -> None:
@@ -157,12 +159,12 @@ class RunnerActor:
 
     async def _run(self, mailbox: Mailbox, request: RunnerRequest) -> None:
         try:
-            answer = WriterReply(await self._do(request))
+            answer = ActorReply(await self._do(request))
         except CuelineError as error:
-            answer = WriterReply(error=error)
+            answer = ActorReply(error=error)
         except Exception as error:  # noqa: BLE001 - after a tool's bug the caller still needs an answer
             reason = f"{type(error).__name__}: {error}"
-            answer = WriterReply(error=ClusterError(self._incarnation, reason))
+            answer = ActorReply(error=ClusterError(self._incarnation, reason))
         mailbox.reports[request.number] = RunnerReply(request.number, answer)
         mailbox.errands.pop(request.number, None)
         mailbox.bell.set()
@@ -174,10 +176,13 @@ class RunnerActor:
 
     def _mailbox(self, caller: str) -> Mailbox:
         now = boot_seconds()
-        for name, mailbox in list(self._desks.items()):
-            if not mailbox.errands and now - mailbox.polled_at > self._site.parts.removal_seconds:
-                del self._desks[name]
-        mailbox = self._desks.setdefault(caller, Mailbox())
+        for name, mailbox in list(self._mailboxes.items()):
+            if (
+                not mailbox.errands
+                and now - mailbox.polled_at > self._context.factory.removal_seconds
+            ):
+                del self._mailboxes[name]
+        mailbox = self._mailboxes.setdefault(caller, Mailbox())
         mailbox.polled_at = now
         return mailbox
 
@@ -193,7 +198,7 @@ class RunnerActor:
         # Both: callers may reach this runner while its heartbeats, by which others judge, do not
         # arrive.
         silence = boot_seconds() - min(self._heard_at, self._beat_at)
-        return silence > deaf_seconds(self._site.parts.removal_seconds)
+        return silence > deaf_seconds(self._context.factory.removal_seconds)
 
     async def _beat(self) -> None:
         clock = SystemClock()

@@ -49,11 +49,11 @@ class RunnerInfo:
 class Directory:
     """See `RunnerDirectory`. It knows what the dispatcher tells it."""
 
-    def __init__(self, site: ClusterContext, caller: str, board: PresenceBoard) -> None:
-        self._site = site
+    def __init__(self, context: ClusterContext, caller: str, board: PresenceBoard) -> None:
+        self._context = context
         self._caller = caller
         self._board = board
-        self._cards: dict[str, RunnerInfo] = {}
+        self._runners: dict[str, RunnerInfo] = {}
         """All runners ever heard of."""
         self._able: Sequence[RunnerInfo] = ()
         self._gone: dict[str, str] = {}
@@ -62,19 +62,19 @@ class Directory:
         """The runners that meet demands, by these, as long as no others are known."""
         self._told = asyncio.Event()
 
-    def know(self, cards: Sequence[RunnerInfo], gone: Mapping[str, str]) -> None:
-        """Take *cards* as all runners that answer, and *gone* as dead, with the evidence."""
+    def know(self, runners: Sequence[RunnerInfo], gone: Mapping[str, str]) -> None:
+        """Take *runners* as all runners that answer, and *gone* as dead, with the evidence."""
         self._told.set()
         self._kept.clear()
         self._gone.update(gone)
         # An older message may arrive later: a dead runner stays dead.
-        cards = [card for card in cards if card.incarnation not in self._gone]
-        self._able = [card for card in cards if card.takes]
-        self._cards.update({card.incarnation: card for card in cards})
-        for card in cards:
-            if card.incarnation not in self._ports:
-                self._ports[card.incarnation] = RemoteRunner(
-                    self._site, card.incarnation, card.name, self._caller
+        runners = [runner for runner in runners if runner.incarnation not in self._gone]
+        self._able = [runner for runner in runners if runner.takes]
+        self._runners.update({runner.incarnation: runner for runner in runners})
+        for runner in runners:
+            if runner.incarnation not in self._ports:
+                self._ports[runner.incarnation] = RemoteRunner(
+                    self._context, runner.incarnation, runner.name, self._caller
                 )
         for incarnation, evidence in gone.items():
             if port := self._ports.pop(incarnation, None):
@@ -109,11 +109,11 @@ class Directory:
         return self._kept[key]
 
     def unmet(self, demands: Demands) -> Demands:
-        return least_unmet([card.offer for card in self._takes()], demands)
+        return least_unmet([runner.offer for runner in self._takes()], demands)
 
     def _takes(self) -> list[RunnerInfo]:
         """Return the runners that accept calls."""
-        return [card for card in self._able if self._port(card.incarnation)]
+        return [runner for runner in self._able if self._port(runner.incarnation)]
 
     def find(self, incarnation: str) -> RunnerPort | None:
         return self._port(incarnation)
@@ -132,7 +132,7 @@ class Directory:
             return (
                 evidence_of_end(presence)
                 or await self._reported(incarnation)
-                or removal(presence, self._site.parts.removal_seconds)
+                or removal(presence, self._context.factory.removal_seconds)
             )
         # A runner of ours may have no heartbeat yet, or may have left since.
         known = incarnation in self._ports
@@ -159,10 +159,10 @@ class Directory:
 
     async def _reported(self, incarnation: str) -> str | None:
         """Return Ray's report that the process has exited, if its node lives."""
-        port, card = self._ports.get(incarnation), self._cards.get(incarnation)
-        if port is None or card is None or not port.died:
+        port, runner = self._ports.get(incarnation), self._runners.get(incarnation)
+        if port is None or runner is None or not port.died:
             return None
-        if card.node in await living_nodes():
+        if runner.node in await living_nodes():
             return f"Ray reports that the process of runner {incarnation} has exited"
         # A node that Ray declares dead may still run.
         return None

@@ -35,9 +35,9 @@ Told = tuple[str, CuelineError]
 class SessionHostActor:
     """Holds a `SessionHost`; its methods call those of the plain class."""
 
-    def __init__(self, site: ClusterContext, incarnation: str, group: Group = HOSTS) -> None:
+    def __init__(self, context: ClusterContext, incarnation: str, group: Group = HOSTS) -> None:
         self.group = group
-        self._site = site
+        self._context = context
         self._incarnation = incarnation
         self._orders = EpochFence(incarnation)
         self._host: SessionHost | None = None
@@ -48,15 +48,15 @@ class SessionHostActor:
         """Start; a second call returns the same presence."""
         self._hear(epoch)
         if self._host is None:
-            self._store, self._board = log_of(self._site)
-            self._directory = Directory(self._site, self._incarnation, self._board)
-            self._host = self._site.parts.host(
+            self._store, self._board = log_of(self._context)
+            self._directory = Directory(self._context, self._incarnation, self._board)
+            self._host = self._context.factory.host(
                 self._incarnation,
                 store=self._store,
                 board=self._board,
                 runners=self._directory,
-                gate=RemoteGate(self._site),
-                ledger=RemoteLedger(self._site),
+                gate=RemoteGate(self._context),
+                ledger=RemoteLedger(self._context),
                 on_trouble=self._notify_trouble,
             )
             live_text = LiveTextServer(self._host.live_text)
@@ -99,7 +99,7 @@ class SessionHostActor:
     def _address(self) -> str:
         """Return where watchers, which are beside the log, reach this process."""
         here = ray.get_runtime_context().get_node_id()
-        return LOCAL if here == self._site.node else ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+        return LOCAL if here == self._context.node else ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
 
     def _hear(self, epoch: int) -> None:
         """Note that a dispatcher lives, and refuse a former one."""
@@ -115,12 +115,12 @@ class SessionHostActor:
 
     async def _watch(self) -> None:
         clock = SystemClock()
-        awake_at, deaf = boot_seconds(), deaf_seconds(self._site.parts.removal_seconds)
+        awake_at, deaf = boot_seconds(), deaf_seconds(self._context.factory.removal_seconds)
         # Not by our heartbeats: while the log's writer is away none arrive, and nobody has taken
         # our sessions.
         while boot_seconds() - awake_at < SILENCE_SECONDS:
             awake_at = boot_seconds()
-            if self._site.detached and awake_at - self._heard_at > deaf:
+            if self._context.detached and awake_at - self._heard_at > deaf:
                 # No dispatcher is left, and nobody else ends a detached actor.
                 break
             await clock.sleep(LOOK_SECONDS)
@@ -135,9 +135,9 @@ class RemoteHost:
         self._handle = handle
         self._epoch = epoch
 
-    async def drive(self, streams: list[str]) -> list[str]:
-        """See `HostPort.drive`; of a host that dies over it, the next look for work takes care."""
-        return await self._ask("drive", streams, within=CALL_SECONDS) or []
+    async def activate_all(self, streams: list[str]) -> list[str]:
+        """See `HostPort.activate_all`; if the host dies, the next look finds its sessions."""
+        return await self._ask("activate_all", streams, within=CALL_SECONDS) or []
 
     async def report(self, after: int | None) -> HostReport | None:
         return cast("HostReport | None", await self._ask("report", after))

@@ -21,22 +21,22 @@ class SingletonActor:
     role: ClassVar[str]
     """Of what it holds: the method of `ActorFactory` that makes it."""
 
-    def __init__(self, site: ClusterContext) -> None:
-        self._site = site
+    def __init__(self, context: ClusterContext) -> None:
+        self._context = context
         self._made: object = None
 
     async def ask(self, method: str, *asked: object) -> Any:
         """Return what its *method* answers."""
         if self._made is None:
-            self._made = getattr(self._site.parts, self.role)(log_of(self._site)[0])
+            self._made = getattr(self._context.factory, self.role)(log_of(self._context)[0])
         return await getattr(self._made, method)(*asked)
 
 
 class SingletonClient:
     """Starts the actor at the first call, because many sessions need none; Ray restarts it."""
 
-    def __init__(self, site: ClusterContext, actor: type[SingletonActor]) -> None:
-        self._site = site
+    def __init__(self, context: ClusterContext, actor: type[SingletonActor]) -> None:
+        self._context = context
         self._actor = actor
         self._handle: Handle = None
 
@@ -68,7 +68,7 @@ class SingletonClient:
 
     async def _found(self) -> Handle:
         if self._handle is None:
-            name = self._site.named(self._actor.role)
-            create = partial(self._site.create, self._actor, name, self._site, restarts=True)
+            name = self._context.named(self._actor.role)
+            create = partial(self._context.create, self._actor, name, self._context, restarts=True)
             self._handle = await ask_head(create)
         return self._handle

@@ -29,19 +29,19 @@ class Up:
     """A log's detached actors, as seen by the process that keeps them."""
 
     def __init__(
-        self, connection: RayConnection, namespace: str, parts: ActorFactory, keeper: Presence
+        self, connection: RayConnection, namespace: str, factory: ActorFactory, keeper: Presence
     ) -> None:
         self._namespace = namespace
         self._connection = connection
         self._keeper = keeper
-        self._site = ClusterContext(
+        self._context = ClusterContext(
             namespace=namespace,
             node=connection.node,
             address=connection.node_address,
             machine=machine_name(),
             owner=OWNER,
             detached=True,
-            parts=parts,
+            factory=factory,
         )
         self._dispatcher: Handle = None
         self._has_log = False
@@ -80,7 +80,7 @@ class Up:
         Raises:
             ClusterError: one has a keeper that lives.
         """
-        ours = self._site.named("dispatcher")
+        ours = self._context.named("dispatcher")
         for name in await ask_head(partial(actors_of, self._namespace, DISPATCHERS)):
             if name == ours:
                 continue
@@ -106,9 +106,9 @@ class Up:
 
     def _new_dispatcher(self, wanted: DispatcherSettings) -> Handle:
         """Return a new dispatcher, or the one that Ray has under this name."""
-        name = self._site.named("dispatcher")
-        made_of = (self._site, wanted, self._keeper)
-        return self._site.create(DispatcherActor, name, *made_of, restarts=True)
+        name = self._context.named("dispatcher")
+        made_of = (self._context, wanted, self._keeper)
+        return self._context.create(DispatcherActor, name, *made_of, restarts=True)
 
     async def watch(self) -> list[str]:
         """Return errors once there are any; waits up to about half a minute.
@@ -132,7 +132,7 @@ class Up:
         """Raise `ClusterError` if Ray has ended here: nothing can start again."""
         with suppress(RayError, TimeoutError):  # unknown while its head is away
             async with asyncio.timeout(RAY_SECONDS):
-                if self._site.node not in await living_nodes():
+                if self._context.node not in await living_nodes():
                     reason = "it has ended on this machine; `cueline up` starts it again"
                     raise ClusterError("Ray", reason)
 
@@ -141,7 +141,7 @@ class Up:
         if self._dispatcher is None:
             return
         with suppress(*DEAD, *UNCLEAR, CuelineError):
-            grace = self._site.parts.grace_seconds
+            grace = self._context.factory.grace_seconds
             await call(self._dispatcher.stop.remote(grace), grace + STOP_SECONDS)
         with suppress(TimeoutError):  # the head is away, and may be gone
             async with asyncio.timeout(STOP_SECONDS):

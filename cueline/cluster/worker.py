@@ -57,11 +57,11 @@ class Worker:
         """Whether it is a host or a runner."""
         return self.group.kind
 
-    def runner_info(self, site: ClusterContext, *, lost: bool) -> RunnerInfo:
+    def runner_info(self, context: ClusterContext, *, lost: bool) -> RunnerInfo:
         """Return the description of a runner for hosts."""
-        here = site.machine if self.node == site.node else None
+        here = context.machine if self.node == context.node else None
         machine = here if self.presence is None else self.presence.machine
-        name = self.name or site.named(self.incarnation)
+        name = self.name or context.named(self.incarnation)
         return RunnerInfo(
             self.incarnation,
             name,
@@ -72,10 +72,10 @@ class Worker:
             takes(self.group),
         )
 
-    def may_have_calls(self, site: ClusterContext) -> bool:
+    def may_have_calls(self, context: ClusterContext) -> bool:
         """Whether hosts may call a runner."""
         # One on the log's own node will have started in a moment; another may wait for a node.
-        return (self.presence is not None or self.node == site.node) and not self.pending
+        return (self.presence is not None or self.node == context.node) and not self.pending
 
     async def started(self, starting: object, wait: Callable[[], Awaitable[None]]) -> Presence:
         """Return the presence that *starting* brings; it may wait for a node for any time.
@@ -104,14 +104,18 @@ class Worker:
             with_answer.cancel()
 
     async def until_lost(
-        self, site: ClusterContext, epoch: int, on_trouble: Trouble, on_calls: Callable[[int], None]
+        self,
+        context: ClusterContext,
+        epoch: int,
+        on_trouble: Trouble,
+        on_calls: Callable[[int], None],
     ) -> str:
         """Return the evidence that it is lost: of its end, or that it is silent.
 
         Meanwhile *on_trouble* gets the errors of a host, and *on_calls* the calls of a runner.
         """
         # By these calls it hears that its dispatcher lives.
-        often = deaf_seconds(site.parts.removal_seconds) / 2
+        often = deaf_seconds(context.factory.removal_seconds) / 2
         silence = asyncio.create_task(self.silent.wait())
         watching = asyncio.create_task(self._until_end(epoch, often, on_trouble, on_calls))
         try:
@@ -140,10 +144,10 @@ class Worker:
                     return evidence
                 await clock.sleep(AGAIN_SECONDS)
 
-    async def run_out(self, site: ClusterContext, epoch: int) -> None:
+    async def run_out(self, context: ClusterContext, epoch: int) -> None:
         """Let a runner start nothing more, and wait until its last outcome is fetched."""
         clock, running = SystemClock(), 1
-        while running and self.may_have_calls(site):
+        while running and self.may_have_calls(context):
             try:
                 running = await poll(self.handle.retire, epoch)
             except DEAD:

@@ -11,7 +11,7 @@ from cueline.errors.suggestion import known_instead
 
 _UNKNOWN = "extra_forbidden"
 _DEEPEST = 10
-"""The most parts of a key in a message; no table of cueline is as deep."""
+"""The most names in a key in a message; no table of cueline is as deep."""
 _IT_IS_UNKNOWN = "it is unknown"
 
 

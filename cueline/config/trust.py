@@ -49,7 +49,7 @@ _TOGETHER: Final = ("policy.rules", "policy.approval")
 
 
 class FoundSettings(NamedTuple):
-    """The settings of a file that was found, in two parts."""
+    """The settings of a file that was found, in two halves."""
 
     counts: ConfigSource
     wider: ConfigSource

@@ -179,7 +179,7 @@ class EventRenderer:
         usage = fact.usage
         used = f"{tokens_in(usage)} + {usage.output:,} out tokens"
         so_far = f", {money(self.tally.cost, estimated=self.tally.estimated > 0)} so far"
-        parts = [
+        pieces = [
             f"turn {fact.effect.partition('.')[0]}" if fact.cut is None else "summary",
             used if usage.total else "its use was not told",
             f"{price(fact.cost)}{so_far * self._whole_past}",
@@ -187,10 +187,10 @@ class EventRenderer:
         ]
         if (miss := self.tally.miss) is not None and miss.tokens:
             usd = f", {money(miss.usd)} more" if miss.usd else ""
-            parts.append(f"{miss.tokens:,} cached tokens were sent anew{usd}")
+            pieces.append(f"{miss.tokens:,} cached tokens were sent anew{usd}")
         if self._whole_past and (share := self.budget.share(self.tally)) is not None:
-            parts.append(f"budget {share:.0%}")
-        return "  " + " · ".join(parts)
+            pieces.append(f"budget {share:.0%}")
+        return "  " + " · ".join(pieces)
 
     def _call(self, fact: Fact) -> Iterator[Line]:
         match fact:

@@ -89,15 +89,15 @@ def step_lines(state: WorkflowState) -> Iterator[Line]:
     """Yield one line for each step: its status, its time, and why it failed or was skipped."""
     width = max(len(each.name) for each in state.steps)
     for each in state.steps:
-        parts = [f"{_MARKS[each.status]} {each.name:{width}}  {each.status}"]
+        pieces = [f"{_MARKS[each.status]} {each.name:{width}}  {each.status}"]
         if each.seconds is not None and each.calls:
-            parts.append(duration(each.seconds))
+            pieces.append(duration(each.seconds))
         if each.calls > 1:
-            parts.append(count(each.calls, "call"))
-        parts += [f"child {child}" for child in each.children[:1]]
+            pieces.append(count(each.calls, "call"))
+        pieces += [f"child {child}" for child in each.children[:1]]
         if why := step_text(each.error_code, each.error):
-            parts.append(one_line(why, _WIDTH * 2))
-        yield Line(_TONES.get(each.status, "dim"), " · ".join(parts))
+            pieces.append(one_line(why, _WIDTH * 2))
+        yield Line(_TONES.get(each.status, "dim"), " · ".join(pieces))
 
 
 def plan_svg(agent: AgentSpec) -> str:
@@ -119,15 +119,15 @@ def plan_svg(agent: AgentSpec) -> str:
     size = len(columns) * (wide + right), down + tallest * (high + down)
     size_of = f'width="{size[0]}" height="{size[1]}"'
     marker = 'id="end" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto"'
-    parts = [
+    pieces = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size_of} font-family="sans-serif">',
         f"<title>{escape(agent.name)}</title>",
         f'<marker {marker}><path d="M0 0L8 4L0 8z" fill="#667"/></marker>',
         f'<rect {size_of} fill="white"/>',
     ]
-    parts += [_arrow([place[spot] for spot in arrow]) for arrow in arrows]
-    parts += [_box(place[step.name, None], step, agent) for step in plan.steps]
-    return "\n".join([*parts, "</svg>", ""])
+    pieces += [_arrow([place[spot] for spot in arrow]) for arrow in arrows]
+    pieces += [_box(place[step.name, None], step, agent) for step in plan.steps]
+    return "\n".join([*pieces, "</svg>", ""])
 
 
 def _arrows(steps: tuple[Step, ...]) -> list[list[_Spot]]:

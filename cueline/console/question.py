@@ -65,9 +65,9 @@ class Question:
     @property
     def is_cut(self) -> bool:
         """Whether `box` leaves out some of what would run, so that `d` has to show it first."""
-        parts = [(_text_of(value), _LINES_OF_A_VALUE) for value in self.arguments.values()]
-        parts.append((self.preview, _LINES_OF_A_DIFF))
-        return any(is_capped(text, most, _WIDTH) for text, most in parts)
+        pieces = [(_text_of(value), _LINES_OF_A_VALUE) for value in self.arguments.values()]
+        pieces.append((self.preview, _LINES_OF_A_DIFF))
+        return any(is_capped(text, most, _WIDTH) for text, most in pieces)
 
 
 def box(question: Question) -> Panel:

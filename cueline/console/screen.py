@@ -67,8 +67,8 @@ class Screen:
         """Return what an agent says, rendered from Markdown if that hides nothing of it."""
         return _markdown(text) or Text(text)
 
-    def rows_of(self, parts: Iterable[RenderableType]) -> list[str]:
-        """Return *parts* as rows with escape codes, which can be written here."""
+    def rows_of(self, pieces: Iterable[RenderableType]) -> list[str]:
+        """Return *pieces* as rows with escape codes, which can be written here."""
         console = Console(
             file=StringIO(),
             force_terminal=True,
@@ -79,7 +79,7 @@ class Screen:
             theme=_THEME,
         )
         with console.capture() as captured:
-            for part in parts:
+            for part in pieces:
                 console.print(part)
         return captured.get().rstrip("\n").split("\n")
 

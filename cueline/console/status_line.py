@@ -132,14 +132,14 @@ class StatusLine:
         first = next(iter(self._calls.values()), self._wait)
         others = len(self._calls) - 1
         tally = self._telling.tally
-        parts = [
+        pieces = [
             "working" if first is None else first.text(now),
             f"and {count(others, 'more call')}" if others > 0 else "",
             _tokens(tally.usage) if tally.usage.total else "",
             money(tally.cost, estimated=tally.estimated > 0) if tally.cost else "",
             self._ways[self._pausing] if self._ways else "",
         ]
-        return " · ".join(filter(None, parts))
+        return " · ".join(filter(None, pieces))
 
     def _call(self, effect: str) -> str:
         call = self._telling.calls.get(effect)

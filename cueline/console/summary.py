@@ -15,7 +15,7 @@ _UNCOUNTED = "its tokens and cost are counted with --all"
 def summary(id: str, status: str, tally: Tally) -> Iterator[Line]:  # noqa: A002 - the word of the log
     """Tell status, turns, calls, tokens, cost, and what went wrong along the way."""
     usage = tally.usage
-    parts = [
+    pieces = [
         f"session {id}: {status}{', partial' * tally.partial}",
         count(tally.turns, "turn"),
         count(tally.tool_calls, "tool call"),
@@ -23,8 +23,8 @@ def summary(id: str, status: str, tally: Tally) -> Iterator[Line]:  # noqa: A002
         cost_of(tally),
     ]
     if tally.began_at and tally.updated_at:
-        parts.append(duration((tally.updated_at - tally.began_at).total_seconds()))
-    yield Line(_TONES.get(status, "note"), " · ".join(parts))
+        pieces.append(duration((tally.updated_at - tally.began_at).total_seconds()))
+    yield Line(_TONES.get(status, "note"), " · ".join(pieces))
     if told := cache_text(tally.saved, tally.cache_breaks, tally.missed_tokens, tally.missed_cost):
         yield Line("dim", f"  cache: {told}")
     if troubles := _troubles(tally):
@@ -45,28 +45,28 @@ def summary_without_sums(id: str, status: str, turn: str) -> Line:  # noqa: A002
 
 def cache_text(saved: Decimal, breaks: int, missed: int, cost: Decimal) -> str:
     """Tell what the cache saved, and what changed beginnings of the prompt cost; or nothing."""
-    parts = [f"saved {money(saved)}"] if saved else []
+    pieces = [f"saved {money(saved)}"] if saved else []
     if breaks:
         usd = f", {money(cost)} more" if cost else ""
         anew = f"{missed:,} cached tokens were sent anew{usd}"
-        parts.append(f"{count(breaks, 'change')} of the prompt's beginning: {anew}")
-    return "; ".join(parts)
+        pieces.append(f"{count(breaks, 'change')} of the prompt's beginning: {anew}")
+    return "; ".join(pieces)
 
 
 def cost_of(tally: Tally) -> str:
     """Tell what a session cost, and how sure that is."""
-    parts = [money(tally.cost, estimated=tally.estimated > 0)]
+    pieces = [money(tally.cost, estimated=tally.estimated > 0)]
     if tally.estimated:
-        parts.append(f"{money(tally.estimated)} of it estimated")
+        pieces.append(f"{money(tally.estimated)} of it estimated")
     if tally.assumed:
-        parts.append(f"{money(tally.assumed)} of it at assumed prices")
+        pieces.append(f"{money(tally.assumed)} of it at assumed prices")
     if tally.unpriced:
-        parts.append(f"and {count(tally.unpriced, 'unpriced model call')}")
+        pieces.append(f"and {count(tally.unpriced, 'unpriced model call')}")
     if tally.children:
         whole = money(tally.cost + tally.children_cost)
         children = f"{tally.children} child{'ren' if tally.children > 1 else ''}"
-        parts.append(f"{whole} with {children}")
-    said, *more = parts
+        pieces.append(f"{whole} with {children}")
+    said, *more = pieces
     return f"{said} ({', '.join(more)})" if more else said
 
 

@@ -1,7 +1,7 @@
 """What a compaction sends, and where it cuts: pure functions of the messages.
 
 The model that answers next gets its own prompt up to the cut, so a cache may have it, and
-a request for a summary. No cut parts a call from its result.
+a request for a summary. A call stays with its result.
 """
 
 from itertools import accumulate

@@ -80,7 +80,7 @@ class Redactor:
         return REDACTED, True
 
     def redact_parts(self, text: str) -> str:
-        """Return *text* without secrets, and without parts as long as the shortest secret."""
+        """Return *text* without secrets, and without pieces as long as the shortest secret."""
         clean, _ = self.redact(text)
         hidden: set[int] = set()
         for value in self._values.get_secret_value():
@@ -103,7 +103,7 @@ class Redactor:
                 yield each.pattern()
 
     def _without_edges(self, text: str) -> str:
-        """Return *text* without cut marks, and without parts of secrets beside them."""
+        """Return *text* without cut marks, and without pieces of secrets beside them."""
         needles = self._needles.get_secret_value()
         mirrored = [needle[::-1] for needle in needles]
         first, *others = text.split(CUT)
@@ -221,8 +221,8 @@ def _sanitize(value: Any, redactor: Redactor, depth: int = 0) -> Any:
             items = [_sanitize(item, redactor, depth + 1) for item in value]
             kept = items if _differ(items, value) else value
         case tuple():
-            parts = tuple(_sanitize_field(part, redactor) for part in value)
-            kept = parts if _differ(parts, value) else value
+            pieces = tuple(_sanitize_field(part, redactor) for part in value)
+            kept = pieces if _differ(pieces, value) else value
         case _ if changes := _changes(value, redactor):
             kept = _with_changes(value, changes)
     return kept

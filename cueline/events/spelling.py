@@ -35,9 +35,9 @@ class Spelling(NamedTuple):
 
     def pattern(self) -> re.Pattern[str]:
         """Return a pattern that finds it, also with the doubled backslashes of JSON inside JSON."""
-        parts = re.findall(r"\\+|[^\\]", self.text, re.DOTALL)
+        pieces = re.findall(r"\\+|[^\\]", self.text, re.DOTALL)
         between = _BREAK if self.broken else ""
-        return re.compile(between.join(r"\\+" if p[0] == "\\" else re.escape(p) for p in parts))
+        return re.compile(between.join(r"\\+" if p[0] == "\\" else re.escape(p) for p in pieces))
 
 
 def squeezed(content: bytes) -> str:
@@ -81,8 +81,8 @@ def _in_urls(text: str) -> Iterator[str]:
     for left_alone in _LEFT_ALONE:
         kept = _UNRESERVED + left_alone
         for hexadecimal in ("%{:02X}", "%{:02x}"):
-            parts = (chr(b) if b in kept else hexadecimal.format(b) for b in text.encode())
-            quoted = "".join(parts)
+            pieces = (chr(b) if b in kept else hexadecimal.format(b) for b in text.encode())
+            quoted = "".join(pieces)
             yield from (quoted, quoted.replace("%20", "+"))
 
 

@@ -1,1 +1,1 @@
-"""Wires the parts on Ray; `inline` does it in one process."""
+"""Wires the factory on Ray; `inline` does it in one process."""

@@ -75,8 +75,8 @@ class LogActorFactory:
         on_trouble: Trouble,
     ) -> SessionHost:
         log = replace(self._log(store, board), slots=self.slots)
-        parts = collaborators(log, runners, gate, ledger)
-        return SessionHost(incarnation, parts, on_trouble=on_trouble)
+        dependencies = collaborators(log, runners, gate, ledger)
+        return SessionHost(incarnation, dependencies, on_trouble=on_trouble)
 
     def gate(self, store: EventStore) -> ApprovalGate:
         return ApprovalGate(self.journal(store))

@@ -29,8 +29,8 @@ async def on_ray(
     # First: Ray reads the environment on import.
     from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - see above
 
-    parts = actor_factory_of(log)
-    namespace = namespace_of(parts.log_id)
+    factory = actor_factory_of(log)
+    namespace = namespace_of(factory.log_id)
     # An empty variable counts as not set.
     with connect_ray(address or os.environ.get("RAY_ADDRESS") or None, namespace) as connection:
         from cueline.cluster.command import command  # noqa: PLC0415 - it imports Ray
@@ -38,7 +38,7 @@ async def on_ray(
         async with command(
             connection,
             namespace,
-            parts,
+            factory,
             store=log.store,
             board=log.board,
             scope=scope,

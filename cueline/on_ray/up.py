@@ -85,8 +85,8 @@ async def _starting(
     from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - see above
 
     async with open_log(plan.log) as log:
-        parts = actor_factory_of(log.with_settings(plan.settings))
-        namespace = namespace_of(parts.log_id)
+        factory = actor_factory_of(log.with_settings(plan.settings))
+        namespace = namespace_of(factory.log_id)
         with connect_ray(plan.address, namespace) as connection:
             from cueline.cluster.dispatcher import DispatcherSettings  # noqa: PLC0415 - it imports Ray
             from cueline.cluster.up import Up  # noqa: PLC0415 - as above
@@ -102,7 +102,7 @@ async def _starting(
                 heartbeat=heartbeat_times(plan.settings.cluster),
                 blueprints=plan.blueprints,
             )
-            actors = Up(connection, namespace, parts, record.keeper)
+            actors = Up(connection, namespace, factory, record.keeper)
             yield _StartingUp(log, record, actors, wanted)
 
 

@@ -18,7 +18,7 @@ from cueline.projections.usage import Spending
 TERMINAL = ("completed", "failed", "stopped")
 _QUEUED = '{"code":"queued"'
 DRIVEN = ("running", "stopping")
-"""In these, somebody has to drive the session."""
+"""In these, a session needs a host."""
 _LABEL = "? IN (SELECT key || '\x1f' || value FROM json_each(labels_json))"
 _PAUSED = "(coalesce(wait_kind, '') = 'operator' OR exhausted)"
 
@@ -321,5 +321,5 @@ def oldest_runs(db: Database, blueprint: str, limit: int) -> list[str]:
 
 
 def running(db: Database) -> list[str]:
-    """Return the streams that somebody has to drive."""
+    """Return the streams that need a host."""
     return [stream for (stream,) in ask(db, SessionReadModel.TABLE, _RUNNING, DRIVEN)]

@@ -58,8 +58,8 @@ class MasterKey:
         cipher = AESGCM(self._key.get_secret_value())
         nonce = os.urandom(_NONCE_BYTES)
         sealed = cipher.encrypt(nonce, text.get_secret_value().encode(), _associated(owner))
-        parts = nonce, sealed[-_TAG_BYTES:], sealed[:-_TAG_BYTES]
-        return ":".join([_VERSION, *(b64encode(part).decode() for part in parts)])
+        pieces = nonce, sealed[-_TAG_BYTES:], sealed[:-_TAG_BYTES]
+        return ":".join([_VERSION, *(b64encode(part).decode() for part in pieces)])
 
     def decrypt(self, text: str, owner: KeyOwner) -> SecretStr:
         """Return what `encrypt` made *text* of.

@@ -121,7 +121,7 @@ def with_usage(fault: Fault, used: dict[str, int]) -> Fault:
 
 
 def redact_fault(redactor: Redactor, fault: Fault) -> Fault:
-    """Return *fault* without the key, or parts of it, in its message."""
+    """Return *fault* without the key, or pieces of it, in its message."""
     return type(fault)(fault.kind, redactor.redact_parts(fault.message), fault.retry_after)
 
 

@@ -1,4 +1,4 @@
-"""Reads the parts of a reply that each vendor sends as text."""
+"""Reads the pieces of a reply that each vendor sends as text."""
 
 import json
 from typing import Any, Final

@@ -214,10 +214,10 @@ class MemoryStore:
 
     def _events(self, stream: str, after: int, until: int | None) -> list[RecordedEvent]:
         kept = self._tables.streams.get(stream)
-        parts = kept.line(until) if kept else ()
+        pieces = kept.line(until) if kept else ()
         return [
             event
-            for part, last in parts
+            for part, last in pieces
             for event in part.events[max(after - part.base, 0) :]
             if last is None or event.version <= last
         ]

@@ -82,7 +82,7 @@ class MemoryBackend:
         return Views(":memory:")
 
     def read_up(self) -> None:
-        """See `LogBackend.read_up`: no other process can drive it."""
+        """See `LogBackend.read_up`: no other process can use this log."""
 
     def write_up(self, text: str) -> None:  # noqa: ARG002 - see `LogBackend`
         raise self._unavailable(_OUT_OF_REACH)

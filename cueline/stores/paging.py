@@ -1,4 +1,4 @@
-"""How a log in tables is read: parts of streams, and pages."""
+"""How a log in tables is read: ranges of streams, and pages."""
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import NamedTuple, Protocol

@@ -185,7 +185,7 @@ def take(file: BinaryIO, start: int, count: int) -> tuple[list[bytes], str]:
 
 
 def lines_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of *file* with their numbers; a very long line comes in parts."""
+    """Yield the lines of *file* with their numbers; a very long line comes in pieces."""
     number = 1
     while chunk := file.readline(READ_LIMIT + 1):
         yield number, chunk

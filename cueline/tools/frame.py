@@ -14,7 +14,7 @@ Head = dict[str, Any]
 
 
 def pack(head: Mapping[str, object], body: bytes = b"") -> list[bytes]:
-    """Return a frame in parts, to be sent in order."""
+    """Return a frame in pieces, to be sent in order."""
     encoded = json.dumps(head).encode()
     start = SIZES.pack(len(encoded), len(body)) + encoded
     return [start, body] if body else [start]

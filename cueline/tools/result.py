@@ -149,8 +149,8 @@ def transient_failure(error: Exception) -> ToolFailedError:
 
 def said_by(error: BaseException) -> str:
     """Return the name and the message of *error*, if it has one, and those of what is in it."""
-    parts = causes(error) if isinstance(error, BaseExceptionGroup) else ()
-    return cut("\n".join(map(_said_by_one, (error, *parts))), MESSAGE_LIMIT)
+    pieces = causes(error) if isinstance(error, BaseExceptionGroup) else ()
+    return cut("\n".join(map(_said_by_one, (error, *pieces))), MESSAGE_LIMIT)
 
 
 def _said_by_one(error: BaseException) -> str:

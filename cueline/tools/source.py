@@ -35,9 +35,9 @@ def _declared_name(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str | No
 def _file_of(module: str) -> Path | None:
     """Return the file of an installed module without importing it."""
     places: Sequence[str] | None = None
-    parts = module.split(".")
-    for number in range(len(parts)):
-        spec = PathFinder.find_spec(".".join(parts[: number + 1]), places)
+    pieces = module.split(".")
+    for number in range(len(pieces)):
+        spec = PathFinder.find_spec(".".join(pieces[: number + 1]), places)
         if spec is None:
             return None
         places = spec.submodule_search_locations

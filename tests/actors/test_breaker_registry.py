@@ -65,11 +65,11 @@ async def test_a_process_that_follows_learns_of_what_another_one_opened():
     (first,) = await crowd.start()
     one = await crowd.world()
     two = World(crowd.outside)
-    await two.host.drive([first])
+    await two.host.activate_all([first])
     await crowd.start(2)
     await crowd.tick(one)
     (late,) = await crowd.start()
-    await two.host.drive([late])
+    await two.host.activate_all([late])
     await crowd.clock.settle()
 
     assert 1 == len(await crowd.waits(late))

@@ -119,7 +119,7 @@ class _Host:
         given = self._fleet.given[self._name]
         self._fleet.ended[self._name] = dict.fromkeys(given[:sessions], True)
 
-    async def drive(self, streams):
+    async def activate_all(self, streams):
         given = self._fleet.given[self._name]
         free = self._fleet.places - len(given)
         given.extend(streams[:free])

@@ -78,7 +78,7 @@ async def test_a_call_that_was_changed_after_its_grant_reaches_no_runner():
     world = await scene.begin(life)
 
     async def change():
-        calls = world.host._drives[SESSION]._entity.prompt.calls
+        calls = world.host._loops[SESSION]._entity.prompt.calls
         calls["1.0"] = calls["1.0"].model_copy(update={"arguments": {"to": "eve"}})
 
     life.at = {f"after {STARTING}": change}

@@ -97,7 +97,7 @@ async def test_those_without_a_running_effect_move_first():
     here = Hosts("a", slots=8)
     await here.start(20)
     host = here.worlds["a"].host
-    called = {stream for stream in here.streams if host._drives[stream].is_busy}
+    called = {stream for stream in here.streams if host._loops[stream].is_busy}
 
     await host.hand_over(5)
     await here.clock.settle()
@@ -111,7 +111,7 @@ async def test_a_session_that_moves_again_and_again_is_not_taken_for_one_that_ki
     here = Hosts("a", slots=1)
     await here.start(2)
     host = here.worlds["a"].host
-    (waits,) = [stream for stream in here.streams if not host._drives[stream].is_busy]
+    (waits,) = [stream for stream in here.streams if not host._loops[stream].is_busy]
 
     for _ in range(MAX_TAKEOVERS):
         await host.hand_over(1)
@@ -140,7 +140,7 @@ async def test_a_host_that_drains_gives_its_sessions_to_others_one_by_one():
     # 000-068, NEXT: before the last of them is ready to go.
     here = Hosts("a", "b")
     await here.start(2)
-    drives = here.worlds["a"].host._drives
+    drives = here.worlds["a"].host._loops
     (mine,) = drives
 
     draining = asyncio.create_task(here.worlds["a"].host.drain(60))
@@ -160,7 +160,7 @@ async def test_a_host_that_drains_too_long_leaves_its_sessions_to_others():
     here = Hosts("a", "b")
     await here.start(2)
     a = here.worlds["a"].host
-    (mine,) = a._drives
+    (mine,) = a._loops
 
     await a.drain(0)
 
@@ -173,11 +173,11 @@ async def test_a_session_that_rests_or_has_another_owner_has_no_work_left():
     await here.outside.start("s", here.scene.agent)
     host, store = here.worlds["a"].host, here.outside.store
     stream = "session-default/s"
-    await host.drive([stream])
+    await host.activate_all([stream])
     await here.clock.settle()
     rested = await host.report(0)
     await here.outside.say(stream, MessageSent(lane="note", text="Too late."))
-    await host.drive([stream])
+    await host.activate_all([stream])
     await store.acquire(stream, "another", (await store.head(stream)).epoch)
     await here.clock.settle()
 

@@ -41,7 +41,7 @@ async def test_a_thawed_hosts_order_is_refused_by_the_runner():
     # I3, I5: the new owner has asked the same runner what became of the call.
     scene = SessionHarness([asks_for(("pay", {})), says("done")], act=Valve())
     frozen = await scene.begin()
-    effect_executor = frozen.host._drives[SESSION]._effect_executor
+    effect_executor = frozen.host._loops[SESSION]._effect_executor
     await scene.world(runner=frozen.runner)
 
     with pytest.raises(FencedError):
@@ -142,7 +142,7 @@ async def test_a_full_host_takes_nothing_on_and_says_so(monkeypatch):
     world = World(scene.outside)
     streams = [await scene.outside.start(f"s{number}", scene.agent) for number in range(4)]
 
-    refused = await world.host.drive(streams)
+    refused = await world.host.activate_all(streams)
 
     assert (streams[:2], streams[2:]) == (await world.host.active(), refused)
 

@@ -103,7 +103,7 @@ async def test_a_session_at_rest_leaves_nothing_in_its_host():
     world = await scene.begin(open=True)
 
     assert [] == await world.host.active()
-    assert {} == world.host._drives
+    assert {} == world.host._loops
     assert {} == world.host._agent_cache._users
 
 

@@ -12,7 +12,7 @@ from cueline.actors.presence import presence_of
 from cueline.actors.session_owner import set_aside_owner
 from cueline.cli.approval_prompt import question_of, question_with_edit
 from cueline.cli.failure import Exit
-from cueline.cli.session_run import StartRecorder
+from cueline.cli.session_run import RequestRecorder
 from cueline.cli.terminal_view import TerminalView
 from cueline.client.client import Client
 from cueline.client.context import NoRuntimeContext
@@ -87,11 +87,11 @@ async def test_who_leaves_while_ray_starts_has_recorded_nothing():
     async def record(client):
         recorded.append(client)
 
-    beginning = StartRecorder(record)
-    beginning.left = True
+    recorder = RequestRecorder(record)
+    recorder.left = True
 
     with pytest.raises(typer.Exit) as left:
-        await beginning.record(None)
+        await recorder.record(None)
     assert ([], Exit.LEFT) == (recorded, left.value.exit_code)
 
 

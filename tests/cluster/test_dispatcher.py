@@ -31,12 +31,12 @@ def dispatcher(monkeypatch):
     writer = SimpleNamespace(start=asked)
     store = MemoryStore(SystemClock())
     journal = Journal(store, Codec(), SystemClock().now)
-    parts = SimpleNamespace(log_id="ours", writes_anywhere=False, journal=lambda _: journal)
-    site = SimpleNamespace(parts=parts, named=str, create=lambda *_, **__: writer, node=HERE)
+    factory = SimpleNamespace(log_id="ours", writes_anywhere=False, journal=lambda _: journal)
+    context = SimpleNamespace(factory=factory, named=str, create=lambda *_, **__: writer, node=HERE)
     monkeypatch.setattr(ray, "nodes", lambda: [node_at(HERE, "10.0.0.5")])
     begun = SimpleNamespace(was_current_actor_reconstructed=False)
     monkeypatch.setattr(ray, "get_runtime_context", lambda: begun)
-    return DispatcherActor(site, DispatcherSettings(), presence_of("up"))
+    return DispatcherActor(context, DispatcherSettings(), presence_of("up"))
 
 
 def node_at(node, address, *, lives=True):
@@ -49,11 +49,11 @@ def place_of_the_writer(monkeypatch):
 
     async def place(*nodes):
         monkeypatch.setattr(ray, "nodes", lambda: nodes)
-        parts = SimpleNamespace(writes_anywhere=False)
-        site = SimpleNamespace(
-            parts=parts, named=str, node=HERE, address="10.0.0.5", create=lambda *_, **how: how
+        factory = SimpleNamespace(writes_anywhere=False)
+        context = SimpleNamespace(
+            factory=factory, named=str, node=HERE, address="10.0.0.5", create=lambda *_, **how: how
         )
-        return (await start_writer(site))["placement"]["scheduling_strategy"].node_id
+        return (await start_writer(context))["placement"]["scheduling_strategy"].node_id
 
     return place
 
@@ -128,7 +128,7 @@ async def test_what_another_version_left_is_ended_although_ray_was_away(dispatch
     monkeypatch.setattr(ray, "get_actor", lambda name, _: name)
     monkeypatch.setattr(ray, "kill", killed.append)
     monkeypatch.setattr(dispatchers, "BEAT_SECONDS", 0.0)
-    dispatcher._site.namespace, dispatcher._site.owner = "n", "up"
+    dispatcher._context.namespace, dispatcher._context.owner = "n", "up"
 
     await dispatcher._end_former()
 

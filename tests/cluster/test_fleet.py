@@ -125,11 +125,13 @@ async def fleet(there):
         there.made.append(Actor())
         return there.made[-1]
 
-    parts = SimpleNamespace(
+    factory = SimpleNamespace(
         removal_seconds=REMOVAL_SECONDS, grace_seconds=0.0, idle_seconds=60.0, slots=SLOTS
     )
-    site = SimpleNamespace(node=HERE, machine="m", named=str, create=create, parts=parts)
-    fleet = FleetSupervisor(site, there.board, epoch=1, on_trouble=print, on_news=there.news.append)
+    context = SimpleNamespace(node=HERE, machine="m", named=str, create=create, factory=factory)
+    fleet = FleetSupervisor(
+        context, there.board, epoch=1, on_trouble=print, on_news=there.news.append
+    )
     yield fleet
     await fleet.close()
 
@@ -277,7 +279,7 @@ async def test_a_runner_of_a_range_starts_when_calls_wait_for_one(fleet, there):
 
 
 async def test_a_runner_that_waits_for_a_node_is_no_failure(fleet, there):
-    fleet.site.node = "cd" * 28  # it may not wait for the log's own node
+    fleet.context.node = "cd" * 28  # it may not wait for the log's own node
     await fleet.start({RUNNERS: Range(1, 1)})
     there.made[0].pending = True
     await await_until(lambda: fleet._observed.groups[RUNNERS].pending)
@@ -316,7 +318,7 @@ async def test_a_host_that_does_not_answer_is_named_in_the_error(fleet):
 @pytest.mark.parametrize("is_known", [False, True])
 async def test_a_worker_that_has_no_node_yet_is_retired_at_once(fleet, there, is_known):
     # Ray's autoscaler would start a node for it.
-    fleet.site.node = "cd" * 28  # it may not wait for the log's own node
+    fleet.context.node = "cd" * 28  # it may not wait for the log's own node
     await fleet.start({RUNNERS: Range(1, 1)})
     there.made[0].pending = True
     if is_known:
@@ -331,7 +333,7 @@ async def test_a_worker_that_starts_on_a_node_that_drains_is_retired(fleet, ther
         return {HERE}
 
     monkeypatch.setattr(fleet_supervisor, "leaving_nodes", leaving)
-    fleet.site.node = "cd" * 28
+    fleet.context.node = "cd" * 28
     worker = await quiet(there, "runner", NEVER)
     worker.handle.answer, worker.node = worker.presence, ""
     await fleet_of(fleet, worker, runners=1)
@@ -489,10 +491,10 @@ async def test_who_waits_for_what_was_started_since_is_told_when_ray_has_ended(t
     monkeypatch.setattr(commands, "TICK_SECONDS", 0.0)
     gone = RayConnection("127.0.0.1:1", "a node that has ended", "127.0.0.1", ours=True)
     hear = lambda stream, _: told.append(stream)  # noqa: E731
-    parts = SimpleNamespace(writes_anywhere=True)
+    factory = SimpleNamespace(writes_anywhere=True)
     named = {"store": None, "board": None, "hosts": 1, "runners": 1}
 
-    async with commands.command(gone, "n", parts, scope=scope, on_trouble=hear, **named):
+    async with commands.command(gone, "n", factory, scope=scope, on_trouble=hear, **named):
         scope.add("session-default/7f3a")
         await await_until(lambda: told)
 
@@ -503,8 +505,8 @@ async def test_what_control_loops_opened_is_closed_with_them(there):
     # A program may open one runtime after another.
     closed = []
     index = SimpleNamespace(close=lambda: closed.append("the read model"))
-    site = SimpleNamespace(parts=SimpleNamespace(index=lambda _: index), node="here")
-    loops = ControlLoops(site, None, there.board, scope=None, on_trouble=print)
+    context = SimpleNamespace(factory=SimpleNamespace(index=lambda _: index), node="here")
+    loops = ControlLoops(context, None, there.board, scope=None, on_trouble=print)
 
     await loops.close()
 
@@ -531,8 +533,8 @@ def waited_for(there, placed):
     async def place(streams):
         placed.extend(streams)
 
-    site = SimpleNamespace(parts=SimpleNamespace(index=lambda _: Index()), node="here")
-    loops = ControlLoops(site, None, there.board, scope=None, on_trouble=print)
+    context = SimpleNamespace(factory=SimpleNamespace(index=lambda _: Index()), node="here")
+    loops = ControlLoops(context, None, there.board, scope=None, on_trouble=print)
     loops._dispatcher.place = place
     return loops
 

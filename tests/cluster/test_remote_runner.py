@@ -16,7 +16,7 @@ from cueline.cluster.runner import RunnerActor
 from cueline.cluster.runner_directory import Directory
 from cueline.errors import RunnerGoneError, StaleOrderError
 
-SITE = SimpleNamespace(parts=SimpleNamespace(removal_seconds=8.0))
+SITE = SimpleNamespace(factory=SimpleNamespace(removal_seconds=8.0))
 NAME = CallName("session-default/7f3a", "session-default/7f3a/1.0", 1, "runner-1", 1)
 
 
@@ -112,7 +112,7 @@ async def test_what_was_received_is_not_kept(runner):
     await runner.outcome(NAME)
     await runner.outcome(NAME)
 
-    assert 1 >= len(runner.actor._desks["host-1"].reports)
+    assert 1 >= len(runner.actor._mailboxes["host-1"].reports)
 
 
 async def test_a_host_that_drains_has_its_runners_forget_at_once(runner):

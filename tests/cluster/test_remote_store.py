@@ -35,13 +35,19 @@ class Parts:
 class InProcess(RemoteStore):
     """Calls the writer as Ray would: everything goes through bytes."""
 
-    def __init__(self, parts):
+    def __init__(self, factory):
         super().__init__(
             ClusterContext(
-                namespace="", node="", address="", machine="", owner="", detached=False, parts=parts
+                namespace="",
+                node="",
+                address="",
+                machine="",
+                owner="",
+                detached=False,
+                factory=factory,
             )
         )
-        self.actor = LogWriterActor(parts)
+        self.actor = LogWriterActor(factory)
 
     async def _call(self, method, *asked):
         asked = pickle.loads(pickle.dumps(asked))

@@ -12,7 +12,7 @@ from cueline.cluster.runner_directory import Directory, RunnerInfo
 from cueline.events.demands import NO_DEMANDS, Demands
 from cueline.stores.presence import MemoryPresence
 
-SITE = SimpleNamespace(parts=SimpleNamespace(removal_seconds=600.0))
+SITE = SimpleNamespace(factory=SimpleNamespace(removal_seconds=600.0))
 RUNNER = RunnerInfo("runner-1", "up/runner-1", "there", None, takes=True)
 
 

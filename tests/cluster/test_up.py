@@ -54,8 +54,8 @@ def killed(monkeypatch):
 
 async def begin_and_end(monkeypatch, dispatcher):
     monkeypatch.setattr(ClusterContext, "create", lambda *_, **__: dispatcher)
-    parts = SimpleNamespace(grace_seconds=0.0)
-    up = Up(RayConnection("a:1", "here", "a", ours=True), "n", parts, presence_of("up"))
+    factory = SimpleNamespace(grace_seconds=0.0)
+    up = Up(RayConnection("a:1", "here", "a", ours=True), "n", factory, presence_of("up"))
     try:
         return await up.start(DispatcherSettings())
     finally:

@@ -5,7 +5,7 @@ import pytest
 from cueline.deciders.session import Status, due, wake_at
 from cueline.deciders.session.derived_events import STEERED
 from cueline.deciders.session.due import CallModel
-from cueline.deciders.session.state import LimitHold
+from cueline.deciders.session.state import SessionHold
 from cueline.events.agent import Policy
 from cueline.events.cause import Cause
 from cueline.events.inbox import MessageSent, ResumeAsked
@@ -168,7 +168,7 @@ def test_a_session_at_its_limit_of_turns_waits_for_an_operator():
 
     past.when(returned("1.0")).then(ToolReturned, SessionWaiting)
 
-    assert LimitHold(Cause(code="limit_reached", limit="max_turns", of=1)) == past.state.hold
+    assert SessionHold(Cause(code="limit_reached", limit="max_turns", of=1)) == past.state.hold
     assert wake_at(past.state) is None
 
 

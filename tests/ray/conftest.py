@@ -106,11 +106,11 @@ class World:
 
     @asynccontextmanager
     async def driven(self, *, hosts=1, runners=1):
-        parts = actor_factory_of(self.log)
+        factory = actor_factory_of(self.log)
         async with command(
             self.cluster,
-            namespace_of(parts.log_id),
-            parts,
+            namespace_of(factory.log_id),
+            factory,
             store=self.log.store,
             board=self.log.board,
             scope=self.scope,
@@ -159,8 +159,8 @@ class World:
         self.let_go()
 
     async def pid_of(self, role):
-        site = self.fleet.site
-        actor = ray.get_actor(site.named(role), site.namespace)
+        context = self.fleet.context
+        actor = ray.get_actor(context.named(role), context.namespace)
         return await actor.__ray_call__.remote(lambda _: os.getpid())
 
     def journal_lines(self):

@@ -36,7 +36,7 @@ async def test_a_frozen_host_that_thaws_changes_nothing(on_cluster):
         assert "Done." == await world.result()
         os.kill(frozen.pid, signal.SIGCONT)
         runner = (await world.presence("runner")).incarnation
-        old = RemoteRunner(world.fleet.site, runner, world.fleet.site.named(runner), "old")
+        old = RemoteRunner(world.fleet.context, runner, world.fleet.context.named(runner), "old")
         with pytest.raises(StaleOrderError):
             await old.execute(order)
         with pytest.raises(FencedError):
@@ -77,10 +77,10 @@ async def test_the_end_of_a_frozen_runner_is_noticed(on_cluster):
 async def test_a_host_obeys_only_the_newest_dispatcher(on_cluster):
     async with on_cluster(NOTHING, sessions=0) as world:
         [host] = [m for m in world.fleet.members() if m.role == "host"]
-        await host.handle.ask.remote(2, "drive", [])
+        await host.handle.ask.remote(2, "activate_all", [])
 
         with pytest.raises(StaleOrderError):
-            await host.handle.ask.remote(1, "drive", [])
+            await host.handle.ask.remote(1, "activate_all", [])
 
 
 async def frozen_in_a_call(world):

@@ -30,8 +30,8 @@ NOWHERE = {"nowhere": 1.0}
 @asynccontextmanager
 async def up(world):
     """Yield a client of a running `up`."""
-    parts = actor_factory_of(world.log)
-    kept = Up(world.cluster, namespace_of(parts.log_id), parts, presence_of("up"))
+    factory = actor_factory_of(world.log)
+    kept = Up(world.cluster, namespace_of(factory.log_id), factory, presence_of("up"))
     try:
         await kept.start(DispatcherSettings())
         yield Client(world.log, NoRuntimeContext(world.log))

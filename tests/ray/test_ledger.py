@@ -33,7 +33,7 @@ async def test_a_budget_is_kept_though_the_ledger_dies(on_cluster):
     # 000-003, DESIGN 6: restarted and folded, it has the same answers.
     async with on_cluster(SCRIPT, tools=["repeatable"], **PRICED) as world:
         await world.begun()
-        ledger = RemoteLedger(world.fleet.site)
+        ledger = RemoteLedger(world.fleet.context)
         questions = [("budget-default/other", ask(1, "0.70")), ("budget-default/it", ask(1, "2"))]
         before = [await ledger.reserve(*question) for question in questions]
         os.kill(await world.pid_of("ledger"), signal.SIGKILL)

@@ -150,9 +150,9 @@ async def test_what_waits_for_the_machine_with_the_log_goes_on_when_it_is_back(w
     """Its writer and the dispatcher are on the node that dies; the host and the runner are not."""
     raylet, node = start_node(cluster, "127.0.0.2", "0")
     async with world_of() as world:
-        parts = actor_factory_of(world.log)
+        factory = actor_factory_of(world.log)
         there = replace(cluster, node=node, node_address="127.0.0.2")
-        up = Up(there, namespace_of(parts.log_id), parts, presence_of("up"))
+        up = Up(there, namespace_of(factory.log_id), factory, presence_of("up"))
         await up.start(DispatcherSettings(stays=True))
         await world.ask(CALLS, 1, tools=["undeclared"])
         await world.begun()
@@ -173,7 +173,7 @@ async def test_what_waits_for_the_machine_with_the_log_goes_on_when_it_is_back(w
 
 
 async def node_of(up, role):
-    actor = ray.get_actor(up._site.named(role), up._site.namespace)
+    actor = ray.get_actor(up._context.named(role), up._context.namespace)
     return await actor.__ray_call__.remote(lambda _: ray.get_runtime_context().get_node_id())
 
 

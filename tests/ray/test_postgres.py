@@ -33,7 +33,7 @@ async def test_a_session_survives_a_process_that_wrote_to_the_server_itself(
             results = [await world.result(stream) for stream in world.streams]
             named = ray.util.list_named_actors(all_namespaces=True)
             ours = [
-                each["name"] for each in named if each["namespace"] == world.fleet.site.namespace
+                each["name"] for each in named if each["namespace"] == world.fleet.context.namespace
             ]
             described = backend_of(url).describe()
             views = log.backend.open_views()

@@ -63,8 +63,8 @@ def lead_of(world):
 async def test_a_run_ends_with_its_killed_runner_and_its_retry_with_a_retired_one(world_of):
     async with world_of() as world:
         agent = agent_to_record(world.agent(SCRIPT, ["undeclared"], policy={"approval": ["off"]}))
-        parts = actor_factory_of(world.log)
-        kept = Up(world.cluster, namespace_of(parts.log_id), parts, presence_of("up"))
+        factory = actor_factory_of(world.log)
+        kept = Up(world.cluster, namespace_of(factory.log_id), factory, presence_of("up"))
         client = Client(world.log, NoRuntimeContext(world.log))
 
         async def offered():
@@ -106,8 +106,8 @@ async def test_a_run_ends_with_its_killed_runner_and_its_retry_with_a_retired_on
 async def test_a_frozen_runner_is_stale_then_removed_and_its_run_has_failed(world_of):
     async with world_of() as world:
         agent = agent_to_record(world.agent(SCRIPT, ["undeclared"], policy={"approval": ["off"]}))
-        parts = replace(actor_factory_of(world.log), removal_seconds=20)
-        kept = Up(world.cluster, namespace_of(parts.log_id), parts, presence_of("up"))
+        factory = replace(actor_factory_of(world.log), removal_seconds=20)
+        kept = Up(world.cluster, namespace_of(factory.log_id), factory, presence_of("up"))
         client = Client(world.log, NoRuntimeContext(world.log))
 
         async def in_state(status):
@@ -117,7 +117,7 @@ async def test_a_frozen_runner_is_stale_then_removed_and_its_run_has_failed(worl
             return [each for each in await client.runs(limit=1) if each.error_kind]
 
         try:
-            times = HeartbeatTimes(interval=0.5, stale=5, removal=parts.removal_seconds)
+            times = HeartbeatTimes(interval=0.5, stale=5, removal=factory.removal_seconds)
             await kept.start(DispatcherSettings(blueprints=(agent,), heartbeat=times))
             await until(lambda: in_state("online"))
             await client.submit("worker", "go")
@@ -143,8 +143,8 @@ async def test_one_run_goes_on_at_a_time_and_a_series_of_them_has_each_time_once
     async with world_of() as world:
         said = 'reply = [{ text = "Done.", delay_seconds = 0.5 }]'
         agent = agent_to_record(world.agent(said, max_running=1))
-        parts = actor_factory_of(world.log)
-        kept = Up(world.cluster, namespace_of(parts.log_id), parts, presence_of("up"))
+        factory = actor_factory_of(world.log)
+        kept = Up(world.cluster, namespace_of(factory.log_id), factory, presence_of("up"))
         client = Client(world.log, NoRuntimeContext(world.log))
 
         async def offered():

@@ -38,8 +38,8 @@ async def world(world_of):
 
 
 def up_of(world, keeper=None):
-    parts = actor_factory_of(world.log)
-    return Up(world.cluster, namespace_of(parts.log_id), parts, keeper or presence_of("up"))
+    factory = actor_factory_of(world.log)
+    return Up(world.cluster, namespace_of(factory.log_id), factory, keeper or presence_of("up"))
 
 
 @asynccontextmanager
@@ -117,9 +117,9 @@ async def test_a_session_that_somebody_drives_is_left_to_them(world):
 
 async def test_a_second_dispatcher_is_refused_while_the_first_lives(world):
     async with up(world) as (kept, _):
-        site = kept._site
-        second = site.create(
-            DispatcherActor, "second", site, DispatcherSettings(), presence_of("up")
+        context = kept._context
+        second = context.create(
+            DispatcherActor, "second", context, DispatcherSettings(), presence_of("up")
         )
 
         with pytest.raises(ClusterError, match=r"this log: another `cueline up` has it \(process"):

@@ -23,7 +23,7 @@ def write(stream, payload):
 
 async def test_nothing_that_was_acknowledged_is_lost_with_the_writer(on_cluster):
     async with on_cluster(NOTHING, sessions=0) as world:
-        store = RemoteStore(world.fleet.site)
+        store = RemoteStore(world.fleet.context)
         pid = await world.pid_of("writer")
         appends = [
             asyncio.create_task(store.append(write(f"inbox-default/{n}", b"1"), key="k"))

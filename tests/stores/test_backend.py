@@ -111,9 +111,9 @@ def test_a_url_of_no_backend_is_refused_with_those_that_are_known(name, told):
 async def test_the_writer_of_a_file_runs_on_this_machine_in_any_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     async with open_log("log.db") as log:
-        parts = actor_factory_of(log)
+        factory = actor_factory_of(log)
 
-    assert (machine_name(), str(tmp_path / "log.db")) == (parts.machine, str(parts.url))
+    assert (machine_name(), str(tmp_path / "log.db")) == (factory.machine, str(factory.url))
 
 
 def test_the_files_of_a_log_are_known_by_each_name(tmp_path):

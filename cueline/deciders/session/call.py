@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from cueline.deciders import prompt
 from cueline.deciders.retry import rests
-from cueline.deciders.session.state import LimitHold, PromptDigests, SessionState
+from cueline.deciders.session.state import PromptDigests, SessionHold, SessionState
 from cueline.deciders.session.step_end import planned_call_over
 from cueline.deciders.session.turn import Call, CallProblem
 from cueline.events.cause import Cause
@@ -162,7 +162,7 @@ def call_failed(state: SessionState, event: ToolFailed) -> SessionState:
         again = replace(again, failures=0, failing_since=None)
         said = event.message[:_LONGEST_EVIDENCE]
         cause = Cause(code="tool_failed", failure=event.kind, message=said)
-        state = replace(state, hold=state.hold or LimitHold(cause))
+        state = replace(state, hold=state.hold or SessionHold(cause))
     active = state.turn.active_seconds + event.seconds
     return with_call(replace(state, turn=replace(state.turn, active_seconds=active)), again)
 

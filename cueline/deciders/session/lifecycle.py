@@ -21,9 +21,9 @@ from cueline.deciders.session.schedule import start_passed
 from cueline.deciders.session.state import (
     MAX_TAKEOVERS,
     ROOT,
-    LimitHold,
     PendingMessage,
     PromptDigests,
+    SessionHold,
     SessionState,
     Setup,
     Status,
@@ -152,7 +152,7 @@ def session_waiting(state: SessionState, event: SessionWaiting) -> SessionState:
         until = None if event.exhausted else event.deadline_at
         return with_budget_wait(rested, BudgetWait(event.cause, until))
     if event.kind == "operator" and not state.stop:
-        return replace(rested, hold=state.hold or LimitHold(event.cause))
+        return replace(rested, hold=state.hold or SessionHold(event.cause))
     if event.kind == "runner" and event.deadline_at is not None:
         calls = tuple(_wait_for_runner(c, event, event.deadline_at) for c in state.turn.calls)
         return replace(rested, turn=state.turn.with_calls(calls))
@@ -244,7 +244,7 @@ def session_taken_over(state: SessionState, event: SessionTakenOver) -> SessionS
     takeovers = state.takeovers + (_ran(state) and not event.handed_over)
     hold = state.hold
     if takeovers >= MAX_TAKEOVERS and not state.stop:
-        hold = hold or LimitHold(Cause(code="hosts_died", times=takeovers))
+        hold = hold or SessionHold(Cause(code="hosts_died", times=takeovers))
     used = state.used
     for attempt in event.lost_attempts:
         used = used.after(None, attempt.cost)

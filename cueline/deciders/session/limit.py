@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from cueline.deciders import prompt
 from cueline.deciders.session.budget import account_to_release, end_budget_wait
 from cueline.deciders.session.limit_state import LimitState
-from cueline.deciders.session.state import LimitHold, SessionState, Status
+from cueline.deciders.session.state import SessionHold, SessionState, Status
 from cueline.events.agent import Limits
 from cueline.events.cause import Cause
 from cueline.events.inbox import RaiseAsked
@@ -123,7 +123,7 @@ def advance_wall_clock(state: SessionState, at: datetime | None) -> SessionState
     over = next((u for u in _uses(state, turns=False) if u.limit == "max_wall_seconds"), None)
     if over is None or over.share < STOP:
         return state
-    return replace(state, hold=LimitHold(over.reached))
+    return replace(state, hold=SessionHold(over.reached))
 
 
 def next_warning_at(state: SessionState) -> datetime | None:

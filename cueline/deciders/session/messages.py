@@ -12,7 +12,7 @@ from cueline.deciders.session.children import child_asked, child_ended, child_pa
 from cueline.deciders.session.limit import advance_wall_clock, held_at_limit, raise_asked
 from cueline.deciders.session.question import approval_answered
 from cueline.deciders.session.run import run_admitted, runner_gone
-from cueline.deciders.session.state import LimitHold, PendingMessage, SessionState, Stop
+from cueline.deciders.session.state import PendingMessage, SessionHold, SessionState, Stop
 from cueline.deciders.session.turn import Call, ModelCall
 from cueline.events.cause import Cause
 from cueline.events.inbox import (
@@ -103,7 +103,7 @@ def _pause(state: SessionState, why: Literal["asked", "signal"]) -> SessionState
     """Pause the session; also one at its limit, which a message would continue otherwise."""
     if state.stop is not None or (state.hold and not held_at_limit(state)):
         return state
-    return replace(state, hold=LimitHold(Cause(code=why)))
+    return replace(state, hold=SessionHold(Cause(code=why)))
 
 
 def _stop(state: SessionState, reason: str) -> SessionState:

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from cueline.deciders.session.call import as_judged, with_call
 from cueline.deciders.session.children import with_stop
-from cueline.deciders.session.state import LimitHold, SessionState, Stop
+from cueline.deciders.session.state import SessionHold, SessionState, Stop
 from cueline.deciders.session.turn import (
     ApprovalAnswer,
     Call,
@@ -145,7 +145,7 @@ def _deny(state: SessionState, call: Call, event: ApprovalResolved) -> SessionSt
     told = with_call(state, replace(call, problem=CallProblem("rejected", event.note)))
     match state.agent.policy.on_deny:
         case "pause" if not state.stop:
-            return replace(told, hold=state.hold or LimitHold(Cause(code="call_denied")))
+            return replace(told, hold=state.hold or SessionHold(Cause(code="call_denied")))
         case "cancel" if not state.stop:
             return with_stop(told, Stop(event.by, "call_denied", event.note))
         case _:
@@ -175,7 +175,7 @@ def _expire(state: SessionState, call: Call, approval: CallApproval) -> SessionS
             return replace(
                 after,
                 hold=state.hold
-                or LimitHold(Cause(code="approval_expired", approvals=(approval.id,))),
+                or SessionHold(Cause(code="approval_expired", approvals=(approval.id,))),
             )
 
 

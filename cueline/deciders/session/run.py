@@ -3,7 +3,7 @@
 Nothing of a run starts before a runner has claimed it. If only so many of its blueprint
 may run at a time, it is admitted before, and waits for that without a deadline.
 The wait for a runner begins when its host finds none; the deadline counts from there,
-since nobody may drive it for hours before.
+since it may have no host for hours before.
 A run whose runner is removed fails; after a graceful leave it is queued again, unless a
 call that must not be repeated may be running.
 """

@@ -45,7 +45,7 @@ class Status(StrEnum):
 
 TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.STOPPED})
 DRIVEN = frozenset({Status.RUNNING, Status.STOPPING})
-"""In these, somebody has to drive the session."""
+"""In these, a session needs a host."""
 LIVE = frozenset(Status) - TERMINAL - {Status.CREATED}
 """Started and not over; in any other status, nothing follows and nothing is due."""
 
@@ -185,7 +185,7 @@ class RunState(Struct, frozen=True):
     """It waits to be admitted as one of so many; 0: it does not."""
 
 
-class LimitHold(Struct, frozen=True):
+class SessionHold(Struct, frozen=True):
     """Why the session is paused."""
 
     cause: Cause
@@ -236,7 +236,7 @@ class SessionState(Struct, frozen=True):
     prompt_digests: PromptDigests = UNMARKED
     limit_state: LimitState = LimitState()
     inbox_read: int = 0
-    hold: LimitHold | None = None
+    hold: SessionHold | None = None
     """A person has to resume it; nothing new starts."""
     waiting: Wait | None = None
     stop: Stop | None = None

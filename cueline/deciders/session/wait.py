@@ -17,7 +17,7 @@ _RETRY = Cause(code="retry_pending")
 
 
 def rests(state: SessionState, now: datetime) -> bool:
-    """Whether nothing happens until a message comes, so nobody needs to drive it.
+    """Whether nothing happens until a message comes, so it needs no host.
 
     An expired question does not wait for people any more.
     """

@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 NOT_FOUND: Final = 404
 
-# In the middle of a stream, the SDK lets errors of its HTTP and JSON parts through.
+# In the middle of a stream, the SDK lets errors of its HTTP and JSON layers through.
 FAILURES: Final = (
     APIError,
     httpx2.HTTPError,

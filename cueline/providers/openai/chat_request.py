@@ -120,8 +120,8 @@ def said(text: str, attachments: Sequence[Attachment]) -> str | list[Json]:
     """Return the content of a message: a plain text if it is one, for the oldest servers."""
     if not attachments:
         return text
-    parts = [part_of(attachment) for attachment in attachments]
-    return [*parts, {"type": "text", "text": text}] if text.strip() else parts
+    pieces = [part_of(attachment) for attachment in attachments]
+    return [*pieces, {"type": "text", "text": text}] if text.strip() else pieces
 
 
 def part_of(attachment: Attachment) -> Json:

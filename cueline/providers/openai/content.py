@@ -52,7 +52,7 @@ def number_at(told: Mapping[str, Any], paths: Iterable[tuple[str, ...]]) -> int:
 
 
 def texts_of(content: Any, kind: Literal["text", "thinking"] = "text") -> Iterator[Delta]:
-    """Yield the texts and thoughts of a message's content, which may be a list of parts."""
+    """Yield the texts and thoughts of a message's content, which may be a list of pieces."""
     if isinstance(content, str):
         yield Delta(kind, content)
     for part in content if isinstance(content, list) else ():

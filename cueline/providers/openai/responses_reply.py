@@ -86,18 +86,18 @@ class ResponsesReply(PartialReply):
         """Yield the neutral blocks of an item."""
         match item["type"]:
             case "message":
-                parts = item.get("content") or []
-                if refused := [p["refusal"] for p in parts if p.get("type") == "refusal"]:
+                pieces = item.get("content") or []
+                if refused := [p["refusal"] for p in pieces if p.get("type") == "refusal"]:
                     raise refusal("".join(refused))
                 if item.get(PHASE):
                     yield self._opaque({"type": PHASE, PHASE: item[PHASE]})
-                said = "".join(p["text"] for p in parts if p.get("type") == "output_text")
+                said = "".join(p["text"] for p in pieces if p.get("type") == "output_text")
                 if text := said or self._texts.get(index, ""):
                     yield TextBlock(text=text)
             case "reasoning":
                 # A summary, or the thoughts of an open model.
-                parts = [*(item.get("summary") or ()), *(item.get("content") or ())]
-                if thoughts := PARAGRAPH.join(part["text"] for part in parts):
+                pieces = [*(item.get("summary") or ()), *(item.get("content") or ())]
+                if thoughts := PARAGRAPH.join(part["text"] for part in pieces):
                     yield ThinkingBlock(text=thoughts, provider=PROVIDER)
                 if item.get("encrypted_content"):
                     yield self._opaque(dict(item))

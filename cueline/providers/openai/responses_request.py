@@ -69,8 +69,8 @@ def items(messages: Iterable[bytes], model: str, server: Server) -> Iterator[Jso
             case AssistantMessage():
                 yield from answer_items(message, server)
             case ToolMessage(call=call, text=text, attachments=attachments):
-                parts = list(content(text, attachments))
-                output = parts if attachments else text
+                pieces = list(content(text, attachments))
+                output = pieces if attachments else text
                 yield {"type": "function_call_output", "call_id": call, "output": output}
             case UserMessage(text=text, attachments=attachments):
                 yield {"role": "user", "content": list(content(text, attachments))}
@@ -111,7 +111,7 @@ def call_item(call: ToolCall, server: Server) -> Json:
 
 
 def content(text: str, attachments: Sequence[Attachment]) -> Iterator[Json]:
-    """Yield the parts of a message or result."""
+    """Yield the pieces of a message or result."""
     for attachment in attachments:
         match attachment:
             case ImageBlock():
