@@ -8,23 +8,27 @@ from threading import Thread
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
-        self._answer({"models": [{"name": name} for name in self.server.models]})
+        self._answer([{"models": [{"name": name} for name in self.server.models]}])
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path == "/api/show":
-            return self._answer({"capabilities": ["completion", "tools"]})
+            return self._answer([{"capabilities": ["completion", "tools"]}])
         self.server.asked.append(asked)
-        done = {"done": True, "done_reason": "stop", "prompt_eval_count": 5, "eval_count": 5}
         message = self.server.replies[len(self.server.asked) - 1]
-        return self._answer({"model": asked["model"], "message": message, **done})
+        return self._answer(self._pieces(asked["model"], message))
 
-    def _answer(self, body):
-        data = json.dumps(body).encode() + b"\n"
+    def _pieces(self, model, message):
+        for piece in [message] if isinstance(message, dict) else message:
+            yield {"model": model, "message": piece}
+        counts = {"prompt_eval_count": 5, "eval_count": 5}
+        yield {"model": model, "done": True, "done_reason": "stop", **counts}
+
+    def _answer(self, bodies):
         self.send_response(200)
-        self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.wfile.write(data)
+        for body in bodies:
+            self.wfile.write(json.dumps(body).encode() + b"\n")
 
     def log_message(self, *_):
         """Say nothing."""
@@ -32,7 +36,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def local_server(*models, replies=()):
-    """Serve *models*, which give *replies* in order."""
+    """Serve *models*, which give *replies* in order: each a message, or its pieces as they come."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.models, server.asked = models, []
         server.replies = replies or [{"role": "assistant", "content": "Good evening."}]

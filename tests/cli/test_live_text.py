@@ -2,12 +2,14 @@
 
 import asyncio
 import signal
+from threading import Event
 
 import pytest
 
 import cueline
 from cueline.client.client import open_client
 from cueline.testing.wait import PATIENCE_SECONDS
+from tests.local_server import local_server, says
 
 WORDS = "Nobody ever wrote that down"
 
@@ -91,3 +93,27 @@ async def test_a_call_that_died_in_the_middle_of_its_reply_is_made_again(shell, 
     kept = b"".join(path.read_bytes() for path in shell.log.parent.rglob("*") if path.is_file())
     assert b"There is nothing." in kept
     assert b"Nobody" not in kept
+
+
+def test_without_a_terminal_a_reply_comes_line_by_line(shell, monkeypatch):
+    seen = Event()
+
+    def reply():
+        yield says("One\n\nTwo\nThr")
+        assert seen.wait(PATIENCE_SECONDS)
+        yield says("ee")
+
+    with local_server("tiny", replies=[reply()]) as server:
+        monkeypatch.setenv("OLLAMA_HOST", f"127.0.0.1:{server.server_port}")
+        process = shell.start("run", "Go", "--inline", "--id", "one")
+        came = []
+        while not came or came[-1] != "Two":
+            came.append(process.stdout.readline().rstrip("\n"))
+        types = shell.types("one")
+        seen.set()
+        rest = process.stdout.read()
+
+    assert ["One", "", "Two"] == came[-3:]
+    assert "ModelReplied" not in types
+    assert rest.startswith("Three\n  turn 1")
+    assert "\x1b" not in rest

@@ -100,20 +100,3 @@ def test_tail_shows_the_reply_of_another_process_and_that_the_process_died(shell
     seen = terminal.sees("exit 0")
     assert "Some bold words. And many more words" in seen
     wait_until(lambda: "script.toml · " not in terminal.screen)
-
-
-def test_without_a_terminal_a_reply_comes_line_by_line(shell):
-    lines = 'text = """One\\n\\nTwo\\nThree"""'
-    shell.agent(f"[[reply]]\n{lines}\nchunk_seconds = 0.3\n[[reply]]\ntext = 'x'")
-    process = shell.start(*RUN)
-
-    came = []
-    while not came or came[-1] != "Two":
-        came.append(process.stdout.readline().rstrip("\n"))
-    types = shell.types("one")
-
-    assert ["One", "", "Two"] == came[-3:]
-    assert "ModelReplied" not in types
-    rest = process.stdout.read()
-    assert rest.startswith("Three\n  turn 1")
-    assert "\x1b" not in rest
