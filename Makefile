@@ -2,31 +2,53 @@
 # The peers that bench/ compares with are in .venv-bench, so that nothing else meets them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types check bench sample size torture lock clean
+.PHONY: help setup demo test test-covered test-rest test-ray test-package tests-here
+.PHONY: lint format types check bench sample size torture lock clean
 
 BIN := .venv/bin
 READY := .venv/.ready
 BENCH_READY := .venv-bench/.ready
 UV := $(shell command -v uv)
-PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
+PYTEST = $(BIN)/python -m pytest --dist loadscope --no-loadscope-reorder
 COVERED := $(addprefix tests/,actors deciders events histories stores)
+RAY := tests/ray tests/torture
+PACKAGE := $(addprefix tests/,test_makefile.py test_wheel.py test_docs.py)
+# What computes has a worker for each core; what waits, for processes or its time, has more.
+WAITING := -n $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 4 ? 3 * cores : 12)))
+# Where this `make` can, it prints the output of each target in one piece.
+BESIDE = --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 RULES := cueline/deciders/*
 
 # Bytecode is compiled once, here, and not in every process of a cluster.
 unexport PYTHONDONTWRITEBYTECODE
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z]*\):.*##/\1	/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*##/\1	/p' $(MAKEFILE_LIST)
 
 setup: $(READY)  ## make .venv, with uv where it is installed and venv + pip where not
 
 demo: setup  ## agents on Ray lose the process they run in, and carry on
 	@$(BIN)/python examples/demo/demo.py
 
-test: setup  ## run every test; the rules have to be run whole, and the log and the actors nearly so
-	$(PYTEST) $(COVERED) --cov
+test: setup  ## run every test, in three lanes beside each other
+	@$(MAKE) $(BESIDE) --jobs 3 test-ray test-package tests-here
+
+tests-here: setup
+	@$(MAKE) --no-print-directory test-covered
+	@$(MAKE) --no-print-directory test-rest
+
+test-covered: setup  ## the tests of the rules, which they run whole, and of the log and the actors
+	$(PYTEST) -n auto --maxprocesses 4 $(COVERED) --cov
 	$(BIN)/python -m coverage report --fail-under 100 --include '$(RULES)'
-	$(PYTEST) $(COVERED:%=--ignore=%)
+
+test-rest: setup  ## the tests of all other rooms
+	$(PYTEST) $(WAITING) $(patsubst %,--ignore=%,$(COVERED) $(RAY) $(PACKAGE))
+
+test-ray: setup  ## the tests that start Ray
+	$(PYTEST) -n 2 $(RAY)
+
+test-package: setup  ## the tests of the Makefile, the wheel and the pages
+	$(PYTEST) -n 3 $(PACKAGE)
 
 lint: setup  ## ruff: rules and format
 	$(BIN)/ruff check
