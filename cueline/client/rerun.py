@@ -13,7 +13,7 @@ from cueline.client.context import Connection
 from cueline.client.course import FAILED, Course, CourseCall, course_of
 from cueline.client.document import document
 from cueline.client.history import History, read_history
-from cueline.client.session_reads import SessionReads
+from cueline.client.reader import Reader
 from cueline.client.start import StartRequest, agent_of, check_id_is_free
 from cueline.client.value import make_value
 from cueline.deciders.session import Status
@@ -190,7 +190,7 @@ def messages_of(course: Course) -> Iterator[MessageSent]:
             yield MessageSent(lane="note", text=text, turn=turn, attachments=attached)
 
 
-async def rerun_result(reader: SessionReads, rerun: str) -> RerunResult:
+async def rerun_result(reader: Reader, rerun: str) -> RerunResult:
     """Compare a rerun with the session that it runs again.
 
     Raises:
