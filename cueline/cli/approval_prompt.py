@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from cueline.agents.preflight import judge_edit
 from cueline.client.client import Client
-from cueline.client.decide import Decision, tool_of
+from cueline.client.decide import decision_of, tool_of
+from cueline.client.decide import question_of as open_question
 from cueline.client.question import PersonalQuestion, always_text
 from cueline.client.session_view import SessionView
 from cueline.console.edit import edit_arguments
@@ -14,6 +15,7 @@ from cueline.console.prompt import Answered
 from cueline.console.question import Question
 from cueline.events.agent import AgentSpec
 from cueline.events.event_text import RESOLUTIONS
+from cueline.events.inbox import DecisionGiven
 from cueline.events.message import ToolCall
 from cueline.events.part import shared_fields
 from cueline.events.sanitize import Redactor
@@ -34,7 +36,7 @@ async def question_of_child(client: Client, child: SessionView, approval: str) -
     Raises:
         NotPendingError: it is over.
     """
-    opened = await client.question(approval)
+    opened = await open_question(client, approval)
     asked = ApprovalRequested(approval=approval, **shared_fields(opened, ApprovalRequested))
     call = ToolCall(id=opened.effect, name=opened.tool, arguments=opened.arguments)
     return ChildQuestion(child, asked, call)
@@ -84,16 +86,17 @@ async def question_with_edit(
     return replace(question, arguments=arguments, cost=cost, preview="", edited=True, covers=covers)
 
 
-def decision_of(answered: Answered) -> Decision:
+def decision_on(asked: ApprovalRequested, answered: Answered) -> DecisionGiven:
     """Return the decision that an answer is."""
     question = answered.question
     edited = question.edited and answered.verdict == "grant"
-    return Decision(
-        verdict=answered.verdict,
+    return decision_of(
+        answered.verdict,
+        asked,
+        channel="prompt",
         note=answered.note,
         edit=dict(question.arguments) if edited else None,
         always=() if answered.always else None,
         resolution=answered.resolution,
         result=answered.result,
-        channel="prompt",
     )

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -14,8 +14,9 @@ from cueline.cli.terminal import is_attended
 from cueline.cli.trust import check_log_is_known
 from cueline.cli.up_lookup import print_receipt
 from cueline.client.client import Client
-from cueline.client.decide import GrantDetails
+from cueline.client.decide import decision_of, question_of
 from cueline.client.receipt import DecisionReceipt
+from cueline.client.wishes import wish
 from cueline.console.edit import edit_arguments
 from cueline.console.question import answer_text
 from cueline.errors import RejectedError
@@ -102,14 +103,19 @@ def approve(
         check_log_is_known(ctx, log, asks=is_attended() and not as_json)
     if not (yes or happened or as_json) and sys.stdin.isatty():
         _show_long(log, approval)
-    said: GrantDetails = {
-        "note": note,
-        "always": tuple(within or ()) if always else None,
-        "resolution": "happened" if happened else "run_again" if run_again else None,
-        "result": result,
-        "channel": "cli",
-    }
-    receipt = open_log.wish(log, lambda client: _approve(client, approval, edit or (), said))
+    receipt = open_log.wish(
+        log,
+        lambda client: _decide(
+            client,
+            "grant",
+            approval,
+            edit or (),
+            note=note,
+            always=tuple(within or ()) if always else None,
+            resolution="happened" if happened else "run_again" if run_again else None,
+            result=result,
+        ),
+    )
     _print_receipt(log, receipt, as_json=as_json)
 
 
@@ -132,7 +138,7 @@ def deny(
     Example:
       cueline deny 7f3a.3.0.1 --reason "use the copy in backup/"
     """
-    receipt = open_log.wish(log, lambda c: c.deny(approval, note=reason, channel="cli"))
+    receipt = open_log.wish(log, lambda client: _decide(client, "deny", approval, note=reason))
     _print_receipt(log, receipt, as_json=as_json)
 
 
@@ -144,20 +150,27 @@ def _show_long(log: LogUrl, approval: str) -> None:
         typer.confirm("Allow it?", abort=True)
 
 
-async def _approve(
-    client: Client, name: str, changes: Sequence[str], said: GrantDetails
+async def _decide(
+    client: Client,
+    verdict: Literal["grant", "deny"],
+    name: str,
+    changes: Sequence[str] = (),
+    *,
+    resolution: str | None = None,
+    **said: Any,
 ) -> DecisionReceipt:
-    """Grant what *name* asks; one about a call in doubt has to say what became of it.
+    """Decide what *name* asks; a grant of a call in doubt has to say what became of it.
 
     Raises:
         RejectedError: it does not; the message has the answers, and what follows from each.
     """
-    asked = await client.question(name)
-    if asked.question == "did_it_happen" and not said["resolution"]:
+    asked = await question_of(client, name)
+    if verdict == "grant" and asked.question == "did_it_happen" and not resolution:
         raise RejectedError(name, "\n".join([ASKED, *answer_lines(client.log.url, name)]))
     if changes:
         said["edit"] = edit_arguments(asked.arguments, changes)
-    return await client.approve(name, **said)
+    given = decision_of(verdict, name, channel="cli", resolution=resolution, **said)
+    return await wish(client, asked.session, given)
 
 
 def _print_receipt(log: LogUrl, receipt: DecisionReceipt, *, as_json: bool) -> None:

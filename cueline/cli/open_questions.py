@@ -6,16 +6,16 @@ from contextlib import suppress
 
 from cueline.cli.approval_prompt import (
     ChildQuestion,
-    decision_of,
+    decision_on,
     question_of,
     question_of_child,
     question_with_edit,
 )
 from cueline.client.client import Client
-from cueline.client.decide import decide
 from cueline.client.question import personal_question
 from cueline.client.receipt import DecisionReceipt
 from cueline.client.session_view import SessionView
+from cueline.client.wishes import wish
 from cueline.console.entry import Entry
 from cueline.console.event_renderer import EventRenderer
 from cueline.console.line import Line
@@ -123,7 +123,7 @@ class OpenQuestions:
         if fact is None:
             return  # it was decided meanwhile
         stream = self._view_of(fact.approval).state.stream
-        receipt = await self._wish(decide(self.client, fact, decision_of(answered), stream))
+        receipt = await self._wish(wish(self.client, stream, decision_on(fact, answered)))
         if receipt is None:
             self.ask(self.asked.get(fact.approval))
         elif receipt.votes > 1 and receipt.verdict == "grant":

@@ -13,8 +13,8 @@ from cueline.client.client import Client
 from cueline.client.document import document
 from cueline.client.export import ending_of
 from cueline.client.live_text import TextDelta, live_text
-from cueline.client.message import pause
 from cueline.client.session_view import SessionView
+from cueline.client.wishes import wish
 from cueline.console.entry import Entry
 from cueline.console.event_renderer import EventRenderer, not_shown
 from cueline.console.line import WIDTH, Line
@@ -31,7 +31,7 @@ from cueline.errors import (
     SessionUndrivenError,
 )
 from cueline.events.event_text import wait_text
-from cueline.events.inbox import ChildEnded, DecisionGiven, Lane, MessageSent
+from cueline.events.inbox import ChildEnded, DecisionGiven, Lane, MessageSent, PauseAsked
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -146,7 +146,7 @@ class TerminalView:
         """Have what runs in this process end and be recorded, though nobody can watch it."""
         if (settled := self._client.context.settled(self._stream)) is not None:
             with suppress(Exception):
-                await pause(self._client, self._stream, "signal")
+                await wish(self._client, self._stream, PauseAsked(why="signal"))
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._client.log.grace_seconds + RECORD_SECONDS):
                     await settled
@@ -180,7 +180,8 @@ class TerminalView:
         """Ask the session to pause, and leave when it does, or when time is up."""
         note = "pausing; what is in flight may finish (Ctrl-C again leaves at once)"
         self.screen.show([Line("note", note)])
-        self._soon(self._wish(pause(self._client, self._stream, "signal")))
+        asked = PauseAsked(why="signal")
+        self._soon(self._wish(wish(self._client, self._stream, asked)))
         seconds = self._client.log.grace_seconds + RECORD_SECONDS
         asyncio.get_running_loop().call_later(seconds, lambda: self._leave(rested=False))
 

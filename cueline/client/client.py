@@ -1,11 +1,12 @@
 """A client: the messages and questions that a person or a program may have for one log."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import wraps
 from inspect import iscoroutine
 from os import PathLike
-from typing import Unpack
+from typing import Concatenate, ParamSpec, TypeVar
 
 from pydantic import JsonValue
 
@@ -14,31 +15,55 @@ from cueline.actors.fold import SessionCache
 from cueline.agents.agent import Agent
 from cueline.client.attachment import Attachable
 from cueline.client.context import NoRuntimeContext, RuntimeContext
-from cueline.client.decide import Decision, GrantDetails, decide, question_of
+from cueline.client.decide import decision_of, question_of
 from cueline.client.fleet import Count, ScaleReceipt, scale
 from cueline.client.fork import fork_request
-from cueline.client.message import NewLimits, pause, raise_limits, send, switch_model
 from cueline.client.output import Output
 from cueline.client.reader import Reader
-from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
 from cueline.client.rerun import RerunResult, rerun_request
 from cueline.client.resume import resume_request
 from cueline.client.runs import retry, submit
 from cueline.client.schedule import At, Every
 from cueline.client.session import Result, Session
 from cueline.client.start import start_request
-from cueline.client.stop import stop
 from cueline.config.config_file import DEFAULT_LOG
 from cueline.config.environment import user_name
 from cueline.errors import ConfigError, CuelineError
-from cueline.events.agent import ModelChoice
-from cueline.events.approval import ApprovalOpened
-from cueline.events.inbox import Lane
 from cueline.events.log_url import LogName
 from cueline.events.run import QUEUE_SECONDS
 from cueline.events.session import ApprovalRequested
 from cueline.events.stream import session_stream
 from cueline.wiring import OpenLog, open_log
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _named(
+    method: Callable[Concatenate[Session, P], Awaitable[R]],
+) -> Callable[Concatenate["Client", str, P], Awaitable[R]]:
+    """Return *method* for a session that is named by its id, a unique prefix, or its stream."""
+
+    @wraps(method)
+    async def call(client: "Client", session: str, /, *args: P.args, **given: P.kwargs) -> R:
+        return await method(Session(client, await client.find(session)), *args, **given)
+
+    return call
+
+
+def _asking(
+    method: Callable[Concatenate[Session, str | ApprovalRequested, P], Awaitable[R]],
+) -> Callable[Concatenate["Client", str | ApprovalRequested, P], Awaitable[R]]:
+    """Return *method* for the session that asks what is named by an approval or its event."""
+
+    @wraps(method)
+    async def call(
+        client: "Client", asked: str | ApprovalRequested, /, *args: P.args, **given: P.kwargs
+    ) -> R:
+        stream = (await question_of(client, decision_of("deny", asked).approval)).session
+        return await method(Session(client, stream), asked, *args, **given)
+
+    return call
 
 
 class Client(Reader):
@@ -49,66 +74,13 @@ class Client(Reader):
         self.context = context
         self.cache = SessionCache(log.journal())
 
-    async def send(
-        self,
-        session: str,
-        text: str,
-        lane: Lane = "note",
-        *,
-        key: str | None = None,
-        attachments: Sequence[Attachable] = (),
-        model: str | ModelChoice | None = None,
-        name: str = "",
-    ) -> Receipt:
-        """Say *text* to the agent of a session; see `Session.send`."""
-        stream = await self.find(session)
-        return await send(
-            self, stream, text, lane, key=key, attachments=attachments, model=model, name=name
-        )
-
-    async def switch_model(
-        self, session: str, model: str | ModelChoice, *, key: str | None = None
-    ) -> Receipt:
-        """Give the agent of a session another model; see `Session.switch_model`."""
-        return await switch_model(self, await self.find(session), model, key=key)
-
-    async def pause(self, session: str) -> PauseReceipt:
-        """Have a session start nothing new; see `Session.pause`."""
-        return await pause(self, await self.find(session))
-
-    async def raise_limits(self, session: str, **limits: Unpack[NewLimits]) -> Receipt:
-        """Let a session have more; see `Session.raise_limits`."""
-        return await raise_limits(self, await self.find(session), limits)
-
-    async def stop(self, session: str, reason: str = "") -> StopReceipt:
-        """End a session; see `Session.stop`."""
-        return await stop(self, await self.find(session), reason)
-
-    async def approve(
-        self, approval: str | ApprovalRequested, **said: Unpack[GrantDetails]
-    ) -> DecisionReceipt:
-        """Allow what waits for a person, by its id or its event; see `Session.approve`."""
-        return await decide(self, approval, Decision(verdict="grant", **said))
-
-    async def deny(
-        self,
-        approval: str | ApprovalRequested,
-        by: str | None = None,
-        note: str = "",
-        *,
-        channel: str = "api",
-    ) -> DecisionReceipt:
-        """Refuse what waits for a person, by its id or its event; see `Session.deny`."""
-        decision = Decision(verdict="deny", by=by, note=note, channel=channel)
-        return await decide(self, approval, decision)
-
-    async def question(self, approval: str) -> ApprovalOpened:
-        """Return what a person is asked.
-
-        Raises:
-            NotPendingError: nothing is, any more; the message says what became of it.
-        """
-        return await question_of(self, approval)
+    send = _named(Session.send)
+    switch_model = _named(Session.switch_model)
+    pause = _named(Session.pause)
+    raise_limits = _named(Session.raise_limits)
+    stop = _named(Session.stop)
+    approve = _asking(Session.approve)
+    deny = _asking(Session.deny)
 
     def session(self, id: str) -> Session:  # noqa: A002 - the word of the log
         """Return the session of that id, or stream, to look at or to send messages to.
@@ -120,7 +92,7 @@ class Client(Reader):
         """
         if not isinstance(id, str):
             raise ConfigError("session", f"{id!r} is no text; an id is text, such as '7f3a'")
-        return Session(self, session_stream(id))
+        return Session(self, session_stream(id), name=id)
 
     async def reset_breaker(self, name: str, by: str | None = None) -> bool:
         """Have calls go out again that a breaker keeps back.

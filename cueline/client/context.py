@@ -103,3 +103,6 @@ class Connection(Protocol):
     log: OpenLog
     context: RuntimeContext
     cache: SessionCache
+
+    async def find(self, name: str) -> str:
+        """Return the stream of the session with this id, unique beginning of an id, or stream."""

@@ -1,16 +1,18 @@
-"""A session as it is now, for whoever wants something of it."""
+"""A session as it is now, and how it gets a message."""
 
 from dataclasses import dataclass
 
 from cueline.actors.fold import SessionCache
 from cueline.actors.inbox import check_heard, unread_of
 from cueline.actors.session_tree import read_start_request
+from cueline.client.context import Connection
 from cueline.deciders.session import SessionState
 from cueline.deciders.session.changed_agent import with_changes
 from cueline.deciders.session.unread import will_be_held, will_stop
 from cueline.events.agent import AgentSpec, with_model
 from cueline.events.budget import Allowance
 from cueline.events.inbox import InboxMessage, StartAsked
+from cueline.events.store import Appended
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +71,21 @@ async def current_session(cache: SessionCache, stream: str) -> CurrentSession:
     asked = None if state.setup else await read_start_request(cache.journal, stream)
     unread = tuple(said for _, said in await unread_of(cache.journal, state))
     return CurrentSession(state, version, asked, unread)
+
+
+async def post(
+    client: Connection,
+    now: CurrentSession,
+    message: InboxMessage,
+    *,
+    by: str = "",
+    key: str | None = None,
+) -> Appended:
+    """Record *message*, without the secrets of the session's agent (I11).
+
+    It comes from *by*, or the user of this process.
+    """
+    # First: the session may fail again before this call returns.
+    client.context.tries_again(now.state.stream)
+    actor = f"user:{by or client.context.user}"
+    return await client.log.post(now.state.stream, message, now.agent, by=actor, key=key)

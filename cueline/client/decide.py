@@ -1,13 +1,10 @@
 """A person's decision, checked by the rules that will judge it, before it is in the inbox."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypedDict
+from typing import Literal
 
 from cueline.client.context import Connection
-from cueline.client.current import current_session
-from cueline.client.message import post
+from cueline.client.current import current_session, post
 from cueline.client.question import approval_of, read_on, refused_text
 from cueline.client.receipt import DecisionReceipt, receipt_fields
 from cueline.client.value import make_value
@@ -16,42 +13,10 @@ from cueline.deciders.policy import always_scope as as_now
 from cueline.errors import ConfigError, NotPendingError, RejectedError
 from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.approval import ApprovalOpened
-from cueline.events.inbox import DecisionGiven, Resolution
+from cueline.events.inbox import DecisionGiven
 from cueline.events.journal import Journal
 from cueline.events.session import ApprovalRequested
 from cueline.events.stream import shown, sibling, tenant_of
-
-Verdict = Literal["grant", "deny"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """What a person says of a question."""
-
-    verdict: Verdict
-    by: str | None = None
-    note: str = ""
-    edit: Mapping[str, object] | None = None
-    """The arguments with which it may run instead, all of them."""
-    always: Sequence[str] | None = None
-    """Where it holds for the rest of the session; empty: for the paths of this call."""
-    resolution: Resolution | None = None
-    """Of a call in doubt."""
-    result: str = ""
-    """What the call gave, where it happened."""
-    channel: str = "api"
-
-
-class GrantDetails(TypedDict, total=False):
-    """What goes with a grant; see `Decision`."""
-
-    by: str | None
-    note: str
-    edit: Mapping[str, object] | None
-    always: Sequence[str] | None
-    resolution: Literal["happened", "run_again"] | None
-    result: str
-    channel: str
 
 
 async def question_of(client: Connection, name: str) -> ApprovalOpened:
@@ -64,19 +29,34 @@ async def question_of(client: Connection, name: str) -> ApprovalOpened:
     return _pending(name, state, client.log.clock.now())
 
 
-async def decide(
-    client: Connection,
-    asked: ApprovalRequested | str,
-    decision: Decision,
-    session: str | None = None,
-) -> DecisionReceipt:
-    """Put *decision* into the inbox of the session that asks, by approval id or by its event.
+def decision_of(
+    verdict: Literal["grant", "deny"],
+    asked: object,
+    by: str | None = None,
+    *,
+    channel: str = "api",
+    **said: object,
+) -> DecisionGiven:
+    """Return the decision on a question, which is *asked* by its event or the approval's id.
 
-    Args:
-        client: whose log it is.
-        asked: the question.
-        decision: the answer.
-        session: the stream of the session that has to be the one that asks.
+    Raises:
+        ConfigError: a value is wrong.
+    """
+    if isinstance(asked, ApprovalRequested):
+        said |= {"approval": asked.approval, "digest": asked.digest}
+    elif isinstance(asked, str):
+        said["approval"] = asked
+    else:
+        why = f"{asked!r} is neither the id of an approval, such as '7f3a.3.0.1', nor its event"
+        raise ConfigError("approval", why)
+    return make_value(DecisionGiven, verdict=verdict, by=by or "", channel=channel, **said)
+
+
+async def decide(client: Connection, stream: str, given: DecisionGiven) -> DecisionReceipt:
+    """Put the decision into the inbox of the session that asks.
+
+    Without a digest the question as it stands is decided, without a person the user of this
+    process decides.
 
     Raises:
         NotPendingError: the question is over, or another decision counts first.
@@ -84,22 +64,28 @@ async def decide(
         SessionFinishedError: the session has ended.
         ConfigError: an edit cannot run, or `always` names paths to a tool that has none.
     """
-    name = _name_of(asked, session)
-    journal, now = client.log.journal(), client.log.clock.now()
+    journal, moment, short = client.log.journal(), client.log.clock.now(), _short(given.approval)
+    name = given.approval if "/" in given.approval else f"{tenant_of(stream)}/{short}"
     approval = await approval_of(journal, name)
-    opened = approval.opened if isinstance(asked, ApprovalRequested) else None
-    if opened is None and not (isinstance(asked, ApprovalRequested) and session):
-        opened = _pending(name, approval, now)
-    stream = session or (opened.session if opened else "")
+    opened = approval.opened
+    if not given.digest:
+        opened = _pending(name, approval, moment)
     current = await current_session(client.cache, stream)
-    given = _given(asked, opened, decision, client.context.user, name)
+    call = current.state.call_of_approval(short)
+    asked = opened or (None if call is None else call.approval)
+    in_doubt = asked is not None and asked.question == "did_it_happen"
+    told = {"approval": short, "by": given.by or client.context.user}
+    if opened is not None:
+        told["digest"] = given.digest or opened.digest
+    if in_doubt and given.verdict == "deny":
+        told["resolution"] = "do_not_run"
+    given = given.model_copy(update=told)
     current.check_takes(given)
-    if session is not None and _short(name) not in current.state.questions:
-        why = f"{shown(session)} does not wait for it (any more)"
-        raise NotPendingError(_short(name), why)
+    if short not in current.state.questions:
+        raise NotPendingError(short, f"{shown(stream)} does not wait for it (any more)")
     at = None
     if opened is not None:
-        _pending(name, approval, now)
+        _pending(name, approval, moment)
         given = await _checked(client, approval, opened, given, current.agent)
     seen = current.state.inbox_seen
     if not await was_given(journal, approval, given, stream, seen):
@@ -108,22 +94,12 @@ async def decide(
         await was_given(journal, approval, given, stream, seen, until=at.versions[0] - 1)
     return DecisionReceipt(
         **await receipt_fields(client, stream, given.type, at),
-        approval=_short(name),
+        approval=short,
         verdict=given.verdict,
         by=given.by,
         resolution=given.resolution,
         votes=opened.votes if opened else 1,
     )
-
-
-def _name_of(asked: object, session: str | None) -> str:
-    if isinstance(asked, ApprovalRequested):
-        tenant = "" if session is None else f"{tenant_of(session)}/"
-        return f"{tenant}{asked.approval}"
-    if isinstance(asked, str):
-        return asked
-    why = f"{asked!r} is neither the id of an approval, such as '7f3a.3.0.1', nor its event"
-    raise ConfigError("approval", why)
 
 
 def _short(name: str) -> str:
@@ -141,32 +117,6 @@ def _pending(name: str, state: ApprovalState, now: datetime) -> ApprovalOpened:
         passed = state.opened.deadline_at.isoformat(" ", "seconds")
         raise NotPendingError(_short(name), f"its deadline passed at {passed}")
     return state.opened
-
-
-def _given(
-    asked: ApprovalRequested | str,
-    opened: ApprovalOpened | None,
-    decision: Decision,
-    user: str,
-    name: str,
-) -> DecisionGiven:
-    seen = asked if isinstance(asked, ApprovalRequested) else opened
-    assert seen is not None, "a question that nobody saw is not answered"
-    in_doubt = seen.question == "did_it_happen"
-    denied = "do_not_run" if in_doubt and decision.verdict == "deny" else None
-    return make_value(
-        DecisionGiven,
-        approval=_short(name),
-        digest=seen.digest,
-        verdict=decision.verdict,
-        by=user if decision.by is None else decision.by,
-        note=decision.note,
-        edit=decision.edit,
-        always=decision.always,
-        channel=decision.channel,
-        resolution=denied or decision.resolution,
-        result=decision.result,
-    )
 
 
 async def _checked(

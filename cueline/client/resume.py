@@ -7,8 +7,7 @@ from cueline.actors.session_owner import check_resume, is_aside, owner_of
 from cueline.agents.preflight import check_resumed
 from cueline.agents.secret import waiver
 from cueline.client.context import Connection
-from cueline.client.current import CurrentSession, current_session
-from cueline.client.message import post
+from cueline.client.current import CurrentSession, current_session, post
 from cueline.client.receipt import Receipt, receipt_fields
 from cueline.client.session import Session
 from cueline.deciders.session import rests

@@ -4,25 +4,33 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import Any, Literal, NamedTuple
 
 from cueline.actors.live_text import TextDelta
 from cueline.actors.session_reader import SessionReader
 from cueline.actors.session_tree import read_start_request
-from cueline.client.attachment import Attachable
+from cueline.client.attachment import Attachable, attachments_of
 from cueline.client.context import Connection
-from cueline.client.decide import Decision, decide
+from cueline.client.decide import decision_of
 from cueline.client.live_text import live_text, with_live_text
-from cueline.client.message import NewLimits, pause, raise_limits, send, send_message, switch_model
 from cueline.client.output import Output, read_output
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
 from cueline.client.session_watcher import SessionWatcher
-from cueline.client.stop import stop
+from cueline.client.value import make_value
+from cueline.client.wishes import make_wish, wish
 from cueline.deciders.session import SessionState, Status
 from cueline.deciders.session.limit_state import Used
 from cueline.events.agent import ModelChoice
 from cueline.events.event_text import cause_text, end_text
-from cueline.events.inbox import Lane, ResumeAsked
+from cueline.events.inbox import (
+    Lane,
+    MessageSent,
+    ModelChangeAsked,
+    PauseAsked,
+    RaiseAsked,
+    ResumeAsked,
+    StopAsked,
+)
 from cueline.events.session import (
     ApprovalRequested,
     SessionCompleted,
@@ -78,9 +86,13 @@ class Session:
         stream: str,
         receipt: Receipt | None = None,
         output: tuple[Output | None] | None = None,
+        *,
+        name: str | None = None,
     ) -> None:
         self.stream_name = stream
         """Its stream in the log."""
+        self._name = name
+        """What it was asked for by, perhaps the beginning of its id; None once it was found."""
         self._output = output
         """The form of the agent's last reply; not known before it is needed, of one looked up."""
         self.receipt = receipt
@@ -94,6 +106,12 @@ class Session:
     def id(self) -> str:
         """What a user calls it."""
         return shown(self.stream_name)
+
+    async def _find(self) -> str:
+        """Return its stream; look it up at the first use of one that was only named."""
+        if self._name is not None:
+            self.stream_name, self._name = await self._client.find(self._name), None
+        return self.stream_name
 
     async def send(
         self,
@@ -129,16 +147,11 @@ class Session:
             UnknownOutcomeError: send it again, with the same key if it had one.
             LogUnavailableError: the log cannot be used; do what the message says.
         """
-        return await send(
-            self._client,
-            self.stream_name,
-            text,
-            lane,
-            key=key,
-            attachments=attachments,
-            model=model,
-            name=name,
-        )
+        files = attachments_of(attachments)
+        said = make_wish(MessageSent, text=text, lane=lane, attachments=files, name=name)
+        if model is not None:
+            await self.switch_model(model, key=key)
+        return await wish(self._client, await self._find(), said, key=key)
 
     async def switch_model(self, model: str | ModelChoice, *, key: str | None = None) -> Receipt:
         """Give the agent another model, from its next request on.
@@ -155,20 +168,22 @@ class Session:
                 price is missing; nothing was recorded.
             CuelineError: as `send` raises it.
         """
-        return await switch_model(self._client, self.stream_name, model, key=key)
+        if not isinstance(model, ModelChoice):
+            model = make_value(ModelChoice, provider="", model=model)
+        return await wish(self._client, await self._find(), ModelChangeAsked(model=model), key=key)
 
     async def pause(self) -> PauseReceipt:
         """Start nothing new; what is in flight finishes. Raises what `send` raises."""
-        return await pause(self._client, self.stream_name)
+        return await wish(self._client, await self._find(), PauseAsked())
 
     async def resume(self) -> Receipt:
         """Go on after a pause, where it is driven; `Runtime.resume` drives it, too.
 
         Raises what `send` raises.
         """
-        return await send_message(self._client, self.stream_name, ResumeAsked())
+        return await wish(self._client, await self._find(), ResumeAsked())
 
-    async def raise_limits(self, **limits: Unpack[NewLimits]) -> Receipt:
+    async def raise_limits(self, /, **limits: Decimal | str | float | None) -> Receipt:
         """Let it have more, and go on if it was held for that.
 
         Args:
@@ -179,7 +194,8 @@ class Session:
             RejectedError: it has as much already, or no such limit; and what `send` raises.
             ConfigError: a value is no limit.
         """
-        return await raise_limits(self._client, self.stream_name, limits)
+        more = make_wish(RaiseAsked, **limits)
+        return await wish(self._client, await self._find(), more)
 
     async def stop(self, reason: str = "") -> StopReceipt:
         """End it: tools get 5 s, are terminated, and killed 5 s later.
@@ -190,7 +206,8 @@ class Session:
             UnknownSessionError: there is no such session; and what `send` raises of the log.
             CuelineError: nobody drives it, and it cannot be driven here; the message says why.
         """
-        return await stop(self._client, self.stream_name, reason)
+        asked = make_wish(StopAsked, reason=reason)
+        return await wish(self._client, await self._find(), asked)
 
     async def approve(
         self,
@@ -227,16 +244,17 @@ class Session:
             ConfigError: the edit does not fit the tool, or a rule denies it; or the tool names
                 no paths, so that no glob means anything to it.
         """
-        decision = Decision(
-            verdict="grant",
-            by=by,
+        given = decision_of(
+            "grant",
+            request,
+            by,
             note=note,
             edit=edit,
             always=always,
             resolution=resolution,
             result=result,
         )
-        return await decide(self._client, request, decision, self.stream_name)
+        return await wish(self._client, await self._find(), given)
 
     async def deny(
         self, request: ApprovalRequested | str, by: str | None = None, note: str = ""
@@ -246,8 +264,8 @@ class Session:
         A call in doubt does not run again, and the agent is told that its outcome is unknown.
         Raises what `approve` raises.
         """
-        decision = Decision(verdict="deny", by=by, note=note)
-        return await decide(self._client, request, decision, self.stream_name)
+        given = decision_of("deny", request, by, note=note)
+        return await wish(self._client, await self._find(), given)
 
     async def events(self, after: int = NO_STREAM) -> AsyncIterator[VersionedEvent]:
         """Follow what happens, from the start or after a version, until nothing more does.
@@ -263,6 +281,7 @@ class Session:
                 which the other waits for: leave the runtime, and the call ends with it.
             CuelineError: it cannot be driven here; the message says why.
         """
+        await self._find()
         async with aclosing(self.watch().until_it_rests()) as happening:
             async for recorded, fact in happening:
                 if recorded.version > after:
@@ -278,7 +297,7 @@ class Session:
 
         Raises what `events` raises.
         """
-        with live_text(self._client.log, self.stream_name, self._client.context) as pieces:
+        with live_text(self._client.log, await self._find(), self._client.context) as pieces:
             happening = with_live_text(self.watch().until_it_rests(), pieces)
             async with aclosing(happening):
                 async for each in happening:
@@ -292,6 +311,7 @@ class Session:
 
         Raises what `events` raises, but not that nobody drives it.
         """
+        await self._find()
         watcher = self.watch()
         async with aclosing(watcher.follow()) as happening:
             async for recorded, fact in happening:
@@ -302,6 +322,7 @@ class Session:
 
         Raises what `events` raises.
         """
+        await self._find()
         watcher = self.watch()
         if (last := await watcher.wait_for_answer()) is not None:
             status = Status.COMPLETED if isinstance(last, SessionCompleted) else Status.IDLE

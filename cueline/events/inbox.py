@@ -7,7 +7,7 @@ session's stream (I7).
 from decimal import Decimal
 from functools import partial
 from operator import is_, not_
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AwareDatetime, Field, JsonValue
 
@@ -24,6 +24,8 @@ from cueline.events.schedule import Schedule
 Lane = Literal["note", "steer", "followup"]
 Resolution = Literal["happened", "run_again", "do_not_run"]
 """A person's resolution of a call in doubt."""
+SET_BY_CUELINE: Final = "set by cueline"
+"""Marks the fields of a message that its sender may not set."""
 
 
 class ForkPoint(Part):
@@ -78,28 +80,29 @@ class MessageSent(Fact):
     """A message to the agent."""
 
     type: Literal["MessageSent"] = "MessageSent"
-    lane: Lane
+    lane: Lane = "note"
     text: str
     attachments: tuple[Attachment, ...] = Field(default=(), exclude_if=not_)
-    turn: int = Field(default=0, exclude_if=not_)
+    turn: Annotated[int, SET_BY_CUELINE] = Field(default=0, exclude_if=not_)
     """The first turn whose request may include it; a rerun sends messages ahead."""
     name: str = Field(default="", exclude_if=not_)
     """The message of that name, for which a step of a plan waits; then it has a value."""
-    value: JsonValue = Field(default=None, exclude_if=partial(is_, None))
+    value: Annotated[JsonValue, SET_BY_CUELINE] = Field(default=None, exclude_if=partial(is_, None))
+    """Of a message with a name: its text, read as JSON if it is JSON."""
 
 
 class PauseAsked(Fact):
     """Start nothing new; let running effects finish."""
 
     type: Literal["PauseAsked"] = "PauseAsked"
-    why: Literal["asked", "signal"] = "asked"
+    why: Annotated[Literal["asked", "signal"], SET_BY_CUELINE] = "asked"
 
 
 class ResumeAsked(Fact):
     """Continue after a pause."""
 
     type: Literal["ResumeAsked"] = "ResumeAsked"
-    tools: tuple[ToolSpec, ...] = ()
+    tools: Annotated[tuple[ToolSpec, ...], SET_BY_CUELINE] = ()
     """The changed tools, as they are now, which a person accepts."""
 
 
@@ -116,16 +119,17 @@ class DecisionGiven(Fact):
 
     type: Literal["DecisionGiven"] = "DecisionGiven"
     approval: str
-    digest: str
-    """The digest of exactly what was shown (I9)."""
+    digest: str = ""
+    """The digest of exactly what was shown (I9); a wish without it is about the open question."""
     verdict: Literal["grant", "deny"]
-    by: str
+    by: str = ""
+    """The person; a wish without it is the user's of the process."""
     note: str = ""
     edit: dict[str, JsonValue] | None = None
     """With a grant: all the edited arguments."""
     always: tuple[str, ...] | None = None
     """With a grant: its scope for the rest of the session; see `StandingGrant`."""
-    channel: str = ""
+    channel: Annotated[str, SET_BY_CUELINE] = ""
     """Where they answered: `cli`, `prompt`, `api` …"""
     resolution: Resolution | None = None
     """For a call in doubt: a grant says `happened` or `run_again`, a denial `do_not_run`."""

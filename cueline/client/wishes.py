@@ -1,0 +1,182 @@
+"""What a person or a program may ask of a session, each as a message of its inbox.
+
+A message in the inbox counts even when nothing runs: the next owner of the session reads it.
+"""
+
+from typing import Annotated, Final, TypeVar, get_args, overload
+
+from pydantic import BaseModel, Field
+
+from cueline.agents.preflight import chosen_model
+from cueline.client.context import Connection
+from cueline.client.current import CurrentSession, current_session, post
+from cueline.client.decide import decide
+from cueline.client.receipt import (
+    DecisionReceipt,
+    PauseReceipt,
+    Receipt,
+    StopReceipt,
+    receipt_fields,
+)
+from cueline.client.value import make_value
+from cueline.deciders.session import DRIVEN
+from cueline.errors import ConfigError, SessionFinishedError
+from cueline.events.event_text import cause_text
+from cueline.events.inbox import (
+    SET_BY_CUELINE,
+    DecisionGiven,
+    MessageSent,
+    ModelChangeAsked,
+    PauseAsked,
+    RaiseAsked,
+    ResumeAsked,
+    StopAsked,
+)
+from cueline.events.json_value import json_or_text
+from cueline.events.session import MessageReceived, SessionCompleted, SessionFailed, SessionStopped
+from cueline.events.store import Appended
+from cueline.events.stream import shown
+from cueline.inline import drive_to_end
+
+Wish = Annotated[
+    MessageSent
+    | PauseAsked
+    | ResumeAsked
+    | RaiseAsked
+    | StopAsked
+    | DecisionGiven
+    | ModelChangeAsked,
+    Field(discriminator="type"),
+]
+"""A wish about a session; `StartOptions` is the one for a new session."""
+W = TypeVar("W", bound=BaseModel)
+
+WISHES: Final = {each.model_fields["type"].default: each for each in get_args(get_args(Wish)[0])}
+"""The kinds of wishes, by their types."""
+_KEYS: Final = {MessageSent: "send", ModelChangeAsked: "model"}
+"""Of messages with a key: the word before it in the log."""
+_ENDS: Final[dict[type, str]] = {
+    SessionCompleted: "completed",
+    SessionFailed: "failed",
+    SessionStopped: "stopped",
+}
+
+
+def make_wish(kind: type[W], **values: object) -> W:
+    """Return a wish with the *values* of a user.
+
+    Raises:
+        ConfigError: it has no such field, cueline sets the field, or the value is wrong.
+    """
+    for name, field in kind.model_fields.items():
+        if name in values and SET_BY_CUELINE in field.metadata:
+            raise ConfigError(name, "only cueline sets it")
+    return make_value(kind, **values)
+
+
+@overload
+async def wish(
+    client: Connection, stream: str, value: PauseAsked, *, key: None = None
+) -> PauseReceipt: ...
+@overload
+async def wish(
+    client: Connection, stream: str, value: StopAsked, *, key: None = None
+) -> StopReceipt: ...
+@overload
+async def wish(
+    client: Connection, stream: str, value: DecisionGiven, *, key: None = None
+) -> DecisionReceipt: ...
+@overload
+async def wish(
+    client: Connection, stream: str, value: Wish, *, key: str | None = None
+) -> Receipt: ...
+async def wish(client: Connection, stream: str, value: Wish, *, key: str | None = None) -> Receipt:
+    """Put *value* into the inbox of a session that will take it; with a *key*, once.
+
+    The model of a `ModelChangeAsked` without a provider is `PROVIDER/NAME`, or a NAME of the
+    agent's provider. A `DecisionGiven` without a person is decided by the user of this process.
+
+    Raises:
+        UnknownSessionError: there is no such session.
+        SessionFinishedError: it has ended; what was recorded after its end counts for nothing.
+        RejectedError: it was asked to stop, or would refuse the wish.
+        NotPendingError: the question does not wait for a decision (any more).
+        KeyReusedError: something else was said with this key.
+        ConfigError: the model or an edit cannot be used; nothing was recorded.
+        CorruptEventError: something of it was damaged or emptied.
+    """
+    if isinstance(value, DecisionGiven):
+        return await decide(client, stream, value)
+    now = await current_session(client.cache, stream)
+    match value:
+        case StopAsked():
+            return await _stop(client, now, value)
+        case PauseAsked():
+            return await _pause(client, now, value)
+        case ModelChangeAsked(model=model):
+            named = model if model.provider else model.model
+            chosen = chosen_model(now.agent, named, now.allowances)
+            value = ModelChangeAsked(model=chosen)
+        case MessageSent(name=name, text=text) if name:
+            value = value.model_copy(update={"value": json_or_text(text)})
+    now.check_takes(value)
+    key = None if key is None else f"{_KEYS[type(value)]}.{key}"
+    at = await post(client, now, value, key=key)
+    await _check_counts(client, now, at)
+    return Receipt(**await receipt_fields(client, stream, value.type, at))
+
+
+async def _pause(client: Connection, now: CurrentSession, value: PauseAsked) -> PauseReceipt:
+    """Ask a session to pause; once is enough."""
+    now.check_takes(value)
+    at = None if now.held else await post(client, now, value)
+    if at is not None:
+        await _check_counts(client, now, at)
+    hold = now.state.hold
+    return PauseReceipt(
+        **await receipt_fields(client, now.state.stream, value.type, at),
+        why="" if at is not None or hold is None else cause_text(hold.cause),
+        in_flight=now.state.status in DRIVEN,
+    )
+
+
+async def _stop(client: Connection, now: CurrentSession, value: StopAsked) -> StopReceipt:
+    """Ask for the end of a session; where nobody would read that, end it here.
+
+    Raises:
+        CuelineError: nobody drives it, and it cannot be driven here; the message says why.
+    """
+    stream, ended = now.state.stream, now.state.finished
+    at = None if ended or now.stopping else await post(client, now, value)
+    told = await receipt_fields(client, stream, value.type, at)
+    if not ended and told["read_by"] == "nobody":
+        client.context.tries_again(stream)
+        await drive_to_end(client.log, stream)
+        now = await current_session(client.cache, stream)
+        told["read_by"] = "here"
+    calls = now.state.turn.calls
+    return StopReceipt(
+        **told,
+        status=str(now.state.status),
+        ended_before=ended,
+        in_doubt={call.effect: call.tool for call in calls if call.phase == "in_doubt"},
+    )
+
+
+async def _check_counts(client: Connection, now: CurrentSession, at: Appended) -> None:
+    """Refuse a message that the session cannot read any more.
+
+    The owner of a session reads the inbox once more after the end. Nobody reads what came
+    later.
+
+    Raises:
+        SessionFinishedError: it ended before it could read that.
+    """
+    ended = ""
+    async for _, fact in client.log.journal().read(now.state.stream, now.version):
+        if isinstance(fact, MessageReceived) and fact.inbox_version == at.versions[0]:
+            return
+        ended = _ENDS.get(type(fact), ended)
+    if ended:
+        why = f"it ended before it could read that: {ended}"
+        raise SessionFinishedError(shown(now.state.stream), why, now.state.progress is not None)
