@@ -23,6 +23,7 @@ from cueline.cli.run_many import Many, run_many
 from cueline.cli.run_options import RunOptions, takes_run_options
 from cueline.cli.start_request import prepare_start, start
 from cueline.cli.terminal import text_or_stdin
+from cueline.client.start import StartOptions
 from cueline.providers.factory import retirements
 
 _NO_GOAL = "say something: GOAL is missing"
@@ -169,21 +170,25 @@ def run(
         raise typer.BadParameter(_NO_GOAL)
     if at is not None or every is not None:
         options = _detached(options, "--every" if at is None else "--at")
-    request = prepare_start(
-        options,
-        agent,
-        said,
+    wanted = StartOptions(
+        goal=said,
         texts=texts,
-        flags=flags,
-        require_approval=require_approval,
-        workspace=workspace,
         labels=labels_of(label),
-        stay_open=stay_open,
+        open=stay_open,
         id=name,
         key=key,
         attachments=attach or (),
         at=at,
         every=every,
+        without_secrets=options.without_secrets,
+    )
+    request = prepare_start(
+        options,
+        agent,
+        wanted,
+        flags=flags,
+        require_approval=require_approval,
+        workspace=workspace,
     )
     asked = request.asked.agent
     if many is None and said is None and asked.plan is None and asked.parameters_schema is None:

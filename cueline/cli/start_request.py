@@ -1,6 +1,5 @@
 """Starts a session: everything is checked before anything is recorded."""
 
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,8 +13,12 @@ from cueline.cli.run_options import RunOptions
 from cueline.cli.session_run import Record, run_session
 from cueline.cli.up_lookup import note_detached
 from cueline.client.client import Client, open_client
-from cueline.client.parameters import typed
-from cueline.client.start import StartRequest, check_id_is_free, start_request
+from cueline.client.start import (
+    StartOptions,
+    StartRequest,
+    check_id_is_free,
+    start_request,
+)
 from cueline.config.config_source import Flags, from_flags
 from cueline.config.environment import HERE, user_name
 from cueline.config.settings import APPROVAL_SECONDS, Settings
@@ -27,23 +30,15 @@ from cueline.providers.defaults import usual_model
 def prepare_start(
     options: RunOptions,
     file: Path | None,
-    goal: str | None,
+    start: StartOptions,
     *,
-    texts: Mapping[str, str],
     flags: Flags,
     require_approval: bool,
     workspace: Path | None,
-    labels: dict[str, str],
-    stay_open: bool,
-    id: str | None,  # noqa: A002 - the word of the log
-    key: str | None = None,
-    attachments: Sequence[Path],
-    at: str | None = None,
-    every: str | None = None,
 ) -> StartRequest:
     """Return what is asked for, checked; *flags* go before what the agent's *file* says.
 
-    Without a *file* it is the built-in agent. *texts* are its parameters, as a person typed them.
+    Without a *file* it is the built-in agent.
 
     Raises:
         ConfigError: mend the file, flag or variable that it names.
@@ -73,19 +68,10 @@ def prepare_start(
     try:
         return start_request(
             asked,
-            goal,
+            start,
             now=datetime.now(UTC),
-            open=stay_open,
-            id=id,
-            key=key,
-            labels=labels,
-            without_secrets=options.without_secrets,
             attached=options.attended,
             sources=sources,
-            attachments=attachments,
-            at=at,
-            every=every,
-            parameters=typed(texts, asked.parameters_schema),
         )
     except ConfigError as error:
         if error.subject != agent.name:

@@ -25,7 +25,7 @@ from cueline.client.resume import resume_request
 from cueline.client.runs import retry, submit
 from cueline.client.schedule import At, Every
 from cueline.client.session import Result, Session
-from cueline.client.start import start_request
+from cueline.client.start import StartOptions, start_request
 from cueline.config.config_file import DEFAULT_LOG
 from cueline.config.environment import user_name
 from cueline.errors import ConfigError, CuelineError
@@ -169,34 +169,13 @@ class Client(Reader):
     ) -> Session:
         """Start a session of *agent*, and run it as long as this runtime is open.
 
+        *agent* works, or the agent of the file with that path. What else you may say of the
+        session is described at the fields of `StartOptions`.
+
         Who wanted it is the login of this process: rules may exclude that from allowing its calls.
 
         Cancelled before it returns, it may have recorded the session, or not: who gave it
         an id can `resume` that, which drives it, or says that there is none.
-
-        Args:
-            agent: who works, or the path of its file.
-            goal: what the agent is told first; without one the session is idle
-                until the first message.
-            open: it stays for more messages after its goal, instead of ending.
-            id: what it is called, in letters a-z, digits, `.` and `-`; chosen
-                where none is given.
-            key: the session with the same key is returned if there is one, instead of
-                another; its id comes from the key.
-            labels: by which `cueline list --label` and SQL find it.
-            parent: the session whose child it is, by its id or stream: what it spends
-                counts for the limits of all sessions above it, and the parent's log
-                says when it was asked for, how it ended and what it spent.
-            without_secrets: secrets of the agent that may be unknown where it is driven: what
-                has their values in it is recorded as it is. Recorded, with who said so.
-            output: a pydantic model or a JSON schema for the agent's last reply, instead of the
-                agent's own. Its schema is recorded, and the agent is told.
-            attachments: images and files of the goal: see `Session.send`.
-            parameters: by the agent's `parameters_schema`; its defaults are filled in.
-            at: it is recorded now, and starts then: a `datetime`, or text as `07:30`,
-                `2026-05-04T07:30` or `+10m`. A time that was missed starts late, once.
-            every: another session like it starts so many seconds after it, and so on; also a
-                `timedelta`, or text as `4h`. Stop the one that waits to end the series.
 
         Raises:
             ParameterValidationError: the parameters do not fit the schema, which it holds.
@@ -211,10 +190,8 @@ class Client(Reader):
                 who gave it a key can start it again.
             LogUnavailableError: the log cannot be used; do what the message says.
         """
-        request = start_request(
-            agent,
-            goal,
-            now=self.log.clock.now(),
+        options = StartOptions(
+            goal=goal,
             open=open,
             id=id,
             key=key,
@@ -227,6 +204,7 @@ class Client(Reader):
             at=at,
             every=every,
         )
+        request = start_request(agent, options, now=self.log.clock.now())
         return await request.submit(self)
 
     async def submit(
@@ -247,37 +225,27 @@ class Client(Reader):
 
         It waits until a runner that offers it claims it, and its calls go there.
 
-        Args:
-            blueprint: its name, as `blueprints` returns it.
-            goal: what the agent is told first; needed by a model without parameters.
-            parameters: by the schema of the blueprint.
-            texts: more parameters, as a command line has them: each is JSON or text.
-            queue_seconds: how long it waits for a runner, then it fails; 0: it is refused now
-                if no runner is online.
-            parent: as for `start`.
-            labels: as for `start`.
-            key: as for `start`.
-            at: as for `start`; the wait for a runner begins then.
-            every: as for `start`.
+        *blueprint* is its name, as `blueprints` returns it; a model without parameters needs
+        a *goal*. The run waits *queue_seconds* for a runner, from its time on if it has one, and
+        then fails; 0: it is refused now if no runner is online. What else you may say of the
+        run is described at the fields of `StartOptions`.
 
         Raises:
             RejectedError: no runner ever offered that name, or the parameters do not fit; the
                 message has their schema. Nothing was recorded.
             ConfigError: a goal is missing.
         """
-        return await submit(
-            self,
-            blueprint,
-            goal,
-            parameters or {},
-            texts or {},
-            queue_seconds=queue_seconds,
+        options = StartOptions(
+            goal=goal,
+            parameters=parameters,
+            texts=texts,
             parent=parent,
             labels=labels,
             key=key,
             at=at,
             every=every,
         )
+        return await submit(self, blueprint, options, queue_seconds=queue_seconds)
 
     async def retry(self, run: str) -> Session:
         """Start a run that has ended once more, as a new session with the link `retry_of`.

@@ -10,19 +10,15 @@ from pydantic import JsonValue
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.session_tree import read_start_request
 from cueline.client.context import Connection
-from cueline.client.parameters import checked_parameters, typed
-from cueline.client.schedule import At, Every, schedule_of
 from cueline.client.session import Session
-from cueline.client.start import StartRequest, name_of
+from cueline.client.start import StartOptions, request_of
 from cueline.client.value import make_value
-from cueline.config.environment import user_name
 from cueline.deciders.fleet import FleetState
 from cueline.errors import ConfigError, RejectedError
 from cueline.errors.suggestion import known_instead
-from cueline.events.inbox import StartAsked
 from cueline.events.run import QUEUE_SECONDS, Run
 from cueline.events.store import from_us
-from cueline.events.stream import session_stream, shown, stream_name
+from cueline.events.stream import shown
 from cueline.projections.session import SessionReadModel
 from cueline.wiring import OpenLog
 
@@ -136,17 +132,10 @@ def run_row(row: SessionReadModel) -> RunRow:
 async def submit(
     client: Connection,
     blueprint: str,
-    goal: str | None,
-    parameters: Mapping[str, JsonValue],
-    texts: Mapping[str, str],
+    options: StartOptions,
     *,
     queue_seconds: float = QUEUE_SECONDS,
     retry_of: str = "",
-    parent: str | None = None,
-    labels: Mapping[str, str] | None = None,
-    key: str | None = None,
-    at: At | None = None,
-    every: Every | None = None,
 ) -> Session:
     """Start a run; see `Client.submit`."""
     state = await FleetLog(client.log.journal()).read()
@@ -156,24 +145,11 @@ async def submit(
         raise RejectedError(blueprint, f"no runner has ever offered such a blueprint{hint}")
     if not queue_seconds and not state.online(blueprint):
         raise RejectedError(blueprint, "no runner that is online offers it now")
-    agent = offered.agent
-    given = checked_parameters(agent, {**parameters, **typed(texts, agent.parameters_schema)})
-    if goal is None and not (agent.plan or agent.parameters_schema):
+    run = make_value(Run, blueprint=blueprint, retry_of=retry_of, queue_seconds=queue_seconds)
+    request = request_of(offered.agent, options, client.log.clock.now(), run=run)
+    if options.goal is None and not (offered.agent.plan or offered.agent.parameters_schema):
         raise ConfigError(blueprint, "it has a model and no parameters: name a goal")
-    name, now = name_of(None, key), client.log.clock.now()
-    asked = make_value(
-        StartAsked,
-        agent=agent,
-        goal=goal,
-        parameters=given,
-        labels=labels or {},
-        run=make_value(Run, blueprint=blueprint, retry_of=retry_of, queue_seconds=queue_seconds),
-        schedule=schedule_of(at, every, now, stream_name("session", name)),
-        asked_by=user_name(),
-        asked_at=now,
-    )
-    above = None if parent is None else session_stream(parent)
-    return await StartRequest(name, asked, parent=above, key=key).submit(client)
+    return await request.submit(client)
 
 
 async def retry(client: Connection, stream: str) -> Session:
@@ -187,12 +163,9 @@ async def retry(client: Connection, stream: str) -> Session:
     return await submit(
         client,
         asked.run.blueprint,
-        asked.goal,
-        asked.parameters,
-        {},
+        StartOptions(goal=asked.goal, parameters=asked.parameters, labels=asked.labels),
         queue_seconds=asked.run.queue_seconds,
         retry_of=stream,
-        labels=asked.labels,
     )
 
 

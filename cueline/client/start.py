@@ -17,7 +17,7 @@ from cueline.agents.secret import waiver
 from cueline.client.attachment import Attachable, attachments_of
 from cueline.client.context import Connection
 from cueline.client.output import Output, with_output
-from cueline.client.parameters import checked_parameters
+from cueline.client.parameters import checked_parameters, typed
 from cueline.client.receipt import receipt_of_start
 from cueline.client.schedule import At, Every, schedule_of
 from cueline.client.session import Session
@@ -25,10 +25,50 @@ from cueline.client.value import make_value
 from cueline.config.environment import user_name
 from cueline.deciders.session.delegation import with_children
 from cueline.errors import ConfigError, RejectedError
+from cueline.events.agent import AgentSpec
 from cueline.events.inbox import InboxMessage, MessageSent, SecretsWaived, StartAsked
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import session_stream, shown, sibling, stream_name
 from cueline.wiring import OpenLog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartOptions:
+    """What a user may say of a new session, beside its agent."""
+
+    goal: str | None = None
+    """What the agent is told first; without one the session is idle until the first message."""
+    open: bool = False
+    """It stays for more messages after its goal, instead of ending."""
+    id: str | None = None
+    """What it is called, in letters a-z, digits, `.` and `-`; chosen where none is given."""
+    key: str | None = None
+    """The session with the same key is returned if there is one, instead of another; its id
+    comes from the key."""
+    labels: Mapping[str, str] | None = None
+    """By which `cueline list --label` and SQL find it."""
+    parent: str | None = None
+    """The session whose child it is, by its id or stream: what it spends counts for the limits
+    of all sessions above it, and the parent's log says when it was asked for, how it ended and
+    what it spent."""
+    without_secrets: Collection[str] = ()
+    """Secrets of the agent that may be unknown where it is driven: what has their values in it
+    is recorded as it is. Recorded, with who said so. Not of a blueprint."""
+    output: Output | None = None
+    """A pydantic model or a JSON schema for the agent's last reply, instead of the agent's own.
+    Its schema is recorded, and the agent is told. Not of a blueprint."""
+    attachments: Sequence[Attachable] = ()
+    """Images and files of the goal: see `Session.send`."""
+    parameters: Mapping[str, JsonValue] | None = None
+    """By the agent's `parameters_schema`; its defaults are filled in."""
+    texts: Mapping[str, str] | None = None
+    """More parameters, as a command line has them: each is JSON or text."""
+    at: At | None = None
+    """It is recorded now, and starts then: a `datetime`, or text as `07:30`,
+    `2026-05-04T07:30` or `+10m`. A time that was missed starts late, once."""
+    every: Every | None = None
+    """Another session like it starts so many seconds after it, and so on; also a `timedelta`,
+    or text as `4h`. Stop the one that waits to end the series."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,24 +159,13 @@ def id_of_key(key: str) -> str:
 
 def start_request(
     agent: Agent | str | os.PathLike[str],
-    goal: str | None,
+    options: StartOptions,
     *,
     now: datetime,
-    open: bool = False,  # noqa: A002 - the word of the log
-    id: str | None = None,  # noqa: A002 - the word of the log
-    key: str | None = None,
-    labels: Mapping[str, str] | None = None,
-    parent: str | None = None,
-    without_secrets: Collection[str] = (),
     attached: bool = False,
     sources: Mapping[str, str] | None = None,
-    output: Output | None = None,
-    attachments: Sequence[Attachable] = (),
-    parameters: Mapping[str, JsonValue] | None = None,
-    at: At | None = None,
-    every: Every | None = None,
 ) -> StartRequest:
-    """Return what is wanted, checked as far as it can be without the log. See `Client.start`.
+    """Return the wish for a session, checked as far as it can be without the log.
 
     It is wanted *now*. *attached* says that somebody is at a terminal, and is asked there;
     *sources* who set each limit of the agent, where that is known.
@@ -147,29 +176,43 @@ def start_request(
         ToolImportError: make the tool importable where it will run.
         InvalidNameError: the id, or the parent's, has another form.
     """
-    spec = agent_to_record(with_output(agent_of(agent), output), waived=without_secrets)
-    if open and spec.plan is not None:
+    waived, user = options.without_secrets, user_name()
+    spec = agent_to_record(with_output(agent_of(agent), options.output), waived=waived)
+    if options.open and spec.plan is not None:
         why = f"{spec.name} follows a plan, so no model reads messages; leave it out"
         raise ConfigError("open", why)
-    waived = waiver(spec, without_secrets, user := user_name())
-    name = name_of(id, key)
-    if parent is not None and every is not None:
+    secrets = waiver(spec, waived, user)
+    if options.parent is not None and options.every is not None:
         raise ConfigError("every", "a series has no parent: leave one out")
+    spec = spec.model_copy(update={"limit_sources": dict(sources or {}), "key_owner": user})
+    request = request_of(spec, options, now, attached=attached)
+    return replace(request, waived=secrets, output=options.output)
+
+
+def request_of(
+    spec: AgentSpec, options: StartOptions, now: datetime, **more: object
+) -> StartRequest:
+    """Return the wish for a session of *spec*; *more* are other fields of `StartAsked`.
+
+    Raises what `start_request` raises.
+    """
+    name = name_of(options.id, options.key)
+    texts = typed(options.texts or {}, spec.parameters_schema)
     asked = make_value(
         StartAsked,
-        agent=spec.model_copy(update={"limit_sources": dict(sources or {}), "key_owner": user}),
-        goal=goal,
-        attachments=attachments_of(attachments),
-        parameters=checked_parameters(spec, parameters or {}),
-        open=open,
-        attached=attached,
-        labels=labels or {},
-        schedule=schedule_of(at, every, now, stream_name("session", name)),
-        asked_by=user,
+        agent=spec,
+        goal=options.goal,
+        attachments=attachments_of(options.attachments),
+        parameters=checked_parameters(spec, {**(options.parameters or {}), **texts}),
+        open=options.open,
+        labels=options.labels or {},
+        schedule=schedule_of(options.at, options.every, now, stream_name("session", name)),
+        asked_by=user_name(),
         asked_at=now,
+        **more,
     )
-    above = None if parent is None else session_stream(parent)
-    return StartRequest(name, asked, waived, above, output, key=key)
+    above = None if options.parent is None else session_stream(options.parent)
+    return StartRequest(name, asked, parent=above, key=options.key)
 
 
 def name_of(id: str | None, key: str | None) -> str:  # noqa: A002 - the word of the log
