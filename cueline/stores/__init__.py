@@ -6,7 +6,8 @@
    `cueline.testing.event_store_contract.EventStoreContract`, with the fixtures `store`
    and `empty`; it tests every rule of the port.
 2. Implement `PresenceBoard`; subclass `cueline.testing.presence_contract.PresenceContract`.
-3. Implement `backend.LogBackend`, and add its class to `backend.BACKENDS`.
+3. Implement `backend.LogBackend`, and name its class in an entry point of the group
+   `cueline.stores`, under the scheme. `docs/guides/stores.md` has an example.
 
 Nothing outside this package knows where a log is stored.
 """

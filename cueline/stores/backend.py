@@ -1,9 +1,10 @@
-"""Backends of logs: one class for each URL scheme opens all that belongs to a log."""
+"""The backends of logs by URL scheme: cueline's own, and those of installed packages."""
 
-from collections.abc import Sequence
-from importlib import import_module
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Final, Literal, Protocol, cast
 
 from cueline.clock import Clock
 from cueline.errors import ConfigError
@@ -16,12 +17,17 @@ from cueline.stores.log_copy import LogRows
 if TYPE_CHECKING:
     from cueline.projections.views import Views
 
+GROUP: Final = "cueline.stores"
+"""The group of entry points by which a package adds a backend; the name is the scheme."""
 BACKENDS = {
-    "sqlite": "cueline.stores.sqlite_backend:SqliteBackend",
-    "memory": "cueline.stores.memory_backend:MemoryBackend",
-    "postgresql": "cueline.stores.postgres.backend:PostgresBackend",
+    scheme: EntryPoint(scheme, f"cueline.stores.{value}", GROUP)
+    for scheme, value in (
+        ("sqlite", "sqlite_backend:SqliteBackend"),
+        ("memory", "memory_backend:MemoryBackend"),
+        ("postgresql", "postgres.backend:PostgresBackend"),
+    )
 }
-"""By scheme: module and class; the class is called with the log's URL."""
+"""Cueline's own backends by scheme. The class is called with the log's URL."""
 EXTRAS = {"psycopg": "postgres"}
 """By package that a backend imports: the extra of cueline that installs it."""
 
@@ -99,24 +105,40 @@ class LogBackend(Protocol):
         """Whether the file at *path* is the log's, or is stored beside it."""
 
 
+@cache
+def _installed() -> dict[str, EntryPoint]:
+    """Return the backends of installed packages; reading them takes a while, so only if asked."""
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
 def backend_of(log: LogName) -> LogBackend:
     """Return the backend of the URL or path *log*; nothing is opened or created.
 
     Raises:
-        ConfigError: the scheme is unknown, or the URL invalid, or a package is missing; the
-            message says what to do.
+        ConfigError: the scheme is unknown, or the URL invalid, or a package is missing or
+            broken; the message says what to do.
     """
     url = LogUrl.of(log)
-    if url.scheme not in BACKENDS:
-        meant = next(iter(closest(url.scheme, BACKENDS)), None)
-        known = known_instead(url.scheme, ["a path", *BACKENDS], meant=meant)
-        raise ConfigError(str(url), f"no kind of log has the scheme {url.scheme!r}{known}")
-    module, _, name = BACKENDS[url.scheme].partition(":")
+    entry = BACKENDS.get(url.scheme) or _installed().get(url.scheme)
+    if entry is None:
+        schemes = [*BACKENDS, *sorted(_installed().keys() - BACKENDS)]
+        meant = next(iter(closest(url.scheme, schemes)), None)
+        known = known_instead(url.scheme, ["a path", *schemes], meant=meant)
+        more = f"; a package can add one (entry point group {GROUP!r})"
+        raise ConfigError(str(url), f"no kind of log has the scheme {url.scheme!r}{known}{more}")
+    return cast("LogBackend", _loaded(entry, url)(url))
+
+
+def _loaded(entry: EntryPoint, url: LogUrl) -> Callable[[LogUrl], object]:
     try:
-        backend = getattr(import_module(module), name)
-    except ModuleNotFoundError as error:
-        if error.name not in EXTRAS:
+        return cast("Callable[[LogUrl], object]", entry.load())
+    except Exception as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing in EXTRAS:
+            why = f"it needs {missing}: `pip install 'cueline[{EXTRAS[missing]}]'` installs it"
+        elif url.scheme in BACKENDS:
             raise
-        wanted = f"pip install 'cueline[{EXTRAS[error.name]}]'"
-        raise ConfigError(str(url), f"it needs {error.name}: `{wanted}` installs it") from error
-    return cast("LogBackend", backend(url))
+        else:
+            broken = f"{type(error).__name__}: {error}"
+            why = f"the scheme {url.scheme!r} cannot be loaded from {entry.value}: {broken}"
+        raise ConfigError(str(url), why) from error

@@ -1,7 +1,7 @@
 """What every backend of the log has to hold.
 
-Subclass `EventStoreContract`, provide a `store` fixture and `empty`, and run
-pytest with pytest-asyncio and `asyncio_mode = "auto"`.
+Subclass `EventStoreContract`, provide a `store` fixture, and run pytest with pytest-asyncio
+and `asyncio_mode = "auto"`.
 """
 
 import pytest
@@ -37,8 +37,4 @@ class EventStoreContract(
     @pytest.fixture
     def store(self, clock: Clock) -> EventStore:
         """Return an empty store."""
-        raise NotImplementedError
-
-    async def empty(self, store: EventStore, stream: str, version: int) -> None:
-        """Empty the payload of an event, by whatever way the backend has."""
         raise NotImplementedError

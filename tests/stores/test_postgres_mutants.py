@@ -18,7 +18,6 @@ from cueline.testing.event_store_forks import ForkContract
 from cueline.testing.event_store_keys import KeyContract
 from cueline.testing.event_store_reads import ReadContract
 from tests.stores.mutant import ROOT, Mutant, first_failure
-from tests.stores.postgres_contract import PostgresContract
 
 SQL = "schema.sql"
 MUTANTS = [
@@ -266,9 +265,9 @@ def grown(mutant, server):
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.what.replace(" ", "-"))
 def test_a_log_with_one_thing_wrong_is_noticed(mutant, one_server):
     with grown(mutant, one_server) as store:
-        assert first_failure(store, mutant.part, 2, PostgresContract()) is not None
+        assert first_failure(store, mutant.part, 2) is not None
 
 
 def test_the_log_without_a_change_passes(one_server):
     with grown(Mutant("nothing", EventStoreContract, "", "", ""), one_server) as store:
-        assert first_failure(store, EpochContract, 60, PostgresContract()) is None
+        assert first_failure(store, EpochContract, 60) is None
