@@ -197,7 +197,7 @@ class Client(Reader):
             key=key,
             labels=labels,
             parent=parent,
-            without_secrets=without_secrets,
+            without_secrets=tuple(without_secrets),
             output=output,
             attachments=attachments,
             parameters=parameters,

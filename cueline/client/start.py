@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -51,7 +51,7 @@ class StartOptions:
     """The session whose child it is, by its id or stream: what it spends counts for the limits
     of all sessions above it, and the parent's log says when it was asked for, how it ended and
     what it spent."""
-    without_secrets: Collection[str] = ()
+    without_secrets: tuple[str, ...] = ()
     """Secrets of the agent that may be unknown where it is driven: what has their values in it
     is recorded as it is. Recorded, with who said so. Not of a blueprint."""
     output: Output | None = None

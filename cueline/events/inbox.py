@@ -81,8 +81,12 @@ class MessageSent(Fact):
 
     type: Literal["MessageSent"] = "MessageSent"
     lane: Lane = "note"
+    """When it counts: a `note` with the next model call, a `steer` instead of the rest of the
+    turn, a `followup` when the session would be done."""
     text: str
+    """The text, for the model."""
     attachments: tuple[Attachment, ...] = Field(default=(), exclude_if=not_)
+    """The images and files of the message."""
     turn: Annotated[int, SET_BY_CUELINE] = Field(default=0, exclude_if=not_)
     """The first turn whose request may include it; a rerun sends messages ahead."""
     name: str = Field(default="", exclude_if=not_)
@@ -119,12 +123,15 @@ class DecisionGiven(Fact):
 
     type: Literal["DecisionGiven"] = "DecisionGiven"
     approval: str
+    """The id of the question."""
     digest: str = ""
     """The digest of exactly what was shown (I9); a wish without it is about the open question."""
     verdict: Literal["grant", "deny"]
+    """Whether the call may run."""
     by: str = ""
     """The person; a wish without it is the user's of the process."""
     note: str = ""
+    """The person's text, for the agent."""
     edit: dict[str, JsonValue] | None = None
     """With a grant: all the edited arguments."""
     always: tuple[str, ...] | None = None
@@ -145,10 +152,15 @@ class RaiseAsked(Fact):
 
     type: Literal["RaiseAsked"] = "RaiseAsked"
     max_tokens: int | None = None
+    """Tokens, sent and answered, with all sessions that it starts."""
     max_cost: Annotated[Decimal | None, PAYABLE] = None
+    """US dollars, with all sessions that it starts."""
     max_turns: int | None = None
+    """Model calls since the last message."""
     max_active_seconds: float | None = _LONGEST
+    """Time at work."""
     max_wall_seconds: float | None = _LONGEST
+    """Time since the start."""
 
 
 class ModelChangeAsked(Fact):
@@ -156,6 +168,7 @@ class ModelChangeAsked(Fact):
 
     type: Literal["ModelChangeAsked"] = "ModelChangeAsked"
     model: ModelChoice
+    """A wish without a provider names `PROVIDER/NAME`, or a NAME of the agent's provider."""
 
 
 class SecretsWaived(Fact):
