@@ -29,6 +29,7 @@ from cueline.clock import SystemClock
 from cueline.console.screen import Screen
 from cueline.console.text import date_time, json_of, one_line
 from cueline.events.fact import Fact
+from cueline.events.inbox import MessageSent
 from cueline.events.log_url import LogUrl
 from cueline.events.session import SessionEvent
 from cueline.events.store import RecordedEvent
@@ -126,7 +127,10 @@ def _fields(fact: SessionEvent) -> str:
     told = fact.model_dump(mode="json", exclude={"type", "agent"}, exclude_defaults=True)
     message = getattr(fact, "message", None)
     if isinstance(message, Fact):  # its type is a default of its own, and says the most of it
-        told["message"] = f"{message.type} {_word(told['message'])}".removesuffix(" {}")
+        fields = told["message"]
+        if isinstance(message, MessageSent):  # the lane is said though it is the usual one
+            fields = {"lane": message.lane, **fields}
+        told["message"] = f"{message.type} {_word(fields)}".removesuffix(" {}")
     words = (f"{key}={_word(value)}" for key, value in told.items())
     return " ".join(words)
 
