@@ -14,7 +14,7 @@ from statistics import median
 
 from bench.table import Row, plain
 from cueline import Agent, Limits, open_runtime
-from cueline.events.child import Mode
+from cueline.events.start import Mode
 from cueline.loop import run
 
 FEW, MANY = 100, 1_000

@@ -24,7 +24,7 @@ from cueline.actors.inbox import ask_start
 from cueline.agents.agent import Agent
 from cueline.agents.preflight import agent_to_record
 from cueline.events.agent import AgentSpec
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.inbox import StartAsked
 from cueline.events.journal import FactWrite
 from cueline.events.session import SessionStarted, SessionWaiting

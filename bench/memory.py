@@ -27,7 +27,7 @@ from cueline.actors.session_host import SessionHost
 from cueline.clock import SystemClock
 from cueline.errors import ProviderUnavailableError
 from cueline.events.agent import AgentSpec
-from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
+from cueline.events.agent_parts import BreakerPolicy, RetryPolicy
 from cueline.events.inbox import StartAsked
 from cueline.loop import run
 from cueline.stores.waiting import take_turns

@@ -15,8 +15,8 @@ from bench.conversation import AGENT, Talker, hosted
 from bench.table import Row, eased, plain
 from cueline.actors.inbox import ask_start
 from cueline.events.agent import AgentSpec
+from cueline.events.agent_parts import Plan, Step
 from cueline.events.inbox import StartAsked
-from cueline.events.plan import Plan, Step
 from cueline.loop import run
 from cueline.wiring import open_log
 

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from cueline.clock import SystemClock
     from cueline.errors import CuelineError, ToolFailedError
     from cueline.events.agent import Fallback, Hook, Limits, ModelChoice, Policy, Price, Rule
-    from cueline.events.demands import Demands
-    from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
+    from cueline.events.agent_parts import BreakerPolicy, Demands, RetryPolicy
     from cueline.events.session import ApprovalRequested, SessionEvent
     from cueline.runtime import Runtime, open_runtime
     from cueline.tools.tool import Image, Tool, ToolContext, tool
@@ -58,9 +57,9 @@ __all__ = [
 _HOMES = {
     "Agent": "cueline.agents.agent",
     "ApprovalRequested": "cueline.events.session",
-    "BreakerPolicy": "cueline.events.failure_policy",
+    "BreakerPolicy": "cueline.events.agent_parts",
     "CuelineError": "cueline.errors",
-    "Demands": "cueline.events.demands",
+    "Demands": "cueline.events.agent_parts",
     "Fallback": "cueline.events.agent",
     "Hook": "cueline.events.agent",
     "Image": "cueline.tools.tool",
@@ -70,7 +69,7 @@ _HOMES = {
     "Price": "cueline.events.agent",
     "Procedure": "cueline.agents.workflow",
     "Result": "cueline.client.session",
-    "RetryPolicy": "cueline.events.failure_policy",
+    "RetryPolicy": "cueline.events.agent_parts",
     "Rule": "cueline.events.agent",
     "Runtime": "cueline.runtime",
     "Session": "cueline.client.session",

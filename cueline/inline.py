@@ -18,7 +18,7 @@ from cueline.actors.tool_port import ToolExecutor
 from cueline.deciders.matching import Offer, unmet
 from cueline.errors import CuelineError
 from cueline.events.agent import AgentSpec
-from cueline.events.demands import Demands
+from cueline.events.agent_parts import Demands
 from cueline.events.store import Presence, PresenceBoard
 from cueline.host_wiring import ViewsIndex, collaborators
 from cueline.tools.executor import ProcessToolExecutor

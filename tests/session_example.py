@@ -6,7 +6,7 @@ from typing import Literal
 
 from cueline.deciders.session import order_digest
 from cueline.events.agent import AgentSpec, Declared, Fallback, Limits, Policy, ToolSpec
-from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
+from cueline.events.agent_parts import BreakerPolicy, RetryPolicy
 from cueline.events.inbox import DecisionGiven, InboxMessage, MessageSent, Resolution
 from cueline.events.message import TextBlock, ToolCall
 from cueline.events.session import (

@@ -10,8 +10,7 @@ from cueline.agents.secret import secret_names, secret_values
 from cueline.agents.workflow import Workflow
 from cueline.errors import ConfigError
 from cueline.events.agent import Hook, Policy
-from cueline.events.demands import NO_DEMANDS, Demands
-from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
+from cueline.events.agent_parts import NO_DEMANDS, BreakerPolicy, Demands, RetryPolicy
 
 
 def test_a_typo_in_a_key_that_is_needed_is_named(tmp_path):

@@ -189,7 +189,7 @@ def test_rules_are_not_async():
 
 
 JUDGES = re.compile(
-    r"cueline\.(deciders\.(policy|pattern|backtest|model_text|session\.judging)"
+    r"cueline\.(deciders\.(policy|pattern|backtest|session\.(judging|recovery))"
     r"|providers|console|events\.event_text)\b"
 )
 
@@ -222,7 +222,7 @@ def test_a_fold_reaches_no_rule_no_price_and_no_renderer(fold):
 def test_deciding_reaches_the_rules():
     judges = {m for m in reached("cueline.deciders.session.decide") if JUDGES.match(m)}
 
-    assert {"cueline.deciders.policy", "cueline.deciders.model_text"} <= judges
+    assert {"cueline.deciders.policy", "cueline.deciders.session.recovery"} <= judges
 
 
 def test_what_rules_decide_on_is_never_changed_in_place():

@@ -7,7 +7,7 @@ import pytest
 
 from cueline.agents.backoff import retry_with_backoff
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError, ToolFailedError
-from cueline.events.failure_policy import RetryPolicy
+from cueline.events.agent_parts import RetryPolicy
 from cueline.testing.clock import FakeClock
 
 PLAIN = RetryPolicy(jitter=0)

@@ -24,7 +24,7 @@ from cueline import Agent, open_runtime
 from cueline.actors.breaker_registry import BreakerRegistry
 from cueline.deciders.breaker import admission
 from cueline.deciders.session import Status
-from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
+from cueline.events.agent_parts import BreakerPolicy, RetryPolicy
 from cueline.wiring import open_log
 
 SESSIONS = 24

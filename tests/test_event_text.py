@@ -6,8 +6,8 @@ from typing import get_args
 
 import pytest
 
-from cueline.events.cause import Cause, CauseCode
-from cueline.events.demands import Demands
+from cueline.events.agent_parts import Demands
+from cueline.events.codes import Cause, CauseCode, Refusal, RefusalCode
 from cueline.events.event_text import (
     RESOLUTIONS,
     cause_text,
@@ -18,8 +18,6 @@ from cueline.events.event_text import (
     refusal_text,
     untold_text,
 )
-from cueline.events.refusal import Refusal, RefusalCode
-from cueline.events.run import DISCONNECTED, NO_RUNNER
 from cueline.events.session import (
     CapabilityDegraded,
     PeopleNotified,
@@ -29,6 +27,7 @@ from cueline.events.session import (
     StopCode,
     TellCode,
 )
+from cueline.events.start import DISCONNECTED, NO_RUNNER
 
 
 def limit(name, of):

@@ -16,8 +16,8 @@ from cueline.agents.agent import Agent
 from cueline.cli import app
 from cueline.config.setting import leaves
 from cueline.events.agent import Limits, Policy
+from cueline.events.agent_parts import BreakerPolicy, RetryPolicy
 from cueline.events.codec import FACTS
-from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
 from cueline.projections.views import MODELS
 
 DOCS = Path(__file__).parents[1] / "docs"

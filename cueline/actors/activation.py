@@ -7,8 +7,8 @@ from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.model_call import highest_cost, sent_to
 from cueline.deciders.session import DRIVEN, SessionState, derived_events
 from cueline.events.agent import AgentSpec, answering
+from cueline.events.fact import shared_fields
 from cueline.events.inbox import StartAsked
-from cueline.events.part import shared_fields
 from cueline.events.session import (
     LostAttempt,
     SessionContinued,

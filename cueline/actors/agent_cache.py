@@ -7,10 +7,10 @@ from typing import TypeVar
 from cueline.actors.cancellation import isolate_cancellation
 from cueline.actors.model_port import Model, ModelFactory
 from cueline.events.agent import AgentSpec, answering
-from cueline.events.child import starts_child
 from cueline.events.journal import Journal
 from cueline.events.sanitize import sanitize_record
 from cueline.events.session import SessionEvent
+from cueline.events.start import starts_child
 
 UNUSED = 16
 """Number of unused agents that are kept."""

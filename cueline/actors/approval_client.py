@@ -14,8 +14,8 @@ from cueline.deciders.approval import AUTO_IN_TIME, auto_approver
 from cueline.deciders.session.due import AskApproval, CloseApproval
 from cueline.deciders.session.turn import Call
 from cueline.events.approval import ApprovalOpened, Doubt
+from cueline.events.fact import shared_fields
 from cueline.events.message import ToolCall, canonical_json
-from cueline.events.part import shared_fields
 from cueline.events.sanitize import sanitize_record
 from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer, Judgement
 

@@ -24,8 +24,8 @@ from cueline.deciders.approval import (
 )
 from cueline.errors import WrongExpectedVersionError
 from cueline.events.approval import ApprovalOpened, SupersedeCode
+from cueline.events.fact import shared_fields
 from cueline.events.journal import FactWrite, Journal
-from cueline.events.part import shared_fields
 from cueline.events.session import GateAnswer
 from cueline.events.stream import stream_name, tenant_of
 

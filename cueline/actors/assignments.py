@@ -9,8 +9,7 @@ from heapq import heapify, heappop, heappush
 
 from msgspec import Struct
 
-from cueline.deciders.balance import Load, surplus
-from cueline.deciders.matching import Unmet
+from cueline.deciders.matching import Load, Unmet, surplus
 
 UNPLACED = 10_000
 """The most sessions without a host that are known by name; the index of work has the others."""

@@ -10,7 +10,7 @@ from cueline.actors.breaker_registry import BreakerRegistry, BreakerTarget
 from cueline.deciders.session import SessionState
 from cueline.deciders.session.due import CallModel, Effect, RecoverTool, ReserveBudget, RunTool
 from cueline.events.agent import answering
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.session import (
     ModelFailed,
     ModelReplied,

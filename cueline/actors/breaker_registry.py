@@ -38,9 +38,9 @@ from cueline.errors import (
     WrongExpectedVersionError,
 )
 from cueline.events.agent import AgentSpec, ToolSpec
+from cueline.events.agent_parts import BreakerPolicy
 from cueline.events.breaker import BreakerEvent
-from cueline.events.failure import OF_ACCOUNT
-from cueline.events.failure_policy import BreakerPolicy
+from cueline.events.codes import OF_ACCOUNT
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import stream_name

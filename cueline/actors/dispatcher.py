@@ -23,11 +23,10 @@ from cueline.actors.session_owner import aside_by
 from cueline.clock import Clock
 from cueline.deciders.matching import Offer, Unmet
 from cueline.errors import HostsFullError
-from cueline.events.child import parent_of
 from cueline.events.codec import Codec
 from cueline.events.journal import Journal
-from cueline.events.schedule import first_of
 from cueline.events.session import WaitKind
+from cueline.events.start import first_of, parent_of
 from cueline.events.store import EventStore, PresenceBoard
 from cueline.events.stream import category_of, sibling
 

@@ -42,8 +42,7 @@ from cueline.deciders.session.turn import Call, CallApproval
 from cueline.errors import CuelineError, FencedError
 from cueline.events.agent import ToolSpec, answering
 from cueline.events.approval import ApprovalOpened
-from cueline.events.cause import Cause
-from cueline.events.failure import NO_OLD_MESSAGES
+from cueline.events.codes import NO_OLD_MESSAGES, Cause
 from cueline.events.session import Cut, PeopleNotified, SessionEvent, SessionWaiting, TellCode
 from cueline.events.stream import is_compaction
 

@@ -27,9 +27,8 @@ from cueline.deciders.session.recovery import degrades
 from cueline.deciders.session.run import claimed_by
 from cueline.deciders.session.turn import CallApproval
 from cueline.events.agent import AgentSpec, ToolSpec
-from cueline.events.cause import Cause
-from cueline.events.child import agent_named, child_stream, mode_of
-from cueline.events.demands import Demands
+from cueline.events.agent_parts import Demands
+from cueline.events.codes import Cause
 from cueline.events.message import Arguments
 from cueline.events.sanitize import sanitize
 from cueline.events.session import (
@@ -42,6 +41,7 @@ from cueline.events.session import (
     ToolSkipped,
     ToolStarted,
 )
+from cueline.events.start import agent_named, child_stream, mode_of
 from cueline.events.stream import shown
 
 _Startable = CallModel | ReserveBudget | RunTool | StartChild | AwaitMessage | AcquireProbe

@@ -17,7 +17,7 @@ from cueline.actors.session_tree import OutputReader
 from cueline.actors.slot import Slots
 from cueline.clock import Clock
 from cueline.events.agent import AgentSpec, Hook, ToolSpec, Workspace
-from cueline.events.demands import Demands
+from cueline.events.agent_parts import Demands
 from cueline.events.journal import Journal
 from cueline.events.message import Cost, Estimate, Usage
 

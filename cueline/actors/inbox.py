@@ -5,9 +5,9 @@ from uuid import uuid4
 
 from cueline.actors.session_tree import read_start_request, register_child, unknown_session_error
 from cueline.deciders.session import SessionState
-from cueline.deciders.session.changed_agent import with_changes
+from cueline.deciders.session.current_agent import with_changes
 from cueline.deciders.session.limit import raise_refusal
-from cueline.deciders.session.unread import unheard, will_stop
+from cueline.deciders.session.messages import unheard, will_stop
 from cueline.errors import (
     KeyReusedError,
     RejectedError,

@@ -13,13 +13,13 @@ from cueline.actors.agent_cache import LoadedAgent
 from cueline.actors.cancellation import isolate_cancellation
 from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.model_port import Model, ModelReply, ModelRequest
-from cueline.deciders.prompt_limit import fitted
+from cueline.deciders.compaction import fitted
+from cueline.deciders.retry import silence
 from cueline.deciders.session.budget import known_usage
 from cueline.deciders.session.due import CallModel
-from cueline.deciders.silence import silence
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
 from cueline.events.agent import AgentSpec, answering
-from cueline.events.failure import SAID
+from cueline.events.codes import SAID
 from cueline.events.message import Cost, Estimate, TextBlock, ToolCall, Usage, prompt_size
 from cueline.events.session import Cut, ModelFailed, ModelReplied, calls_of
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from cueline.deciders.session import SessionState, Status, evolve
 from cueline.deciders.session.decide import opening_of
 from cueline.deciders.session.state import SessionHold, Wait
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.session import (
     Judgement,
     ModelReplied,

@@ -3,12 +3,12 @@
 from datetime import datetime
 
 from cueline.deciders.session import SessionState
-from cueline.deciders.session.schedule import next_in_series
+from cueline.deciders.session.run import next_in_series
+from cueline.events.fact import shared_fields
 from cueline.events.inbox import InboxMessage, SecretsWaived, StartAsked
 from cueline.events.journal import FactWrite, Journal
-from cueline.events.part import shared_fields
-from cueline.events.schedule import stream_at
 from cueline.events.session import SessionStarted
+from cueline.events.start import stream_at
 from cueline.events.store import ANY
 from cueline.events.stream import sibling
 

@@ -39,8 +39,8 @@ from cueline.deciders.session.due import (
     StartChild,
 )
 from cueline.deciders.session.limit_state import Bill
+from cueline.deciders.session.messages import waived_secrets, will_stop
 from cueline.deciders.session.permission import need_ended_by
-from cueline.deciders.session.unread import waived_secrets, will_stop
 from cueline.errors import CuelineError, WrongExpectedVersionError
 from cueline.events.agent import AgentSpec, own_model
 from cueline.events.session import ModelStarted, SessionContinued, SessionEvent

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from cueline.actors.rule_failure import folded
 from cueline.actors.stream_end import inbox_seen, last_of
 from cueline.deciders.session import session_of
-from cueline.deciders.session.changed_agent import with_changes
+from cueline.deciders.session.current_agent import with_changes
 from cueline.errors import CorruptEventError
 from cueline.events.codec import EMPTIED, Redacted
 from cueline.events.journal import Journal

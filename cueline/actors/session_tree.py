@@ -15,7 +15,7 @@ from cueline.deciders.session.delegation import allowances_below, child_request,
 from cueline.deciders.session.state import ROOT
 from cueline.errors import RejectedError, SessionFinishedError, UnknownSessionError
 from cueline.events.agent import AgentSpec
-from cueline.events.child import child_stream
+from cueline.events.budget import DescendantAsked
 from cueline.events.codec import not_redacted
 from cueline.events.event_text import cause_text, end_text
 from cueline.events.inbox import ChildAsked, ChildEnded, ChildPaused, StartAsked, StopAsked
@@ -28,9 +28,9 @@ from cueline.events.session import (
     SessionFailed,
     SessionStopped,
 )
+from cueline.events.start import child_stream
 from cueline.events.store import ANY, NO_STREAM
 from cueline.events.stream import shown, sibling
-from cueline.events.tree import DescendantAsked
 
 OutputReader = Callable[[str, Mapping[str, Any]], tuple[Any, str]]
 """Reads a text as JSON of a schema: returns the value, and why the text is none."""

@@ -15,7 +15,7 @@ from cueline.deciders.matching import Unmet, counted
 
 if TYPE_CHECKING:
     from cueline.events.agent import ToolSpec
-    from cueline.events.demands import Demands
+    from cueline.events.agent_parts import Demands
 
 Place = tuple[str, bool]
 """A runner, and either its event loop or its worker processes."""

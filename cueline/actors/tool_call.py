@@ -17,11 +17,10 @@ from cueline.deciders.session.recovery import result_given
 from cueline.deciders.session.run import claimed_by
 from cueline.errors import FencedError, RunnerBusyError, RunnerGoneError, StaleOrderError
 from cueline.events.agent import ToolSpec
-from cueline.events.cause import Cause
-from cueline.events.demands import Demands
-from cueline.events.json_value import json_or_text
+from cueline.events.agent_parts import VALUE_LIMIT, Demands, too_large
+from cueline.events.codes import Cause
+from cueline.events.fact import json_or_text
 from cueline.events.message import ImageBlock, attachment_text
-from cueline.events.plan import VALUE_LIMIT, too_large
 from cueline.events.sanitize import sanitize
 from cueline.events.session import SessionWaiting, ToolFailed, ToolReconciled, ToolReturned
 

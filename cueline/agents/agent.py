@@ -29,11 +29,9 @@ from cueline.events.agent import (
     ToolSpec,
     Workspace,
 )
-from cueline.events.child import BLUEPRINT_SCHEME, CHILD_RESULT, DELEGATE, starts_child
-from cueline.events.demands import NO_DEMANDS, Demands
-from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
-from cueline.events.number import Number, Parameters, Seconds, Whole
-from cueline.events.part import shared_fields
+from cueline.events.agent_parts import NO_DEMANDS, BreakerPolicy, Demands, RetryPolicy
+from cueline.events.fact import Number, Parameters, Seconds, Whole, shared_fields
+from cueline.events.start import BLUEPRINT_SCHEME, CHILD_RESULT, DELEGATE, starts_child
 from cueline.providers.defaults import completed
 from cueline.providers.registry import DEFAULT
 from cueline.tools.agent_tool import (

@@ -16,7 +16,7 @@ from cueline.config.problem import problems_of
 from cueline.config.settings import OF_PROVIDER, Settings
 from cueline.errors import ConfigError
 from cueline.events.agent import AGENT_SCHEME, ModelChoice
-from cueline.events.plan import PROCEDURE
+from cueline.events.agent_parts import PROCEDURE
 from cueline.providers.model_file import find_model_file
 
 NAME: Final = "default"

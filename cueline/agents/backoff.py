@@ -7,8 +7,8 @@ from uuid import uuid4
 from cueline.clock import Clock, SystemClock
 from cueline.deciders.retry import retry_at
 from cueline.errors import ProviderUnavailableError, ToolFailedError
-from cueline.events.failure import TRANSIENT
-from cueline.events.failure_policy import RetryPolicy
+from cueline.events.agent_parts import RetryPolicy
+from cueline.events.codes import TRANSIENT
 
 T = TypeVar("T")
 _Kinds = tuple[type[Exception], ...]

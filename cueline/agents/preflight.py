@@ -9,7 +9,7 @@ from cueline.agents.agent import Agent
 from cueline.agents.secret import check_secrets
 from cueline.config.environment import HERE
 from cueline.deciders.policy import NOT_ESTIMATED, judge, tools_that_may_ask
-from cueline.deciders.session.changed_agent import with_tools
+from cueline.deciders.session.current_agent import with_tools
 from cueline.deciders.session.delegation import allowances_below, with_children
 from cueline.deciders.startup_file import own_modules
 from cueline.errors import ConfigError

@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from cueline.config.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, Fallback, Policy, url_variable
-from cueline.events.header import variables_in
+from cueline.events.agent_parts import variables_in
 from cueline.events.inbox import SecretsWaived
 from cueline.events.sanitize import SHORTEST_SECRET, Redactor
 from cueline.providers.account import is_of_this_machine

@@ -8,16 +8,22 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, m
 
 from cueline.agents.agent import Agent, ToolOrAgent, agent_of_tool
 from cueline.deciders.expression import needs_of
-from cueline.deciders.plan_fault import PlanProblem, problems_of
+from cueline.deciders.plan import PlanProblem, problems_of
 from cueline.errors import ConfigError
 from cueline.errors.suggestion import known_instead
 from cueline.events.agent import AGENT_SCHEME, ToolSpec
-from cueline.events.demands import Demands
-from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
+from cueline.events.agent_parts import (
+    MAX_PARALLEL,
+    PROCEDURE,
+    BreakerPolicy,
+    Condition,
+    Demands,
+    Plan,
+    RetryPolicy,
+)
+from cueline.events.agent_parts import Step as RecordedStep
+from cueline.events.fact import Seconds, Whole
 from cueline.events.message import Arguments
-from cueline.events.number import Seconds, Whole
-from cueline.events.plan import MAX_PARALLEL, PROCEDURE, Condition, Plan
-from cueline.events.plan import Step as RecordedStep
 from cueline.tools.program import STEP, run_program
 from cueline.tools.tool import TIMEOUT_SECONDS
 

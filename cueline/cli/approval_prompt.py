@@ -15,9 +15,9 @@ from cueline.console.prompt import Answered
 from cueline.console.question import Question
 from cueline.events.agent import AgentSpec
 from cueline.events.event_text import RESOLUTIONS
+from cueline.events.fact import shared_fields
 from cueline.events.inbox import DecisionGiven
 from cueline.events.message import ToolCall
-from cueline.events.part import shared_fields
 from cueline.events.sanitize import Redactor
 from cueline.events.session import ApprovalRequested
 

@@ -14,7 +14,7 @@ from cueline.config.config_file import LOG, PERSONAL, find_file, is_of_others, s
 from cueline.config.environment import HERE
 from cueline.console.text import visible
 from cueline.errors import ConfigError
-from cueline.events.header import variables_in
+from cueline.events.agent_parts import variables_in
 from cueline.events.log_url import LogUrl
 from cueline.files import Trust, personal_folder
 

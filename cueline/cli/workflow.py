@@ -19,8 +19,8 @@ from cueline.console.plan_graph import plan_lines, plan_svg, step_lines
 from cueline.console.screen import Screen
 from cueline.console.text import count, json_of, visible
 from cueline.events.agent import AgentSpec
+from cueline.events.agent_parts import Plan
 from cueline.events.log_url import LogUrl
-from cueline.events.plan import Plan
 
 _GROUP = """Check and show workflows.
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from cueline.errors import ConfigError
-from cueline.events.image import IMAGE_LIMIT, image_type
-from cueline.events.message import Attachment, FileBlock, ImageBlock
+from cueline.events.message import IMAGE_LIMIT, Attachment, FileBlock, ImageBlock, image_type
 from cueline.files import refuse_endless
 
 Attachable = str | os.PathLike[str] | bytes | ImageBlock | FileBlock

@@ -30,8 +30,8 @@ from cueline.config.config_file import DEFAULT_LOG
 from cueline.config.environment import user_name
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.log_url import LogName
-from cueline.events.run import QUEUE_SECONDS
 from cueline.events.session import ApprovalRequested
+from cueline.events.start import QUEUE_SECONDS
 from cueline.events.stream import session_stream
 from cueline.wiring import OpenLog, open_log
 

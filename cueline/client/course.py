@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from cueline.deciders.prompt import FORKED_AWAY, GO_ON, result_of
 from cueline.events.agent import AgentSpec
+from cueline.events.agent_parts import RecordedReply, RecordedResult
 from cueline.events.inbox import MessageSent
 from cueline.events.message import Attachment, ToolCall
-from cueline.events.recording import RecordedReply
 from cueline.events.session import (
     UNJUDGED,
     GateAnswer,
@@ -25,7 +25,6 @@ from cueline.events.session import (
     ToolSkipped,
     calls_of,
 )
-from cueline.events.tool_recording import RecordedResult
 
 FAILED = "tool_error: "
 

@@ -7,8 +7,8 @@ from cueline.actors.inbox import check_heard, unread_of
 from cueline.actors.session_tree import read_start_request
 from cueline.client.context import Connection
 from cueline.deciders.session import SessionState
-from cueline.deciders.session.changed_agent import with_changes
-from cueline.deciders.session.unread import will_be_held, will_stop
+from cueline.deciders.session.current_agent import with_changes
+from cueline.deciders.session.messages import will_be_held, will_stop
 from cueline.events.agent import AgentSpec, with_model
 from cueline.events.budget import Allowance
 from cueline.events.inbox import InboxMessage, StartAsked

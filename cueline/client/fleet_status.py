@@ -9,8 +9,8 @@ from cueline.client.fleet import GroupRow, rows_of
 from cueline.client.reading import Notice, print_notice, read_models
 from cueline.client.status import status_of
 from cueline.deciders.fleet import FLEET, Group, key_of
+from cueline.events.agent_parts import Demands
 from cueline.events.codec import not_redacted
-from cueline.events.demands import Demands
 from cueline.events.fleet import (
     FLEET_STREAM,
     FleetEvent,

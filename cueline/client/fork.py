@@ -18,7 +18,7 @@ from cueline.client.start import StartRequest, check_id_is_free
 from cueline.client.value import make_value
 from cueline.config.settings import APPROVAL_SECONDS
 from cueline.deciders.policy_fault import faults
-from cueline.deciders.session.changed_agent import with_tools
+from cueline.deciders.session.current_agent import with_tools
 from cueline.errors import ConfigError, CuelineError, RejectedError, UnknownOutcomeError
 from cueline.events.agent import AgentSpec
 from cueline.events.inbox import ForkPoint, StartAsked

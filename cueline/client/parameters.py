@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 from cueline.errors import ParameterValidationError
 from cueline.events.agent import AgentSpec
-from cueline.events.json_value import json_or_text
+from cueline.events.fact import json_or_text
 from cueline.events.message import Arguments
 from cueline.tools.arguments import check_value
 

@@ -19,14 +19,13 @@ from cueline.client.value import make_value
 from cueline.deciders.session import Status
 from cueline.errors import RejectedError
 from cueline.events.agent import AgentSpec, Policy, ToolSpec
+from cueline.events.agent_parts import PROVIDER, Recording, ToolRecording
+from cueline.events.codes import NOT_RECORDED
 from cueline.events.event_text import cause_text, end_text
-from cueline.events.failure import NOT_RECORDED
 from cueline.events.inbox import MessageSent, StartAsked
 from cueline.events.message import Arguments
-from cueline.events.recording import PROVIDER, Recording
 from cueline.events.session import SessionFailed, ToolStarted
 from cueline.events.stream import shown
-from cueline.events.tool_recording import ToolRecording
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

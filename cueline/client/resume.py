@@ -11,9 +11,9 @@ from cueline.client.current import CurrentSession, current_session, post
 from cueline.client.receipt import Receipt, receipt_fields
 from cueline.client.session import Session
 from cueline.deciders.session import rests
-from cueline.deciders.session.changed_agent import with_tools
+from cueline.deciders.session.current_agent import with_tools
 from cueline.deciders.session.delegation import with_children
-from cueline.deciders.session.unread import waived_secrets
+from cueline.deciders.session.messages import waived_secrets
 from cueline.events.agent import ToolSpec
 from cueline.events.inbox import ResumeAsked, SecretsWaived
 

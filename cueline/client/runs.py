@@ -16,7 +16,7 @@ from cueline.client.value import make_value
 from cueline.deciders.fleet import FleetState
 from cueline.errors import ConfigError, RejectedError
 from cueline.errors.suggestion import known_instead
-from cueline.events.run import QUEUE_SECONDS, Run
+from cueline.events.start import QUEUE_SECONDS, Run
 from cueline.events.store import from_us
 from cueline.events.stream import shown
 from cueline.projections.session import SessionReadModel

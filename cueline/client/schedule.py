@@ -10,8 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 from cueline.client.value import make_value
 from cueline.config.environment import HERE
 from cueline.errors import ConfigError
-from cueline.events.number import LONGEST_SECONDS, Seconds
-from cueline.events.schedule import Schedule, instant, stream_at, time_after
+from cueline.events.fact import LONGEST_SECONDS, Seconds
+from cueline.events.start import Schedule, instant, stream_at, time_after
 from cueline.events.stream import id_of, stream_name
 
 At = datetime | str

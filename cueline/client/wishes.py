@@ -22,6 +22,7 @@ from cueline.client.value import make_value
 from cueline.deciders.session import DRIVEN
 from cueline.errors import ConfigError, SessionFinishedError
 from cueline.events.event_text import cause_text
+from cueline.events.fact import json_or_text
 from cueline.events.inbox import (
     SET_BY_CUELINE,
     DecisionGiven,
@@ -32,7 +33,6 @@ from cueline.events.inbox import (
     ResumeAsked,
     StopAsked,
 )
-from cueline.events.json_value import json_or_text
 from cueline.events.session import MessageReceived, SessionCompleted, SessionFailed, SessionStopped
 from cueline.events.store import Appended
 from cueline.events.stream import shown

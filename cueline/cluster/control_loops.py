@@ -14,7 +14,7 @@ from cueline.cluster.worker import Worker
 from cueline.deciders.fleet import Group, Range
 from cueline.deciders.reconcile import Report, takes
 from cueline.errors import ClusterError, HostsFullError
-from cueline.events.demands import Demands
+from cueline.events.agent_parts import Demands
 from cueline.events.store import EventStore, PresenceBoard
 
 UNREACHED_SECONDS = 15.0

@@ -30,13 +30,14 @@ from cueline.cluster.fleet_news import FleetNews, facts_of
 from cueline.cluster.log_writer import open_log, start_writer
 from cueline.cluster.notification_buffer import NotificationBuffer
 from cueline.cluster.remote_store import log_of
-from cueline.deciders.fleet import HOSTS, RUNNERS, TakeFleet, group_of
-from cueline.deciders.registration import HEARTBEAT, HeartbeatTimes
+from cueline.deciders.fleet import HEARTBEAT, HOSTS, RUNNERS, HeartbeatTimes, TakeFleet, group_of
 from cueline.errors import ClusterError, CuelineError, FencedError
 from cueline.events.agent import AgentSpec
-from cueline.events.dispatcher import DispatcherEvent, DispatcherStarted, DispatcherStopped
 from cueline.events.fleet import (
     FLEET_STREAM,
+    DispatcherEvent,
+    DispatcherStarted,
+    DispatcherStopped,
     FleetReport,
     FleetTaken,
     RunnerRegistered,

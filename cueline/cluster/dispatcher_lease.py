@@ -8,7 +8,7 @@ from cueline.actors.presence import BEAT_SECONDS, beat_always, death_of, find
 from cueline.clock import Clock
 from cueline.cluster.epoch_fence import DISPATCHER
 from cueline.errors import ClusterError, CuelineError, FencedError, KeyReusedError, LogLostError
-from cueline.events.dispatcher import DispatcherEvent, DispatcherStarted
+from cueline.events.fleet import DispatcherEvent, DispatcherStarted
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.store import NO_STREAM, Presence, PresenceBoard
 

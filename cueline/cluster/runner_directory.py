@@ -16,7 +16,7 @@ from cueline.cluster.call import ask_head
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.remote_runner import RemoteRunner
 from cueline.deciders.matching import Offer, least_unmet, unmet
-from cueline.events.demands import Demands
+from cueline.events.agent_parts import Demands
 from cueline.events.store import Presence, PresenceBoard
 
 NEWS_SECONDS = 1.0

@@ -17,7 +17,7 @@ from cueline.config.setting import Setting, leaves, table_of
 from cueline.config.settings import Settings
 from cueline.errors import ConfigError
 from cueline.errors.suggestion import closest
-from cueline.events.failure_policy import RetryPolicy
+from cueline.events.agent_parts import RetryPolicy
 from cueline.files import read_text_file
 from cueline.providers.model_file import find_model_file
 

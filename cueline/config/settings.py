@@ -8,11 +8,11 @@ from pydantic_core import PydanticCustomError
 
 from cueline.config.config_file import DEFAULT_LOG, IDLE_SECONDS
 from cueline.config.pattern import MEANINGS, URL, VARIABLE
-from cueline.deciders.registration import HEARTBEAT
+from cueline.deciders.fleet import HEARTBEAT
 from cueline.events.agent import Fallback, Limits, Policy, Price
-from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
+from cueline.events.agent_parts import BreakerPolicy, RetryPolicy
+from cueline.events.fact import Seconds, Time, Whole
 from cueline.events.log_url import LogUrl
-from cueline.events.number import Seconds, Time, Whole
 
 Variable = Annotated[str, Field(pattern=VARIABLE)]
 Address = Annotated[str, Field(pattern=URL)]

@@ -4,8 +4,8 @@ from datetime import datetime
 
 from cueline.console.text import duration
 from cueline.events.agent import AgentSpec, ModelChoice, answering, tool_retries, with_model
+from cueline.events.agent_parts import RetryPolicy
 from cueline.events.fact import Fact
-from cueline.events.failure_policy import RetryPolicy
 from cueline.events.inbox import ResumeAsked
 from cueline.events.message import ToolCall
 from cueline.events.session import (

@@ -10,8 +10,8 @@ from cueline.client.workflow_state import WorkflowState
 from cueline.console.line import Line, Tone
 from cueline.console.text import count, duration, one_line
 from cueline.events.agent import AGENT_SCHEME, AgentSpec
+from cueline.events.agent_parts import Step
 from cueline.events.event_text import step_text
-from cueline.events.plan import Step
 
 _WIDTH: Final = 60
 _BOX: Final = (180, 54)

@@ -20,10 +20,10 @@ from cueline.events.approval import (
     SupersedeCode,
     VoteGiven,
 )
+from cueline.events.codes import Refusal
+from cueline.events.fact import shared_fields
 from cueline.events.inbox import DecisionGiven, Resolution
 from cueline.events.message import Arguments, canonical_json
-from cueline.events.part import shared_fields
-from cueline.events.refusal import Refusal
 from cueline.events.session import Verdict
 
 AUTO_APPROVER = "auto:cli-flag"

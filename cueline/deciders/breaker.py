@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from cueline.deciders.decider import Decider
 from cueline.deciders.retry import LONGEST_WAIT_SECONDS
+from cueline.events.agent_parts import BreakerPolicy
 from cueline.events.breaker import (
     BreakerClosed,
     BreakerEvent,
@@ -22,8 +23,7 @@ from cueline.events.breaker import (
     BreakerOpened,
     FailureCounted,
 )
-from cueline.events.failure import OURS, TRANSIENT
-from cueline.events.failure_policy import BreakerPolicy
+from cueline.events.codes import OURS, TRANSIENT
 
 PROBE_SECONDS = 120.0
 """A probe without an outcome after this is lost; its own session recovers it earlier."""

@@ -4,9 +4,9 @@ import hashlib
 import json
 from typing import Final
 
-from cueline.events.child import CHILD_RESULT
 from cueline.events.inbox import ChildEnded, ChildPaused
 from cueline.events.session import MessageReceived
+from cueline.events.start import CHILD_RESULT
 from cueline.events.stream import shown
 
 CHARACTERS: Final = 50_000

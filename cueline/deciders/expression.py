@@ -10,8 +10,8 @@ from jmespath.parser import Parser
 from jmespath.visitor import TreeInterpreter
 from pydantic import JsonValue
 
-from cueline.events.json_value import text_of
-from cueline.events.plan import Step
+from cueline.events.agent_parts import Step
+from cueline.events.fact import text_of
 
 STEPS: Final = "steps"
 _INNER: Final = {

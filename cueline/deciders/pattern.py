@@ -1,11 +1,13 @@
-"""Patterns of policy rules for names, paths and commands."""
+"""Patterns of policy rules for names, paths and commands, and the texts they are compared with."""
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from cueline.deciders.shell_command import SimpleCommand, simple_commands
+from cueline.events.agent import ToolSpec
+from cueline.events.message import Arguments
 from cueline.linear_regex import compile_regex
 
 _WILD = {"**/": "(?:.*/)?", "/**": "(?:/.*)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
@@ -109,3 +111,36 @@ def _may_match(command: SimpleCommand, patterns: Iterable[str]) -> bool:
     known, is_open = command.text, command.is_innermost
     starts = (_FIRST_WILD.split(pattern, maxsplit=1)[0] for pattern in patterns)
     return any(known.startswith(each) or (is_open and each.startswith(known)) for each in starts)
+
+
+def paths_of(tool: ToolSpec, arguments: Arguments) -> Iterator[str]:
+    """Return the paths of the call; without declared paths, every text in the arguments."""
+    return texts_of(named_paths(tool, arguments) if tool.paths else arguments)
+
+
+def named_paths(
+    tool: ToolSpec, arguments: Arguments, names: Iterable[str] | None = None
+) -> dict[str, object]:
+    """Return the arguments that *tool* declares as paths, or *names*; None for an unknown one."""
+    wanted = tool.paths if names is None else names
+    return {name: arguments.get(name, _default(tool, name)) for name in wanted}
+
+
+def _default(tool: ToolSpec, name: str) -> object:
+    """Return the tool's default for an omitted argument."""
+    properties = tool.parameters.get("properties")
+    told = properties.get(name) if isinstance(properties, Mapping) else None
+    return told.get("default") if isinstance(told, Mapping) else None
+
+
+def texts_of(value: object) -> Iterator[str]:
+    """Yield the texts in *value*, at any depth."""
+    match value:
+        case str():
+            yield value
+        case Mapping():
+            for item in value.values():
+                yield from texts_of(item)
+        case list() | tuple():
+            for item in value:
+                yield from texts_of(item)

@@ -12,8 +12,16 @@ from typing import Final
 
 from msgspec import Struct
 
-from cueline.deciders.call_path import named_paths, paths_of, texts_of
-from cueline.deciders.pattern import escape_glob, matches_any, may_run, path_matches, runs_only
+from cueline.deciders.pattern import (
+    escape_glob,
+    matches_any,
+    may_run,
+    named_paths,
+    path_matches,
+    paths_of,
+    runs_only,
+    texts_of,
+)
 from cueline.deciders.shell_command import COMMANDS, commands_of
 from cueline.deciders.standing import StandingGrant
 from cueline.deciders.startup_file import ASKS, writes_startup_file

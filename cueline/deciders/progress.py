@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from pydantic import JsonValue
 
 from cueline.deciders.expression import needs_of
-from cueline.events.plan import Plan, Step, StepStatus
+from cueline.events.agent_parts import Plan, Step, StepStatus
 
 
 class StepResult(Struct, frozen=True):

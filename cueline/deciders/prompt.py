@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from cueline.deciders.child_text import callback_of, callback_text, fenced, paused_text
 from cueline.events.agent import AgentSpec
+from cueline.events.fact import Part
 from cueline.events.inbox import ChildPaused, MessageSent
 from cueline.events.message import (
     Arguments,
@@ -27,7 +28,6 @@ from cueline.events.message import (
     assistant_json,
     tool_json,
 )
-from cueline.events.part import Part
 from cueline.events.session import (
     LimitWarned,
     ModelReplied,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from cueline.deciders.fleet import NONE, Group, Range
 from cueline.deciders.matching import Offer, Unmet
 from cueline.deciders.matching import unmet as unmet_by
-from cueline.events.demands import Demands
+from cueline.events.agent_parts import Demands
 
 CPUS = 0.01
 """What a worker takes if its group does not say: Ray reports no demand for one that takes none."""

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from cueline.deciders.call_path import named_paths, texts_of
-from cueline.deciders.pattern import escape_glob, path_matches
+from cueline.deciders.pattern import escape_glob, named_paths, path_matches, texts_of
 from cueline.deciders.shell_command import (
     COMMANDS,
     UNKNOWN,

@@ -44,14 +44,6 @@ Import them from here. Each one survives pickling (Ray pickles them): it passes 
 arguments on to `Exception`.
 """
 
-from cueline.errors.cluster import (
-    ClusterError,
-    HostsFullError,
-    RunnerBusyError,
-    RunnerGoneError,
-    StaleOrderError,
-)
-from cueline.errors.effect import ProviderRefusedError, ProviderUnavailableError, ToolFailedError
 from cueline.errors.log import (
     BlobTooLargeError,
     CorruptEventError,
@@ -84,4 +76,14 @@ from cueline.errors.rejected import (
     ToolImportError,
     UnknownSessionError,
 )
-from cueline.errors.root import CuelineError
+from cueline.errors.root import (
+    ClusterError,
+    CuelineError,
+    HostsFullError,
+    ProviderRefusedError,
+    ProviderUnavailableError,
+    RunnerBusyError,
+    RunnerGoneError,
+    StaleOrderError,
+    ToolFailedError,
+)

@@ -1,4 +1,4 @@
-"""The base class of all errors of cueline."""
+"""The base class of all errors, and the errors of effects and between processes."""
 
 from inspect import get_annotations
 from typing import ClassVar, dataclass_transform
@@ -38,3 +38,96 @@ class CuelineError(Exception):
             "retryable": self.retryable,
             **values,
         }
+
+
+class ProviderUnavailableError(CuelineError):
+    """The model cannot answer now; wait and try again.
+
+    `kind` is one of rate_limited, overloaded, unavailable, timeout, network,
+    malformed_reply. `retry_after` is the wait that the provider asked for, in seconds;
+    `used` the known usage of the attempt, in tokens.
+    """
+
+    retryable = True
+    kind: str
+    message: str
+    retry_after: float | None = None
+    used: dict[str, int] | None = None
+    text = "{kind}: {message}"
+
+
+class ProviderRefusedError(CuelineError):
+    """The model refuses this request; do not try it again.
+
+    `kind` is one of invalid_request, auth, refused, context_too_long,
+    content_filtered, unknown. `used` is the known usage of the attempt, in tokens;
+    `retry_after` says for how many seconds the key is refused, if `kind` is auth.
+    """
+
+    kind: str
+    message: str
+    retry_after: float | None = None
+    used: dict[str, int] | None = None
+    text = "{kind}: {message}"
+
+
+class ToolFailedError(CuelineError):
+    """A tool failed; the message is for the model.
+
+    `kind` is one of tool_error, invalid_arguments, unknown_tool, killed; or, from a tool
+    with a transient failure, rate_limited, overloaded, unavailable, timeout, network,
+    malformed_reply. Then a repeatable call is retried, after `retry_after` seconds at the
+    earliest.
+    """
+
+    kind: str
+    message: str
+    retry_after: float | None = None
+    text = "{kind}: {message}"
+
+
+class RunnerBusyError(CuelineError):
+    """The runner did not start the call; ask another, or try later."""
+
+    retryable = True
+    runner: str
+    text = "runner {runner} is busy"
+
+
+class RunnerGoneError(CuelineError):
+    """The runner cannot be reached; the call may or may not have run."""
+
+    retryable = True
+    runner: str
+    reason: str
+    text = "runner {runner} cannot be reached: {reason}"
+
+
+class HostsFullError(CuelineError):
+    """Sessions have work and no host has a place; they are retried every second."""
+
+    retryable = True
+    sessions: int
+    hosts: int
+    text = (
+        "{sessions} sessions have work, and no host has a place for them ({hosts} "
+        "hosts are full or drain); they wait. More hosts: `cueline scale --hosts N`"
+    )
+
+
+class StaleOrderError(CuelineError):
+    """The order names another incarnation, or an epoch below one already served."""
+
+    runner: str
+    stream: str
+    epoch: int
+    current: int
+    text = "runner {runner} refused an order for {stream}: epoch {epoch}, it serves {current}"
+
+
+class ClusterError(CuelineError):
+    """The Ray cluster is missing, not ours, or not usable; the message says what to do."""
+
+    address: str
+    reason: str
+    text = "{address}: {reason}"

@@ -7,9 +7,15 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, JsonValue
 
-from cueline.events.demands import NO_DEMANDS, Demands
-from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
-from cueline.events.number import (
+from cueline.events.agent_parts import (
+    NO_DEMANDS,
+    BreakerPolicy,
+    Demands,
+    Plan,
+    RetryPolicy,
+    ToolRecording,
+)
+from cueline.events.fact import (
     LARGEST,
     LASTING,
     NUMBER,
@@ -17,12 +23,10 @@ from cueline.events.number import (
     TIME,
     Number,
     Parameters,
+    Part,
     Seconds,
     Whole,
 )
-from cueline.events.part import Part
-from cueline.events.plan import Plan
-from cueline.events.tool_recording import ToolRecording
 
 Declared = Literal["read_only", "idempotent", "reconcile", "nothing"]
 """Whether a call may be repeated; `nothing` is the default for tools that write."""

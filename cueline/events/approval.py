@@ -5,10 +5,9 @@ from typing import Literal
 
 from pydantic import AwareDatetime, JsonValue
 
-from cueline.events.cause import Cause
-from cueline.events.fact import Fact
+from cueline.events.codes import Cause
+from cueline.events.fact import Fact, Part
 from cueline.events.inbox import Resolution
-from cueline.events.part import Part
 
 SupersedeCode = Literal["stop", "steer", "change"]
 """Why it is not needed: the session ends, a person steered it, or the tool changed."""

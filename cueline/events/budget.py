@@ -2,13 +2,14 @@
 
 Amounts are tokens and US dollars. A call is named by session, effect and attempt;
 it is reserved once, then settled or released once.
+
+It has one event for each session below the root, so its version is their number.
 """
 
 from decimal import Decimal
 from typing import Literal
 
-from cueline.events.fact import Fact
-from cueline.events.part import Part
+from cueline.events.fact import Fact, Part
 
 LimitName = Literal["max_tokens", "max_cost"]
 
@@ -131,3 +132,13 @@ BudgetEvent = (
     | BudgetWarned
     | BudgetRaised
 )
+
+
+class DescendantAsked(Fact):
+    """A session below the root was started, in the same append."""
+
+    type: Literal["DescendantAsked"] = "DescendantAsked"
+    session: str
+    """Its stream."""
+    parent: str
+    """The parent session."""

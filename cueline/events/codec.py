@@ -1,5 +1,8 @@
 """Encodes facts as bytes, and decodes recorded events.
 
+When the shape of a released fact changes, its `SCHEMA` is raised by one and
+`UPCASTERS` gains the step from the number before; recorded bytes never change.
+
 Canonical means: fields in the order of the frozen model, objects in their given
 order. A payload omits `type`, which is a column. Facts of plain values omit fields
 with default values, so a default, like the meaning of a fact, never changes within
@@ -12,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from types import MappingProxyType
-from typing import Final, cast, get_args, get_origin
+from typing import Any, Final, cast, get_args, get_origin
 
 from msgspec import Struct
 from pydantic import BaseModel, ValidationError
@@ -29,17 +32,39 @@ from cueline.events.blob_ref import (
     with_agent_ref,
 )
 from cueline.events.breaker import BreakerEvent
-from cueline.events.budget import BudgetEvent
+from cueline.events.budget import BudgetEvent, DescendantAsked
 from cueline.events.checkpoint import CheckpointEvent
-from cueline.events.dispatcher import DispatcherEvent
 from cueline.events.fact import Fact
-from cueline.events.fleet import FleetEvent
+from cueline.events.fleet import DispatcherEvent, FleetEvent
 from cueline.events.inbox import InboxMessage
 from cueline.events.sanitize import Redactor, needs_sanitizing, sanitize
 from cueline.events.session import SessionEvent
 from cueline.events.store import INLINE_LIMIT, Draft, RecordedEvent
-from cueline.events.tree import DescendantAsked
-from cueline.events.upcast import UPCASTERS, Upcaster, upcast
+
+Payload = dict[str, Any]
+Upcaster = Callable[[Payload], Payload]
+"""Converts a payload to the next schema; pure, and works for every old payload."""
+
+UPCASTERS: Final[Mapping[tuple[str, int], Upcaster]] = {}
+"""By type and old schema: the step to the next schema."""
+
+
+def upcast(
+    payload: Payload,
+    type: str,  # noqa: A002 - the field's name in the log
+    schema: int,
+    known: int,
+    steps: Mapping[tuple[str, int], Upcaster],
+) -> Payload:
+    """Return *payload*, of *schema*, in the schema *known*.
+
+    Raises:
+        KeyError: a step is missing; a bug, because each schema has an upcaster.
+    """
+    for number in range(schema, known):
+        payload = steps[type, number](payload)
+    return payload
+
 
 FACTS: Final[Mapping[str, type[Fact]]] = {
     fact.model_fields["type"].default: fact

@@ -5,9 +5,8 @@ from decimal import Decimal
 from typing import Final
 
 from cueline.events.approval import ApprovalOpened, Doubt
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause, Refusal
 from cueline.events.inbox import Resolution
-from cueline.events.refusal import Refusal
 from cueline.events.session import (
     CapabilityDegraded,
     Cut,

@@ -1,10 +1,13 @@
-"""The facts of a log's fleet: stream `fleet-<tenant>/main`.
+"""The facts of a log's fleet, stream `fleet-<tenant>/main`, and of its dispatchers.
 
 Nobody owns it: every append is a compare-and-set on its version. Anybody may ask for
 another number of workers. The facts of a dispatcher carry its epoch, and those of a
 former dispatcher are refused.
 
 `at` is the writer's own clock, for people. No rule reads it.
+
+`at` is the dispatcher's own clock, for people: with `recorded_at`, the log's clock,
+it shows the difference of the two. No rule reads it.
 """
 
 from operator import not_
@@ -13,8 +16,7 @@ from typing import Final, Literal
 from pydantic import AwareDatetime, Field
 
 from cueline.events.agent import AgentSpec
-from cueline.events.fact import Fact
-from cueline.events.part import Part
+from cueline.events.fact import Fact, Part
 from cueline.events.stream import stream_name
 
 FLEET_STREAM = stream_name("fleet", "main")
@@ -166,3 +168,29 @@ FleetReport = (
 )
 """What a dispatcher records."""
 FleetEvent = ScaleAsked | FleetReport
+
+
+class DispatcherStarted(Fact):
+    """A dispatcher acquired the log; its epoch is in every order."""
+
+    type: Literal["DispatcherStarted"] = "DispatcherStarted"
+    incarnation: str
+    machine: str
+    pid: int
+    epoch: int
+    recover: bool
+    """Whether it resumes the sessions that others left."""
+    up: str = ""
+    """The id of its `up`; the same after each restart of the dispatcher."""
+    at: AwareDatetime
+
+
+class DispatcherStopped(Fact):
+    """A dispatcher ended on purpose."""
+
+    type: Literal["DispatcherStopped"] = "DispatcherStopped"
+    incarnation: str
+    at: AwareDatetime
+
+
+DispatcherEvent = DispatcherStarted | DispatcherStopped

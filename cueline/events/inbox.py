@@ -13,13 +13,9 @@ from pydantic import AwareDatetime, Field, JsonValue
 
 from cueline.events.agent import AgentSpec, ModelChoice, ToolSpec
 from cueline.events.budget import Allowance
-from cueline.events.child import ChildCall, Mode
-from cueline.events.fact import Fact
+from cueline.events.fact import LONGEST_SECONDS, PAYABLE, Fact, Part
 from cueline.events.message import Attachment
-from cueline.events.number import LONGEST_SECONDS, PAYABLE
-from cueline.events.part import Part
-from cueline.events.run import Run
-from cueline.events.schedule import Schedule
+from cueline.events.start import ChildCall, Mode, Run, Schedule
 
 Lane = Literal["note", "steer", "followup"]
 Resolution = Literal["happened", "run_again", "do_not_run"]

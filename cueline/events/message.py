@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 from pydantic import Field, JsonValue
 from pydantic_core import to_json
 
-from cueline.events.part import Part
+from cueline.events.fact import Part
 
 Arguments = dict[str, JsonValue]
 """The arguments of a tool call."""
@@ -241,3 +241,23 @@ def tool_json(
     """
     told = {"role": "tool", "call": call, "text": text, "failed": failed}
     return to_json(told | {"attachments": attachments} if attachments else told)
+
+
+IMAGE_LIMIT: Final = 5 * 1024 * 1024
+"""The bytes of the largest image; vendors refuse larger ones."""
+FORMATS: Final = "PNG, JPEG, GIF or WebP"
+_STARTS: Final = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+}
+LONGEST_START: Final = 12
+"""So many bytes tell the type."""
+
+
+def image_type(content: bytes) -> str:
+    """Return the media type of an image; empty if it is none that models take."""
+    if content[:4] == b"RIFF" and content[8:LONGEST_START] == b"WEBP":
+        return "image/webp"
+    return next((kind for start, kind in _STARTS.items() if content.startswith(start)), "")

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from cueline.actors.presence import presence_of
 from cueline.config.environment import user_name
 from cueline.config.settings import ClusterSettings, Settings
-from cueline.deciders.registration import HeartbeatTimes
+from cueline.deciders.fleet import HeartbeatTimes
 from cueline.events.agent import AgentSpec
 from cueline.events.log_url import LogUrl
 from cueline.on_ray.actor_factory import actor_factory_of, namespace_of

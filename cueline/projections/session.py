@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from sqlite_utils import Database
 
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.store import from_us, to_us
 from cueline.projections.row import LARGEST, Names, ask, matching, select
 from cueline.projections.usage import Spending

@@ -3,10 +3,9 @@
 import json
 
 from cueline.events.agent import AgentSpec, ModelChoice, each_model
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.fact import Fact
 from cueline.events.inbox import RunnerGone, StartAsked, StopAsked
-from cueline.events.run import Run
 from cueline.events.session import (
     AgentChanged,
     CallsAdded,
@@ -32,6 +31,7 @@ from cueline.events.session import (
     ToolReturned,
     ToolStarted,
 )
+from cueline.events.start import Run
 from cueline.events.store import RecordedEvent, to_us
 from cueline.projections.row import Row
 from cueline.projections.session import DRIVEN, TERMINAL

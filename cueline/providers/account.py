@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec
-from cueline.events.header import is_secret, problem_of, variables_in, with_values
+from cueline.events.agent_parts import is_secret, problem_of, variables_in, with_values
 from cueline.events.sanitize import Redactor
 from cueline.providers.key_store import KeyStore
 

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
-from cueline.events.failure import BY_STATUS, OF_ACCOUNT, TRANSIENT
+from cueline.events.codes import BY_STATUS, OF_ACCOUNT, TRANSIENT
 from cueline.events.sanitize import Redactor, cut
 
 Fault = ProviderUnavailableError | ProviderRefusedError

@@ -8,7 +8,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec
-from cueline.events.number import Time
+from cueline.events.fact import Time
 
 CONNECT_SECONDS: Final = 10.0
 REST_SECONDS: Final = 2.0

@@ -20,8 +20,8 @@ from cueline.deciders.matching import unmet as unmet_by
 from cueline.deciders.session import DRIVEN, SessionState, session_of
 from cueline.errors import CorruptEventError, ProviderRefusedError, UnknownEventTypeError
 from cueline.events.agent import AgentSpec, Declared, ToolSpec
+from cueline.events.agent_parts import Demands
 from cueline.events.codec import Redacted
-from cueline.events.demands import Demands
 from cueline.events.inbox import StartAsked
 from cueline.events.journal import Journal
 from cueline.events.message import TextBlock, ToolCall

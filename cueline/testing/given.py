@@ -9,8 +9,8 @@ from typing import Any, Generic, Self, TypeVar, cast
 from cueline.deciders.decider import Decider
 from cueline.deciders.session import SESSION, SessionState, session_of
 from cueline.events.codec import Codec
+from cueline.events.codes import RefusalCode
 from cueline.events.fact import Fact
-from cueline.events.refusal import RefusalCode
 from cueline.events.session import MessageRefused, SessionEvent
 from cueline.events.store import RecordedEvent
 

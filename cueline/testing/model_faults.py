@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
-from cueline.events.failure import BY_STATUS, TRANSIENT
+from cueline.events.codes import BY_STATUS, TRANSIENT
 from cueline.testing.model_example import HELLO, KEY, TEXT, Asker, ModelCases, case, text_of
 from cueline.testing.model_server import ModelServer, Recorded, RecordedServer, StreamFault
 from cueline.testing.wait import await_until

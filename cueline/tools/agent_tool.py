@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from cueline.events.agent import AGENT_SCHEME, ToolSpec
-from cueline.events.child import ANY_AGENT, ASK_CHILD, CHILD_RESULT, DELEGATE, MODES
+from cueline.events.start import ANY_AGENT, ASK_CHILD, CHILD_RESULT, DELEGATE, MODES
 
 SYNC_SECONDS: Final = 600.0
 """How long a call waits for its child."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel, JsonValue
 
 from cueline.errors import ToolFailedError
 from cueline.events.agent import ToolSpec
-from cueline.events.json_value import unsayable
+from cueline.events.fact import unsayable
 from cueline.events.sanitize import cut
 
 _VALIDATORS: dict[str, Draft202012Validator] = {}

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 from cueline.errors import ConfigError
 from cueline.events.agent import Declared
-from cueline.events.failure_policy import Preset, RetryPolicy
+from cueline.events.agent_parts import Preset, RetryPolicy
 from cueline.tools.schema import subject
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")

@@ -12,7 +12,7 @@ from typing import Annotated, BinaryIO
 from pydantic import Field
 
 from cueline.errors import PathEscapeError, ToolFailedError
-from cueline.events.image import IMAGE_LIMIT, LONGEST_START, image_type
+from cueline.events.message import IMAGE_LIMIT, LONGEST_START, image_type
 from cueline.events.sanitize import CUT, cut
 from cueline.linear_regex import compile_regex
 from cueline.tools.folder import (

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from cueline.actors.tool_port import JSON
 from cueline.errors import ToolFailedError
-from cueline.events.json_value import json_or_text
+from cueline.events.fact import json_or_text
 from cueline.tools.tool import OUTPUT_LIMIT, Output, ToolContext, tool
 
 STEP: Final = "run"

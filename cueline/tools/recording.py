@@ -5,7 +5,7 @@ from base64 import b64decode
 
 from cueline.actors.tool_port import ToolOrder, ToolOutput
 from cueline.errors import ToolFailedError
-from cueline.events.failure import NOT_RECORDED, PERMANENT
+from cueline.events.codes import NOT_RECORDED, PERMANENT
 from cueline.events.sanitize import cut
 
 _LONGEST = 500

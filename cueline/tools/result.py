@@ -14,9 +14,9 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 
 from cueline.actors.tool_port import JSON, ReconcileFinding
 from cueline.errors import ToolFailedError
-from cueline.events.failure import SAID
-from cueline.events.image import FORMATS, IMAGE_LIMIT, image_type
-from cueline.events.json_value import unsayable
+from cueline.events.codes import SAID
+from cueline.events.fact import unsayable
+from cueline.events.message import FORMATS, IMAGE_LIMIT, image_type
 from cueline.events.sanitize import CUT, cut, fit
 from cueline.tools.tool import OUTPUT_LIMIT, Image, Output
 

@@ -17,7 +17,7 @@ from typing import Annotated, NoReturn
 from pydantic import Field
 
 from cueline.errors import ToolFailedError
-from cueline.events.failure import NOT_STARTED
+from cueline.events.codes import NOT_STARTED
 from cueline.events.sanitize import CUT
 from cueline.tools.guardian import LINUX, SET_CHILD_SUBREAPER, guard, prctl, sweep, watch_children
 from cueline.tools.result import SHORTAGES, signal_name

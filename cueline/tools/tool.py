@@ -20,9 +20,8 @@ from pydantic import JsonValue
 
 from cueline.errors import ConfigError, ToolFailedError, ToolImportError
 from cueline.events.agent import Declared, ToolSpec
-from cueline.events.demands import NO_DEMANDS, Demands
-from cueline.events.failure_policy import BreakerPolicy, Preset, RetryPolicy
-from cueline.events.part import shared_fields
+from cueline.events.agent_parts import NO_DEMANDS, BreakerPolicy, Demands, Preset, RetryPolicy
+from cueline.events.fact import shared_fields
 from cueline.tools.declaration import (
     Function,
     Transient,

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from cueline.errors import ToolChangedError, ToolFailedError, ToolImportError
 from cueline.events.agent import ToolSpec
-from cueline.events.failure import NOT_STARTED
+from cueline.events.codes import NOT_STARTED
 from cueline.tools.frame import Head, receive, send
 from cueline.tools.recorded_tool import load_recorded
 from cueline.tools.result import failure_of, finding_of, is_transient, output_of, transient_failure

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from cueline.errors import ToolFailedError
-from cueline.events.failure import NOT_STARTED
+from cueline.events.codes import NOT_STARTED
 from cueline.events.sanitize import CUT
 from cueline.tools import guardian
 from cueline.tools.environment import scrub_environment

@@ -6,8 +6,8 @@ from cueline.actors.breaker_registry import BreakerRegistry, stream_safe
 from cueline.actors.entity import RETRY_SECONDS
 from cueline.errors import LogUnavailableError, ProviderRefusedError, ProviderUnavailableError
 from cueline.events.agent import ModelChoice
-from cueline.events.cause import Cause
-from cueline.events.failure_policy import BreakerPolicy
+from cueline.events.agent_parts import BreakerPolicy
+from cueline.events.codes import Cause
 from cueline.events.inbox import ModelChangeAsked
 from cueline.events.store import Draft, Write
 from cueline.events.stream import check_stream, sibling

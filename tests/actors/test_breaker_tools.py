@@ -1,8 +1,8 @@
 """Tools that are left alone while they keep failing."""
 
 from cueline.errors import ToolFailedError
-from cueline.events.cause import Cause
-from cueline.events.failure_policy import BreakerPolicy
+from cueline.events.agent_parts import BreakerPolicy
+from cueline.events.codes import Cause
 from cueline.events.session import SessionContinued
 from cueline.testing.fakes import agent_spec, asks_for, says, tool_spec
 from tests.actors.crowd import AGENT, Crowd

@@ -11,10 +11,9 @@ from cueline.deciders.budget import Amount, ModelCallName, Release, Reserve
 from cueline.deciders.session import Status
 from cueline.errors import ProviderRefusedError
 from cueline.events.budget import Allowance, BudgetRaised, BudgetWarned, CostReserved, CostSettled
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause, Refusal
 from cueline.events.inbox import RaiseAsked
 from cueline.events.message import Cost, Usage
-from cueline.events.refusal import Refusal
 from cueline.events.session import (
     MessageRefused,
     ModelFailed,

@@ -1,7 +1,7 @@
 """A tool that is another than was recorded, where sessions are driven."""
 
 from cueline.errors import ToolChangedError
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.inbox import ResumeAsked
 from cueline.events.session import SessionWaiting
 from cueline.testing.fakes import asks_for, says, tool_spec

@@ -9,7 +9,8 @@ from cueline.actors.person_wait import person_seconds
 from cueline.actors.slot import Slots
 from cueline.deciders.session import Status
 from cueline.errors import ProviderRefusedError, ToolFailedError
-from cueline.events.failure_policy import BreakerPolicy
+from cueline.events.agent_parts import BreakerPolicy
+from cueline.events.budget import DescendantAsked
 from cueline.events.inbox import (
     ChildEnded,
     ChildPaused,
@@ -29,7 +30,6 @@ from cueline.events.session import (
     ToolReturned,
     ToolSkipped,
 )
-from cueline.events.tree import DescendantAsked
 from cueline.testing.crash import Outside, World
 from cueline.testing.fakes import (
     JournalingExecutor,

@@ -6,7 +6,7 @@ from cueline.deciders.session import Status
 from cueline.errors import ProviderUnavailableError
 from cueline.events.agent import Limits
 from cueline.events.budget import CostReserved
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.inbox import MessageSent, RaiseAsked
 from cueline.events.message import Cost
 from cueline.events.session import LimitWarned, ModelFailed, ModelReplied

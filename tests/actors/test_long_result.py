@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cueline.deciders.prompt_limit import UNKNOWN
+from cueline.deciders.compaction import UNKNOWN
 from cueline.errors import ProviderUnavailableError
 from cueline.events.agent import Fallback
 from cueline.events.session import ToolReturned

@@ -6,9 +6,8 @@ import pytest
 
 from cueline.deciders.session import Status
 from cueline.events.inbox import RunAdmitted, StopAsked
-from cueline.events.run import NO_RUNNER
-from cueline.events.schedule import Schedule
 from cueline.events.session import SessionFailed
+from cueline.events.start import NO_RUNNER, Schedule
 from cueline.events.stream import sibling
 from cueline.testing.fakes import asks_for, says
 from tests.actors.session_harness import Valve

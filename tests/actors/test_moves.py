@@ -9,7 +9,7 @@ from cueline.actors.dispatcher import Dispatcher
 from cueline.actors.slot import Slots
 from cueline.deciders.session import Status
 from cueline.deciders.session.state import MAX_TAKEOVERS
-from cueline.events.demands import NO_DEMANDS, Demands
+from cueline.events.agent_parts import NO_DEMANDS, Demands
 from cueline.events.inbox import MessageSent, StopAsked
 from cueline.testing.crash import World
 from cueline.testing.fakes import FoldedIndex, agent_spec, asks_for, says

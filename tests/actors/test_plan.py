@@ -7,8 +7,8 @@ import pytest
 from cueline.actors.inbox import check_heard
 from cueline.deciders.session import session_of
 from cueline.errors import RejectedError
+from cueline.events.agent_parts import VALUE_LIMIT, Plan, Step
 from cueline.events.inbox import MessageSent
-from cueline.events.plan import VALUE_LIMIT, Plan, Step
 from cueline.events.session import (
     CallsAdded,
     SessionCompleted,

@@ -8,7 +8,7 @@ from cueline.actors.presence import REMOVAL_SECONDS
 from cueline.actors.runner import CallName
 from cueline.actors.tool_port import ReconcileFinding
 from cueline.errors import RunnerGoneError, StaleOrderError
-from cueline.events.demands import Demands
+from cueline.events.agent_parts import Demands
 from cueline.events.event_text import cause_text
 from cueline.events.inbox import MessageSent, ResumeAsked, StopAsked
 from cueline.events.session import (

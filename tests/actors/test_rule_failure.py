@@ -11,11 +11,10 @@ from cueline.deciders.session import DRIVEN, Status
 from cueline.deciders.shell_command import simple_commands
 from cueline.errors import ProviderUnavailableError, ToolFailedError
 from cueline.events.agent import Fallback, Limits, ModelChoice, Policy, Rule
-from cueline.events.failure_policy import BreakerPolicy
+from cueline.events.agent_parts import BreakerPolicy, Plan, Step
 from cueline.events.inbox import DecisionGiven, MessageSent, ModelChangeAsked, ResumeAsked
 from cueline.events.message import Cost, Usage
-from cueline.events.plan import Plan, Step
-from cueline.events.schedule import Schedule
+from cueline.events.start import Schedule
 from cueline.events.stream import sibling
 from cueline.testing.crash import World
 from cueline.testing.fakes import agent_spec, asks_for, says, tool_spec

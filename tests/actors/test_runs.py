@@ -9,8 +9,7 @@ import pytest
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.presence import presence_of
 from cueline.actors.runner_registry import RUNNER, RunnerRegistry
-from cueline.deciders.registration import HeartbeatTimes
-from cueline.events.child import ChildCall
+from cueline.deciders.fleet import HeartbeatTimes
 from cueline.events.fleet import (
     FleetTaken,
     RunnerRegistered,
@@ -18,7 +17,6 @@ from cueline.events.fleet import (
     WorkerGroup,
 )
 from cueline.events.inbox import ChildEnded
-from cueline.events.run import DISCONNECTED, NO_RUNNER, Run
 from cueline.events.session import (
     MessageReceived,
     RunClaimed,
@@ -26,6 +24,7 @@ from cueline.events.session import (
     ToolSkipped,
     ToolStarted,
 )
+from cueline.events.start import DISCONNECTED, NO_RUNNER, ChildCall, Run
 from cueline.events.store import to_us
 from cueline.events.stream import sibling
 from cueline.testing.fakes import FoldedIndex, asks_for, says

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from cueline.deciders.session import Status
 from cueline.events.inbox import SecretsWaived, StopAsked
-from cueline.events.schedule import Schedule, stream_at
+from cueline.events.start import Schedule, stream_at
 from cueline.events.stream import category_of, sibling
 from cueline.testing.clock import NOON
 from cueline.testing.fakes import says

@@ -14,7 +14,7 @@ from cueline.errors import (
     ProviderUnavailableError,
     UnknownSessionError,
 )
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.inbox import ResumeAsked
 from cueline.events.session import ModelFailed, SessionTakenOver, SessionWaiting
 from cueline.testing.crash import CrashPoint, World

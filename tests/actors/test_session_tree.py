@@ -15,7 +15,7 @@ from cueline.errors import (
     UnknownSessionError,
 )
 from cueline.events.agent import Limits
-from cueline.events.budget import Allowance
+from cueline.events.budget import Allowance, DescendantAsked
 from cueline.events.inbox import ChildAsked, ChildEnded, RaiseAsked, StartAsked, StopAsked
 from cueline.events.message import Cost
 from cueline.events.session import (
@@ -25,7 +25,6 @@ from cueline.events.session import (
     SessionCompleted,
     SessionTakenOver,
 )
-from cueline.events.tree import DescendantAsked
 from cueline.testing.crash import CrashPoint
 from cueline.testing.fakes import asks_for, says
 from tests.actors.session_harness import SESSION, Cut, SessionHarness, Valve

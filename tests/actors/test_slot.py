@@ -3,7 +3,7 @@
 import pytest
 
 from cueline.actors.slot import SlotHolder, Slots, SlotTable
-from cueline.events.demands import NO_DEMANDS
+from cueline.events.agent_parts import NO_DEMANDS
 from cueline.events.inbox import StopAsked
 from cueline.events.session import ToolInDoubt
 from cueline.testing.fakes import asks_for, says, tool_spec

@@ -10,7 +10,7 @@ from cueline.cli.option import DEFAULT_LOG
 from cueline.client.session_view import SessionView
 from cueline.console.text import date_time
 from cueline.deciders.session.state import Wait
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.session import SessionWaiting
 from cueline.testing.given import given
 from tests.deciders.session_budget_example import asked

@@ -5,7 +5,7 @@ import pytest
 from cueline.client.export import export_of
 from cueline.client.history import read_history
 from cueline.deciders.prompt import FORKED_AWAY
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.journal import FactWrite
 from cueline.events.session import ToolInDoubt, ToolReconciled
 from cueline.events.store import ANY

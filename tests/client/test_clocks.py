@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from cueline.client.clocks import Clocks
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.session import SessionContinued, SessionIdle, SessionStopped, SessionWaiting
 from tests.session_example import broken, failing, returned, saying, started
 

@@ -16,7 +16,7 @@ from cueline.events.fleet import (
     RunnerStale,
     WorkerGroup,
 )
-from cueline.events.run import Run
+from cueline.events.start import Run
 from cueline.testing.clock import NOON
 
 SCRIPT = {"script": 'reply = [{ text = "Hi" }]'}

@@ -8,7 +8,7 @@ import pytest
 
 from cueline.client.schedule import schedule_of
 from cueline.errors import ConfigError, InvalidNameError
-from cueline.events.schedule import Schedule, time_after
+from cueline.events.start import Schedule, time_after
 
 NOW = datetime(2026, 5, 4, 10, 30, tzinfo=UTC)
 FIRST = "session-default/nightly"

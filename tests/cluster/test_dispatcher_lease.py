@@ -9,7 +9,7 @@ from cueline.cluster.dispatcher_lease import DispatcherLease
 from cueline.cluster.epoch_fence import DISPATCHER
 from cueline.errors import ClusterError, FencedError, LogLostError, LogUnavailableError
 from cueline.events.codec import Codec
-from cueline.events.dispatcher import DispatcherStarted, DispatcherStopped
+from cueline.events.fleet import DispatcherStarted, DispatcherStopped
 from cueline.events.journal import Journal
 from cueline.stores import MemoryPresence, MemoryStore
 from cueline.testing.clock import NOON, FakeClock

@@ -26,7 +26,7 @@ from cueline.deciders.fleet import HOSTS, RUNNERS, Group, Range
 from cueline.deciders.matching import Unmet
 from cueline.deciders.reconcile import Node, Report
 from cueline.errors import ClusterError, HostsFullError
-from cueline.events.demands import Demands
+from cueline.events.agent_parts import Demands
 from cueline.stores.presence import MemoryPresence
 from cueline.testing.clock import FakeClock
 from cueline.testing.wait import await_until

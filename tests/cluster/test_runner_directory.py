@@ -9,7 +9,7 @@ import pytest
 from cueline.clock import SystemClock
 from cueline.cluster import runner_directory
 from cueline.cluster.runner_directory import Directory, RunnerInfo
-from cueline.events.demands import NO_DEMANDS, Demands
+from cueline.events.agent_parts import NO_DEMANDS, Demands
 from cueline.stores.presence import MemoryPresence
 
 SITE = SimpleNamespace(factory=SimpleNamespace(removal_seconds=600.0))

@@ -6,7 +6,7 @@ import pytest
 
 from cueline.console.attempts import Attempts
 from cueline.events.agent import AgentSpec, Fallback
-from cueline.events.failure_policy import RetryPolicy
+from cueline.events.agent_parts import RetryPolicy
 from cueline.events.inbox import ResumeAsked
 from cueline.events.session import (
     MessageReceived,

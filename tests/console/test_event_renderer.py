@@ -8,8 +8,8 @@ import pytest
 
 from cueline.console.summary import summary
 from cueline.events.agent import AgentSpec
-from cueline.events.cause import Cause
-from cueline.events.failure_policy import RetryPolicy
+from cueline.events.agent_parts import RetryPolicy
+from cueline.events.codes import Cause
 from cueline.events.inbox import ChildAsked, ChildEnded, MessageSent, PauseAsked
 from cueline.events.message import ToolCall
 from cueline.events.session import (

@@ -7,7 +7,7 @@ import pytest
 
 from cueline.console.event_renderer import EventRenderer
 from cueline.console.status_line import StatusLine
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.inbox import PauseAsked, ResumeAsked
 from cueline.events.message import ToolCall
 from cueline.events.session import (

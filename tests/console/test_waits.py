@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from cueline.console.text import date_time
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.session import SessionWaiting
 from tests.console.told import NOW, told
 

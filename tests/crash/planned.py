@@ -1,9 +1,8 @@
 """A session with a plan: parallel branches, a child, items, an approval, a retry and a wait."""
 
 from cueline.errors import ToolFailedError
-from cueline.events.failure_policy import RetryPolicy
+from cueline.events.agent_parts import Plan, RetryPolicy, Step
 from cueline.events.inbox import MessageSent
-from cueline.events.plan import Plan, Step
 from cueline.testing.crash import Outside
 from cueline.testing.fakes import JournalingExecutor, agent_spec, asks_for, says, tool_spec
 from tests.crash import story

@@ -6,11 +6,11 @@ import pytest
 
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.runner_registry import RUNNER, RunnerRegistry
-from cueline.deciders.registration import HEARTBEAT
+from cueline.deciders.fleet import HEARTBEAT
 from cueline.deciders.session import Status
 from cueline.events.fleet import RunnerRegistered, WorkerGroup
 from cueline.events.inbox import RunAdmitted
-from cueline.events.run import Run
+from cueline.events.start import Run
 from cueline.events.stream import sibling
 from cueline.testing.crash import CrashPoint, World
 from cueline.testing.crash_point import CrashingRunner

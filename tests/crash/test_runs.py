@@ -6,13 +6,12 @@ import pytest
 
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.runner_registry import RUNNER, RunnerRegistry
-from cueline.deciders.registration import HEARTBEAT
+from cueline.deciders.fleet import HEARTBEAT
 from cueline.deciders.session import Status
-from cueline.events.child import ChildCall
 from cueline.events.fleet import RunnerRegistered, RunnerRemoved, WorkerGroup
 from cueline.events.inbox import ChildEnded, RunnerGone
-from cueline.events.run import Run
 from cueline.events.session import RunClaimed
+from cueline.events.start import ChildCall, Run
 from cueline.events.stream import sibling
 from cueline.testing.crash import CrashPoint, World
 from cueline.testing.crash_point import CrashingRunner

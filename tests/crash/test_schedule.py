@@ -7,8 +7,8 @@ import pytest
 
 from cueline.deciders.session import Status
 from cueline.events.inbox import StartAsked
-from cueline.events.schedule import Schedule, stream_at
 from cueline.events.session import SessionContinued
+from cueline.events.start import Schedule, stream_at
 from cueline.events.stream import category_of, sibling
 from cueline.testing.clock import NOON
 from cueline.testing.crash import CrashPoint, World

@@ -12,7 +12,7 @@ from cueline.actors.cost_ledger import CostLedger
 from cueline.actors.dispatcher import Dispatcher, Work
 from cueline.actors.model_port import ModelReply, drop_delta
 from cueline.deciders.budget import BUDGET
-from cueline.deciders.budget.headroom import shortage
+from cueline.deciders.budget.decide import shortage
 from cueline.deciders.session import Status, evolve, session_of, wake_at
 from cueline.events.agent import Limits
 from cueline.events.budget import Allowance, BudgetRefused

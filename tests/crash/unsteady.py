@@ -16,7 +16,7 @@ from cueline.errors import (
     UnknownOutcomeError,
 )
 from cueline.events.agent import Limits
-from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
+from cueline.events.agent_parts import BreakerPolicy, RetryPolicy
 from cueline.events.inbox import (
     DecisionGiven,
     MessageSent,

@@ -3,8 +3,8 @@
 from pydantic import JsonValue
 
 from cueline.events.agent import AgentSpec, Policy
+from cueline.events.agent_parts import Plan, Step
 from cueline.events.inbox import MessageSent
-from cueline.events.plan import Plan, Step
 from cueline.events.session import (
     MessageAwaited,
     MessageReceived,

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from cueline.deciders.session import due
 from cueline.events.agent import Limits
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.message import Cost, Usage
 from cueline.events.session import (
     ModelStarted,

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from cueline.deciders.session import Status, wake_at
 from cueline.events.agent import Hook, ModelChoice, Rule
-from cueline.events.failure import TRANSIENT
+from cueline.events.agent_parts import Plan, Step
+from cueline.events.codes import TRANSIENT
 from cueline.events.inbox import (
     DecisionGiven,
     MessageSent,
@@ -17,7 +18,6 @@ from cueline.events.inbox import (
     StartAsked,
     StopAsked,
 )
-from cueline.events.plan import Plan, Step
 from cueline.events.session import (
     MessageRefused,
     OutcomeCameLate,

@@ -17,8 +17,8 @@ from cueline.deciders.session.due import AskApproval, CloseApproval
 from cueline.deciders.session.judging import digest_of
 from cueline.deciders.session.turn import Call
 from cueline.events.approval import ApprovalOpened
+from cueline.events.codes import Refusal
 from cueline.events.inbox import DecisionGiven
-from cueline.events.refusal import Refusal
 from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer
 
 

@@ -36,7 +36,7 @@ from cueline.deciders.session.due import (
     RunTool,
     StartChild,
 )
-from cueline.events.failure import NO_OLD_MESSAGES
+from cueline.events.codes import NO_OLD_MESSAGES
 from cueline.events.inbox import BudgetFreed, ChildEnded, DecisionGiven, InboxMessage
 from cueline.events.message import Usage
 from cueline.events.session import (

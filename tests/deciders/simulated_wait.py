@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.session import SessionWaiting
 
 RUNNER_SECONDS = 600.0

@@ -4,8 +4,8 @@ from decimal import Decimal
 
 from cueline.deciders.backtest import Backtest, sum_findings
 from cueline.events.agent import Policy, Rule
+from cueline.events.agent_parts import Step
 from cueline.events.message import Estimate
-from cueline.events.plan import Step
 from cueline.testing.given import given
 from tests.deciders.planned import at_work, begun
 from tests.session_example import AGENT, asking, running, saying, started

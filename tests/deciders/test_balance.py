@@ -2,7 +2,7 @@
 
 import pytest
 
-from cueline.deciders.balance import MOVES, Load, surplus
+from cueline.deciders.matching import MOVES, Load, surplus
 
 
 def loads(*sessions, places=10_000):

@@ -15,6 +15,7 @@ from cueline.deciders.breaker import (
     Succeed,
     admission,
 )
+from cueline.events.agent_parts import BreakerPolicy
 from cueline.events.breaker import (
     BreakerClosed,
     BreakerHalfOpened,
@@ -22,8 +23,7 @@ from cueline.events.breaker import (
     BreakerOpened,
     FailureCounted,
 )
-from cueline.events.failure import OURS, TRANSIENT
-from cueline.events.failure_policy import BreakerPolicy
+from cueline.events.codes import OURS, TRANSIENT
 from cueline.testing.given import given_past
 from tests.session_example import NOW, later
 

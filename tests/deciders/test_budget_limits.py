@@ -6,7 +6,7 @@ import pytest
 
 from cueline.deciders.budget import Amount, Raise, Reserve, answer, closing_of
 from cueline.events.budget import Allowance, BudgetOffered, BudgetRaised, BudgetWarned, CostSettled
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from tests.deciders.budget_example import (
     CHILD,
     ROOT,

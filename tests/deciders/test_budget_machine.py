@@ -17,7 +17,7 @@ from cueline.deciders.budget import (
     answer,
     fencing_epoch,
 )
-from cueline.deciders.budget.headroom import shortage
+from cueline.deciders.budget.decide import shortage
 from cueline.events.budget import Allowance, BudgetOffered, CostSettled
 from cueline.testing.given import through_codec
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from cueline.deciders.expression import evaluated, holds, needs_of, rendered, steps_in
-from cueline.events.plan import Step
+from cueline.events.agent_parts import Step
 
 KNOWN = {
     "input": {"goal": "ship", "n": 0, "none": None},

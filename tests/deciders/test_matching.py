@@ -4,7 +4,7 @@ import pytest
 
 from cueline.deciders.matching import Offer, call_demands, least_unmet, unmet
 from cueline.events.agent import Workspace
-from cueline.events.demands import NO_DEMANDS, Demands
+from cueline.events.agent_parts import NO_DEMANDS, Demands
 from cueline.testing.fakes import agent_spec, tool_spec
 
 RUNNER = Offer("runner-1", "m1", {"name": "big", "gpu": "a100"}, {"gpus": 2})

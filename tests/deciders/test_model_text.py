@@ -2,9 +2,9 @@
 
 import pytest
 
-from cueline.deciders.model_text import circuit_open, runner_gone
-from cueline.events.cause import Cause
-from cueline.events.demands import Demands
+from cueline.deciders.session.recovery import circuit_open, runner_gone
+from cueline.events.agent_parts import Demands
+from cueline.events.codes import Cause
 
 
 @pytest.mark.parametrize(

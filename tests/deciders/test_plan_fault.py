@@ -2,8 +2,8 @@
 
 import pytest
 
-from cueline.deciders.plan_fault import problems_of
-from cueline.events.plan import Plan, Step
+from cueline.deciders.plan import problems_of
+from cueline.events.agent_parts import Plan, Step
 
 
 def plan(*steps, output=""):

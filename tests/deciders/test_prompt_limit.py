@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cueline.deciders.prompt_limit import UNKNOWN, fitted, limit_of
+from cueline.deciders.compaction import UNKNOWN, fitted, limit_of
 from cueline.events.message import ImageBlock, ToolMessage, UserMessage, canonical_json, tool_json
 
 WORDS = canonical_json(UserMessage(text="x" * 100_000))

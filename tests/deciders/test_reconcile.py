@@ -15,7 +15,7 @@ from cueline.deciders.reconcile import (
     fits,
     needed,
 )
-from cueline.events.demands import Demands
+from cueline.events.agent_parts import Demands
 
 PLACE = Node({}, {"cpus": 4.0})
 PAIR = Group("runner", per_node=2)

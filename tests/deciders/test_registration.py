@@ -4,8 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from cueline.deciders.fleet import FLEET
-from cueline.deciders.registration import HeartbeatTimes, changes
+from cueline.deciders.fleet import FLEET, HeartbeatTimes, changes
 from cueline.errors import BlueprintConflictError, FencedError
 from cueline.events.fleet import (
     CLUSTER,

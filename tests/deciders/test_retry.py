@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cueline.deciders.retry import LONGEST_WAIT_SECONDS, delay_seconds, retry_at
-from cueline.events.failure_policy import RETRY_PRESETS, RetryPolicy
-from cueline.events.number import LONGEST_SECONDS
+from cueline.events.agent_parts import RETRY_PRESETS, RetryPolicy
+from cueline.events.fact import LONGEST_SECONDS
 from tests.session_example import NOW, later
 
 PLAIN = RetryPolicy(base_seconds=1, factor=2, cap_seconds=60, jitter=0)

@@ -6,8 +6,8 @@ from cueline.deciders.session import Status, allowing_rule, due, order_digest, w
 from cueline.deciders.session.derived_events import STEERED
 from cueline.deciders.session.due import AskApproval, CloseApproval, RunTool
 from cueline.events.agent import Workspace
+from cueline.events.codes import Refusal
 from cueline.events.inbox import DecisionGiven, ResumeAsked, StopAsked
-from cueline.events.refusal import Refusal
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,

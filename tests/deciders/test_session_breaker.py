@@ -4,8 +4,8 @@ import pytest
 
 from cueline.deciders.session import Status, due, wake_at
 from cueline.deciders.session.due import CallModel, RunTool
-from cueline.events.cause import Cause
-from cueline.events.failure_policy import BreakerPolicy
+from cueline.events.agent_parts import BreakerPolicy
+from cueline.events.codes import Cause
 from cueline.events.inbox import MessageSent, PauseAsked, ResumeAsked, StopAsked
 from cueline.events.session import (
     MessageReceived,

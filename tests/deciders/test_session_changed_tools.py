@@ -4,7 +4,7 @@ import pytest
 
 from cueline.deciders.session import Status, due
 from cueline.deciders.session.due import CloseApproval
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.inbox import ResumeAsked
 from cueline.events.session import (
     MessageReceived,

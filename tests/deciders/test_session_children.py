@@ -13,7 +13,6 @@ from cueline.deciders.session.delegation import child_agent, child_request
 from cueline.deciders.session.due import StartChild
 from cueline.events.agent import Hook, Policy, Rule, Workspace
 from cueline.events.inbox import ChildAsked, ChildEnded, StopAsked
-from cueline.events.run import Run
 from cueline.events.session import (
     CallDelegated,
     MessageReceived,
@@ -28,6 +27,7 @@ from cueline.events.session import (
     ToolSkipped,
     ToolStarted,
 )
+from cueline.events.start import Run
 from cueline.testing.given import given
 from tests.session_example import (
     AGENT,

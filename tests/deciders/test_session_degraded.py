@@ -5,7 +5,7 @@ import pytest
 from cueline.deciders import prompt
 from cueline.deciders.prompt import GO_ON
 from cueline.deciders.session import Status, due
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.inbox import StopAsked
 from cueline.events.session import (
     ModelReplied,

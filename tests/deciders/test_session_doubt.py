@@ -7,7 +7,7 @@ from cueline.deciders.session.due import AskApproval, ReconcileTool
 from cueline.deciders.session.permission import allowing_rule
 from cueline.deciders.session.recovery import UNKNOWN_OUTCOME
 from cueline.events.agent import Rule
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.inbox import PauseAsked, StopAsked
 from cueline.events.session import (
     ApprovalRequested,

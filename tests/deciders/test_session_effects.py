@@ -4,7 +4,7 @@ import pytest
 
 from cueline.deciders.session import Status, due, wake_at
 from cueline.deciders.session.due import RecoverTool
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.inbox import PauseAsked, ResumeAsked, StopAsked
 from cueline.events.session import (
     MessageReceived,

@@ -3,7 +3,7 @@
 import pytest
 
 from cueline.deciders.session import Status, due, wake_at
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.inbox import PauseAsked, ResumeAsked, StartAsked, StopAsked
 from cueline.events.session import (
     ApprovalResolved,

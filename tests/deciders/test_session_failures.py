@@ -4,7 +4,7 @@ import pytest
 
 from cueline.deciders.session import Status, due, wake_at
 from cueline.deciders.session.due import RunTool
-from cueline.events.failure_policy import RetryPolicy
+from cueline.events.agent_parts import RetryPolicy
 from cueline.events.inbox import ResumeAsked
 from cueline.events.session import (
     ModelFailed,

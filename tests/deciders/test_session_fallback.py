@@ -5,8 +5,8 @@ import pytest
 from cueline.deciders.session import Status, due, wake_at
 from cueline.deciders.session.due import CallModel
 from cueline.events.agent import Fallback
-from cueline.events.cause import Cause
-from cueline.events.failure_policy import BreakerPolicy, RetryPolicy
+from cueline.events.agent_parts import BreakerPolicy, RetryPolicy
+from cueline.events.codes import Cause
 from cueline.events.inbox import PauseAsked, ResumeAsked
 from cueline.events.session import (
     ModelFailed,

@@ -7,7 +7,7 @@ from cueline.deciders.session import Status, due, rests, wake_at
 from cueline.deciders.session.decide import command_of
 from cueline.deciders.session.permission import startable
 from cueline.deciders.session.wait import wait_of
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.inbox import PauseAsked, ResumeAsked, StartAsked, StopAsked
 from cueline.events.session import (
     ApprovalResolved,

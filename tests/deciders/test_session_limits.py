@@ -6,7 +6,7 @@ import pytest
 
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import Status, due, wake_at
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.inbox import ResumeAsked
 from cueline.events.session import (
     LimitWarned,

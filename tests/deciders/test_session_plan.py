@@ -6,8 +6,8 @@ from cueline.deciders import prompt
 from cueline.deciders.session import Status, due, evolve, wake_at
 from cueline.deciders.session.due import AskApproval, AwaitMessage, CloseApproval, RunTool
 from cueline.events.agent import Hook, Limits, ModelChoice, Rule
-from cueline.events.cause import Cause
-from cueline.events.failure_policy import BreakerPolicy
+from cueline.events.agent_parts import VALUE_LIMIT, BreakerPolicy, Step
+from cueline.events.codes import Cause
 from cueline.events.inbox import (
     ChildEnded,
     ModelChangeAsked,
@@ -15,7 +15,6 @@ from cueline.events.inbox import (
     ResumeAsked,
     StopAsked,
 )
-from cueline.events.plan import VALUE_LIMIT, Step
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,

@@ -3,8 +3,8 @@
 import pytest
 
 from cueline.deciders.session.limit import raise_refusal
+from cueline.events.codes import Refusal
 from cueline.events.inbox import PauseAsked, RaiseAsked
-from cueline.events.refusal import Refusal
 from cueline.events.session import (
     LimitRaised,
     LimitWarned,

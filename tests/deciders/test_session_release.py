@@ -6,8 +6,8 @@ from cueline.deciders.session import due, wake_at
 from cueline.deciders.session.due import CloseReservation, ReserveBudget
 from cueline.deciders.session.limit_state import Bill
 from cueline.events.agent import Fallback
-from cueline.events.cause import Cause
-from cueline.events.failure_policy import BreakerPolicy
+from cueline.events.agent_parts import BreakerPolicy
+from cueline.events.codes import Cause
 from cueline.events.inbox import (
     PauseAsked,
     ResumeAsked,

@@ -7,13 +7,12 @@ import pytest
 from cueline.deciders.session import Status, wake_at
 from cueline.deciders.session.due import ReserveBudget
 from cueline.events.agent import Limits
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause, Refusal
 from cueline.events.inbox import (
     BudgetFreed,
     PauseAsked,
     RaiseAsked,
 )
-from cueline.events.refusal import Refusal
 from cueline.events.session import (
     LimitRaised,
     LimitWarned,

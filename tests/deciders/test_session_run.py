@@ -5,10 +5,9 @@ from decimal import Decimal
 import pytest
 
 from cueline.deciders.session import Status, due, evolve, wake_at
-from cueline.events.cause import Cause
+from cueline.events.agent_parts import Step
+from cueline.events.codes import Cause
 from cueline.events.inbox import PauseAsked, ResumeAsked, RunAdmitted, RunnerGone, StopAsked
-from cueline.events.plan import Step
-from cueline.events.run import DISCONNECTED, NO_RUNNER, Run
 from cueline.events.session import (
     CallsAdded,
     MessageReceived,
@@ -25,6 +24,7 @@ from cueline.events.session import (
     ToolFailed,
     ToolInDoubt,
 )
+from cueline.events.start import DISCONNECTED, NO_RUNNER, Run
 from cueline.testing.given import given
 from tests.deciders.planned import planned
 from tests.session_example import (

@@ -5,12 +5,10 @@ from datetime import timedelta
 import pytest
 
 from cueline.deciders.session import Status, due, wake_at
-from cueline.deciders.session.schedule import next_in_series
+from cueline.deciders.session.run import next_in_series
 from cueline.events.agent import Limits
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.inbox import MessageSent, PauseAsked, ResumeAsked, StopAsked
-from cueline.events.run import Run
-from cueline.events.schedule import Schedule, first_of, stream_at, time_after
 from cueline.events.session import (
     MessageReceived,
     ModelRequested,
@@ -19,6 +17,7 @@ from cueline.events.session import (
     SessionStopped,
     SessionWaiting,
 )
+from cueline.events.start import Run, Schedule, first_of, stream_at, time_after
 from cueline.testing.given import STREAM, given
 from tests.session_example import AGENT, NOW, later, received, started
 

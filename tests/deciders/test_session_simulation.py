@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cueline.deciders.prompt import FORKED_AWAY
 from cueline.deciders.session import SESSION, Status, derived_events, due, session_of, wake_at
-from cueline.events.failure import SAID
+from cueline.events.codes import SAID
 from cueline.events.inbox import (
     MessageSent,
     StopAsked,

@@ -3,7 +3,7 @@
 import pytest
 
 from cueline.deciders.session import Status, due
-from cueline.deciders.session.changed_agent import with_changes
+from cueline.deciders.session.current_agent import with_changes
 from cueline.deciders.session.due import CallModel, CloseReservation, ReserveBudget
 from cueline.deciders.session.limit_state import Bill
 from cueline.events.agent import ModelChoice

@@ -7,7 +7,7 @@ from cueline.deciders.session.derived_events import STEERED
 from cueline.deciders.session.due import CallModel
 from cueline.deciders.session.state import SessionHold
 from cueline.events.agent import Policy
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.inbox import MessageSent, ResumeAsked
 from cueline.events.message import ToolCall
 from cueline.events.session import (

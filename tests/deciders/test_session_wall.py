@@ -1,7 +1,7 @@
 """The time since the start: told of, and then nothing new starts (C24)."""
 
 from cueline.deciders.session import Status, due, wake_at
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.inbox import PauseAsked, RaiseAsked, ResumeAsked, StopAsked
 from cueline.events.session import (
     LimitRaised,

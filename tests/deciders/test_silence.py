@@ -2,8 +2,8 @@
 
 import pytest
 
-from cueline.deciders.silence import silence
-from cueline.events.failure import NO_ANSWER
+from cueline.deciders.retry import silence
+from cueline.events.codes import NO_ANSWER
 from cueline.events.message import (
     OpaqueBlock,
     TextBlock,

@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from cueline.deciders.session import session_of
+from cueline.deciders.session.messages import waived_secrets, will_be_held, will_stop
 from cueline.deciders.session.state import SessionHold, Stop
-from cueline.deciders.session.unread import waived_secrets, will_be_held, will_stop
 from cueline.events.inbox import MessageSent, PauseAsked, ResumeAsked, SecretsWaived, StopAsked
 from cueline.testing.given import given
 from tests.session_example import received, started

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from cueline.events.agent import Fallback, Hook, url_variable
-from cueline.events.failure_policy import RetryPolicy
+from cueline.events.agent_parts import RetryPolicy
 
 
 # I11: a URL that holds a token is in a variable, and only its name is recorded.

@@ -1,6 +1,6 @@
 """One taxonomy of failures (C3, 004-015)."""
 
-from cueline.events.failure import BY_STATUS, OURS, PERMANENT, TRANSIENT
+from cueline.events.codes import BY_STATUS, OURS, PERMANENT, TRANSIENT
 
 
 def test_a_kind_is_transient_or_permanent_or_of_our_own_making():

@@ -5,9 +5,8 @@ from typing import ClassVar, Literal
 import pytest
 
 from cueline.errors import CorruptEventError
-from cueline.events.codec import FACTS, Codec
+from cueline.events.codec import FACTS, UPCASTERS, Codec
 from cueline.events.fact import Fact
-from cueline.events.upcast import UPCASTERS
 
 
 class Moved(Fact):

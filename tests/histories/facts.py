@@ -34,9 +34,10 @@ from cueline.events.checkpoint import (
     ThreadDeleted,
     WriteStored,
 )
-from cueline.events.dispatcher import DispatcherStarted, DispatcherStopped
 from cueline.events.fact import Fact
 from cueline.events.fleet import (
+    DispatcherStarted,
+    DispatcherStopped,
     FleetTaken,
     HostJoined,
     HostLost,

@@ -14,11 +14,12 @@ from cueline.events.agent import (
     ToolSpec,
     Workspace,
 )
+from cueline.events.agent_parts import Plan, RetryPolicy, Step
 from cueline.events.budget import (
     Allowance,
+    DescendantAsked,
 )
-from cueline.events.cause import Cause
-from cueline.events.failure_policy import RetryPolicy
+from cueline.events.codes import Cause, Refusal
 from cueline.events.inbox import (
     BudgetFreed,
     ChildAsked,
@@ -46,9 +47,6 @@ from cueline.events.message import (
     ToolCall,
     Usage,
 )
-from cueline.events.plan import Plan, Step
-from cueline.events.refusal import Refusal
-from cueline.events.run import Run
 from cueline.events.session import (
     AgentChanged,
     ApprovalRequested,
@@ -92,7 +90,7 @@ from cueline.events.session import (
     ToolSkipped,
     ToolStarted,
 )
-from cueline.events.tree import DescendantAsked
+from cueline.events.start import Run
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
 SESSION = "session-default/7f3a"

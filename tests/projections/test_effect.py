@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.session import (
     LostAttempt,
     ModelFailed,

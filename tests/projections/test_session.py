@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.inbox import MessageSent, RunnerGone, StopAsked
 from cueline.events.message import Cost, Usage
 from cueline.events.session import (

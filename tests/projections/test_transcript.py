@@ -2,7 +2,7 @@
 
 import pytest
 
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.inbox import MessageSent
 from cueline.events.message import TextBlock, ThinkingBlock, ToolCall
 from cueline.events.session import (

@@ -5,11 +5,9 @@ from datetime import timedelta
 import pytest
 
 from cueline.deciders.matching import Offer, Unmet
-from cueline.events.cause import Cause
-from cueline.events.demands import Demands
+from cueline.events.agent_parts import Demands
+from cueline.events.codes import Cause
 from cueline.events.inbox import MessageSent, PauseAsked, StopAsked
-from cueline.events.run import Run
-from cueline.events.schedule import Schedule
 from cueline.events.session import (
     MessageReceived,
     MessageRefused,
@@ -20,6 +18,7 @@ from cueline.events.session import (
     SessionTakenOver,
     SessionWaiting,
 )
+from cueline.events.start import Run, Schedule
 from cueline.events.stream import shown
 from cueline.host_wiring import ViewsIndex
 from cueline.projections.session import _CAUSES, _WAITING

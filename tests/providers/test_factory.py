@@ -7,7 +7,7 @@ import pytest
 
 from cueline.errors import ConfigError
 from cueline.events.agent import Fallback
-from cueline.events.recording import Recording
+from cueline.events.agent_parts import Recording
 from cueline.providers.defaults import completed
 from cueline.providers.factory import (
     account_for,

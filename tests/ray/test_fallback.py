@@ -1,5 +1,5 @@
 from cueline.events.agent import Fallback
-from cueline.events.failure_policy import RetryPolicy
+from cueline.events.agent_parts import RetryPolicy
 from cueline.events.session import PromptPrefixChanged
 
 SCRIPT = """

@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from cueline.config.environment import HERE
-from cueline.events.failure_policy import RetryPolicy
+from cueline.events.agent_parts import RetryPolicy
 from cueline.events.session import ModelFailed
 from cueline.providers.key_store import KeyStore
 from cueline.testing.wait import PATIENCE_SECONDS

@@ -15,9 +15,9 @@ from cueline.client.context import NoRuntimeContext
 from cueline.clock import SystemClock
 from cueline.cluster.dispatcher import DispatcherSettings
 from cueline.cluster.up import Up
-from cueline.deciders.registration import HeartbeatTimes
+from cueline.deciders.fleet import HeartbeatTimes
 from cueline.events.fleet import FLEET_STREAM
-from cueline.events.run import DISCONNECTED
+from cueline.events.start import DISCONNECTED
 from cueline.events.stream import session_stream
 from cueline.on_ray.actor_factory import actor_factory_of, namespace_of
 from cueline.testing.wait import PATIENCE_SECONDS

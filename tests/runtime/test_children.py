@@ -9,8 +9,8 @@ import cueline
 from cueline.agents.agent import Agent
 from cueline.deciders.session import Status
 from cueline.errors import ConfigError
-from cueline.events.child import ANY_AGENT, ASK_CHILD
 from cueline.events.session import ToolReturned
+from cueline.events.start import ANY_AGENT, ASK_CHILD
 from tests.scripted import HELLO, scripted
 
 ASKS = """

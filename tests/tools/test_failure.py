@@ -5,7 +5,7 @@ import math
 import pytest
 
 from cueline.errors import ConfigError
-from cueline.events.failure_policy import RetryPolicy
+from cueline.events.agent_parts import RetryPolicy
 from cueline.tools.tool import tool
 
 RESET = "ConnectionResetError: by peer"

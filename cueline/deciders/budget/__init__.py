@@ -26,8 +26,7 @@ from cueline.deciders.budget.decide import (
     decide,
     fencing_epoch,
 )
-from cueline.deciders.budget.evolve import evolve
-from cueline.deciders.budget.state import Amount, BudgetState, ModelCallName
+from cueline.deciders.budget.evolve import Amount, BudgetState, ModelCallName, evolve
 from cueline.deciders.decider import Decider
 from cueline.events.budget import BudgetEvent
 

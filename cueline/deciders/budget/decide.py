@@ -1,14 +1,13 @@
 """The commands of a budget; see the rules in `cueline.deciders.budget`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Literal, assert_never
 
 from msgspec import Struct, field
 
-from cueline.deciders.budget.evolve import evolve, limits_of
-from cueline.deciders.budget.headroom import cause_of, sessions_to_offer, shares, shortage
-from cueline.deciders.budget.state import (
+from cueline.deciders.budget.evolve import (
     NO_COST,
     NOTHING,
     Amount,
@@ -18,10 +17,13 @@ from cueline.deciders.budget.state import (
     Node,
     Outcome,
     RefusedCall,
+    evolve,
+    limits_of,
 )
 from cueline.events.budget import (
     Allowance,
     BudgetEvent,
+    BudgetOffered,
     BudgetOpened,
     BudgetRaised,
     BudgetRefused,
@@ -29,8 +31,78 @@ from cueline.events.budget import (
     CostReleased,
     CostReserved,
     CostSettled,
+    LimitName,
 )
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
+
+_NONE: Mapping[str, Amount] = MappingProxyType({})
+
+
+class Shortage(Struct, frozen=True):
+    """Why a call does not fit."""
+
+    answer: Literal["busy", "exhausted"]
+    limit: LimitName
+    whose: str
+
+
+def shortage(
+    state: BudgetState, session: str, amount: Amount, promised: Mapping[str, Amount] = _NONE
+) -> Shortage | None:
+    """Return why a call of *session* may not cost *amount*; None if it may.
+
+    *promised* holds by node what other sessions are about to reserve.
+    """
+    busy = None
+    for name, node in state.path(session):
+        held = node.reserved + promised.get(name, NO_COST)
+        for limit, most in node.limits.items():
+            spent = node.settled.of(limit) + amount.of(limit)
+            if spent > most:
+                return Shortage("exhausted", limit, name)
+            if busy is None and spent + held.of(limit) > most:
+                busy = Shortage("busy", limit, name)
+    return busy
+
+
+def sessions_to_offer(state: BudgetState) -> list[BudgetOffered]:
+    """Return offers to the waiting sessions that fit now and have no offer yet."""
+    promised: dict[str, Amount] = {}
+    told = []
+    for session in state.queue:
+        wanted = state.nodes[session].wanted
+        if wanted is None or shortage(state, session, wanted.amount, promised) is not None:
+            continue
+        for name, _ in state.path(session):
+            promised[name] = promised.get(name, NO_COST) + wanted.amount
+        if not wanted.told:
+            told.append(session)
+    return [BudgetOffered(sessions=tuple(told))] if told else []
+
+
+def shares(state: BudgetState, session: str) -> dict[str, float]:
+    """Return by limit the largest spent share on the path to the root."""
+    found: dict[str, float] = {}
+    for _, node in state.path(session):
+        for limit, most in node.limits.items():
+            share = round(float(node.settled.of(limit) / most), 4) if most else 1.0
+            found[limit] = max(share, found.get(limit, 0.0))
+    return found
+
+
+def cause_of(state: BudgetState, session: str, amount: Amount, short: Shortage) -> Cause:
+    """Return why a call of *session* waits."""
+    node, limit = state.nodes[short.whose], short.limit
+    return Cause(
+        code="budget_exhausted" if short.answer == "exhausted" else "budget_busy",
+        limit=limit,
+        of=node.limits[limit],
+        whose="" if short.whose == session else short.whose,
+        spent=node.settled.of(limit),
+        held=node.reserved.of(limit),
+        need=amount.of(limit),
+    )
+
 
 WARNED_AT = Decimal("0.8")
 """The share of a limit at which people are warned."""

@@ -11,7 +11,7 @@ from cueline.deciders.session.limit_state import Bill, BudgetAccount
 from cueline.deciders.session.state import SessionState
 from cueline.deciders.session.turn import BudgetWait, ModelCall
 from cueline.events.budget import Allowance
-from cueline.events.failure import NO_OLD_MESSAGES
+from cueline.events.codes import NO_OLD_MESSAGES
 from cueline.events.message import Usage
 from cueline.events.session import (
     ModelFailed,

@@ -1,19 +1,30 @@
-"""The state changes of a tool call's facts."""
+"""The state changes of a tool call's facts, and of the plan's steps that end or begin with it."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec.structs import replace
+from pydantic import JsonValue
 
 from cueline.deciders import prompt
+from cueline.deciders.progress import (
+    StepResult,
+    begun,
+    call_added,
+    call_over,
+    message_taken,
+    step_over,
+)
 from cueline.deciders.retry import rests
 from cueline.deciders.session.state import PromptDigests, SessionHold, SessionState
-from cueline.deciders.session.step_end import planned_call_over
 from cueline.deciders.session.turn import Call, CallProblem
-from cueline.events.cause import Cause
-from cueline.events.child import asks_child, starts_child
+from cueline.events.codes import Cause
 from cueline.events.message import ImageBlock, ToolCall
 from cueline.events.session import (
+    UNJUDGED,
+    CallsAdded,
     Judgement,
+    MessageAwaited,
     ToolFailed,
     ToolInDoubt,
     ToolReconciled,
@@ -21,7 +32,81 @@ from cueline.events.session import (
     ToolSkipped,
     ToolStarted,
 )
+from cueline.events.start import asks_child, starts_child
 from cueline.events.stream import shown
+
+NOT_STARTED: Final = frozenset({"requested", "retry"})
+
+
+def planned_call_over(
+    state: SessionState, call: Call, event: ToolReturned | ToolSkipped | ToolFailed | ToolReconciled
+) -> SessionState:
+    """Give the outcome of a call to its step; the call leaves the list that rules walk."""
+    if call.judged.answer != "notify" or not state.agent.policy.hooks:
+        left = tuple([each for each in state.turn.calls if each.effect != call.effect])
+        state = replace(state, turn=state.turn.with_calls(left))
+    if call.message and isinstance(event, ToolReturned) and state.progress is not None:
+        state = replace(state, progress=message_taken(state.progress, call.message))
+    index = call.id[len(call.tool) + 1 : -1]
+    return with_end(state, call.tool, int(index) if index else 0, _result_of(call, event))
+
+
+def with_end(state: SessionState, name: str, index: int | None, result: StepResult) -> SessionState:
+    """End a step, or its call of that index; without a critical step the plan has failed."""
+    progress = state.progress
+    assert progress is not None, "a step belongs to a plan"
+    assert state.setup is not None, "a session with a plan was started"
+    tool = state.setup.tools.get(name)
+    if result.status == "failed" and state.stop is None:
+        if progress.steps[name].critical if tool is None else tool.critical:
+            over = progress if name in progress.over else step_over(progress, name, result)
+            failed = replace(over, failed=progress.failed or name)
+            return _given_up(replace(state, progress=failed))
+        state = replace(state, partial=True)
+    if index is None:
+        return replace(state, progress=step_over(progress, name, result))
+    return replace(state, progress=call_over(progress, name, index, result))
+
+
+def _given_up(state: SessionState) -> SessionState:
+    """Let nothing more begin; what runs goes on to its end."""
+    calls = [
+        replace(call, problem=call.problem or CallProblem("step_failed"))
+        if call.phase in NOT_STARTED
+        else call
+        for call in state.turn.calls
+    ]
+    return replace(state, turn=state.turn.with_calls(tuple(calls)))
+
+
+def _result_of(
+    call: Call, event: ToolReturned | ToolSkipped | ToolFailed | ToolReconciled
+) -> StepResult:
+    match event:
+        case ToolReturned() | ToolReconciled(outcome="happened"):
+            text_only = event.value is None and not event.is_null
+            return StepResult("completed", event.output if text_only else event.value, event.output)
+        case ToolFailed():
+            return StepResult("failed", None, "", event.message, event.kind)
+        case ToolReconciled():
+            return StepResult("failed", None, "", event.output, "outcome_unknown")
+        case ToolSkipped():
+            code = _code_of(call)
+            if code == "step_failed":
+                return StepResult("skipped", error_code=code)
+            return StepResult("failed", None, "", event.reason, code)
+
+
+def _code_of(call: Call) -> str:
+    """Return why a call did not run."""
+    if call.problem is None:
+        if call.phase == "awaiting":
+            return "step_failed"
+        return "circuit_open" if call.blocked_by_breaker is not None else "not_started"
+    if call.problem.code == "judged":
+        return "denied" if call.judged.answer == "deny" else "invalid_call"
+    return call.problem.code
+
 
 _LONGEST_EVIDENCE = 200
 _ATTEMPTED = frozenset({"ToolReturned", "ToolFailed"})
@@ -199,3 +284,40 @@ def call_reconciled(state: SessionState, event: ToolReconciled) -> SessionState:
     if prompt.result_of(event) is None:
         return with_call(state, replace(call, unclear=True, reach=None))
     return call_closed(state, event)
+
+
+def calls_added(state: SessionState, event: CallsAdded) -> SessionState:
+    """Begin the steps, and end those that end without a call."""
+    progress, calls = state.progress, list(state.turn.calls)
+    assert progress is not None, "only a plan adds calls"
+    assert state.setup is not None, "a session with a plan was started"
+    for effect, call in event.calls.items():
+        name, tool = call.name, state.setup.tools.get(call.name)
+        if name not in progress.open:
+            progress = begun(progress, name, event.items.get(name))
+        progress = call_added(progress, name)
+        added = Call(
+            effect,
+            call.id,
+            name,
+            tool.declared if tool else "read_only",
+            gated=False,
+            digest="",
+            delegates=starts_child(tool),
+            message=progress.steps[name].wait,
+        )
+        calls.append(as_judged(added, event.judged.get(effect, UNJUDGED)))
+    state = replace(state, progress=progress, turn=state.turn.with_calls(tuple(calls)))
+    for ended in event.ended:
+        value: JsonValue = [] if ended.status == "completed" else None
+        result = StepResult(ended.status, value, "", ended.error, ended.error_code)
+        state = with_end(state, ended.step, None, result)
+    return state
+
+
+def message_awaited(state: SessionState, event: MessageAwaited) -> SessionState:
+    """Wait for the message until the deadline."""
+    call = state.call(event.effect)
+    if call is None:
+        return state
+    return with_call(state, replace(call, phase="awaiting", attempt=1, retry_at=event.deadline_at))

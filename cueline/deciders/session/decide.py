@@ -13,14 +13,13 @@ from cueline.deciders.session.derived_events import with_derived_events
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.judging import judge_edit, judge_reply
 from cueline.deciders.session.limit import refusal
+from cueline.deciders.session.messages import unheard
 from cueline.deciders.session.permission import asks, may_ask, may_start
 from cueline.deciders.session.recovery import degrades, fail_lost_call, lost_retry_at, retried_at
 from cueline.deciders.session.state import DRIVEN, LIVE, SessionState, Status
 from cueline.deciders.session.turn import Call
-from cueline.deciders.session.unread import unheard
 from cueline.events.agent import answering
-from cueline.events.cause import Cause
-from cueline.events.failure import NO_ANSWER, TRANSIENT
+from cueline.events.codes import NO_ANSWER, TRANSIENT, Cause, Refusal
 from cueline.events.inbox import (
     ChildAsked,
     ChildEnded,
@@ -29,7 +28,6 @@ from cueline.events.inbox import (
     RunnerGone,
     StartAsked,
 )
-from cueline.events.refusal import Refusal
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,

@@ -15,14 +15,13 @@ from cueline.deciders.session.recovery import degrades
 from cueline.deciders.session.state import OpenChild, SessionState
 from cueline.deciders.session.turn import Call
 from cueline.events.agent import AGENT_SCHEME, AgentSpec, Limits, Policy
+from cueline.events.agent_parts import VALUE_LIMIT, too_large
 from cueline.events.budget import Allowance
-from cueline.events.child import ChildCall
+from cueline.events.fact import text_of
 from cueline.events.inbox import ChildEnded, StartAsked
-from cueline.events.json_value import text_of
 from cueline.events.message import Arguments
-from cueline.events.plan import VALUE_LIMIT, too_large
-from cueline.events.run import Run
 from cueline.events.session import CallDelegated, ToolFailed, ToolReturned
+from cueline.events.start import ChildCall, Run
 from cueline.events.stream import shown
 
 

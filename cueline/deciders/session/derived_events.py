@@ -8,31 +8,39 @@ after which nothing follows.
 
 from cueline.deciders import prompt
 from cueline.deciders.approval import auto_approver
-from cueline.deciders.model_text import circuit_open
 from cueline.deciders.session.budget import due_closings
-from cueline.deciders.session.changed_agent import agent_change
 from cueline.deciders.session.children import awaited
-from cueline.deciders.session.compaction import (
+from cueline.deciders.session.current_agent import (
+    agent_change,
+    model_to_ask,
+    next_turns,
+    prefix_change,
+)
+from cueline.deciders.session.delegation import delegated_outcome, poll_outcome
+from cueline.deciders.session.evolve import evolve
+from cueline.deciders.session.judging import judge_edit
+from cueline.deciders.session.limit import limit_reached_or_warned
+from cueline.deciders.session.model_call import (
     compaction_request,
     context_compacted,
     was_too_long,
     window_used,
 )
-from cueline.deciders.session.delegation import delegated_outcome, poll_outcome
-from cueline.deciders.session.evolve import evolve
-from cueline.deciders.session.fallback import model_to_ask, next_turns, prefix_change
-from cueline.deciders.session.judging import judge_edit
-from cueline.deciders.session.limit import limit_reached_or_warned
 from cueline.deciders.session.permission import on_open
 from cueline.deciders.session.plan_event import NOT_RUN, message_outcome, plan_event
-from cueline.deciders.session.recovery import degrades, fail_lost_call, resolve_in_doubt
+from cueline.deciders.session.recovery import (
+    circuit_open,
+    degrades,
+    fail_lost_call,
+    resolve_in_doubt,
+)
 from cueline.deciders.session.run import stop_failure
 from cueline.deciders.session.state import LIVE, MAX_TAKEOVERS, SessionState, Status, Stop
 from cueline.deciders.session.turn import BreakerWait, Call, CallApproval, CallProblem, ModelCall
 from cueline.deciders.session.wait import in_flight, wait_of, wake_at
 from cueline.events.agent import answering
-from cueline.events.cause import Cause
-from cueline.events.part import shared_fields
+from cueline.events.codes import Cause
+from cueline.events.fact import shared_fields
 from cueline.events.session import (
     ApprovalResolved,
     CapabilityDegraded,

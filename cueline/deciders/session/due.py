@@ -12,9 +12,9 @@ from msgspec import Struct
 from cueline.deciders.session.budget import due_closings
 from cueline.deciders.session.limit_state import Bill
 from cueline.deciders.session.permission import asks, may_ask, may_start
-from cueline.deciders.session.reminder import due_notifications
 from cueline.deciders.session.state import LIVE, SessionState
 from cueline.deciders.session.turn import Call, Question
+from cueline.deciders.session.wait import due_notifications
 from cueline.events.approval import SupersedeCode
 from cueline.events.stream import id_of
 

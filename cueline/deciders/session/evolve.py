@@ -11,10 +11,11 @@ from cueline.deciders.session.call import (
     call_in_doubt,
     call_reconciled,
     call_started,
+    calls_added,
+    message_awaited,
 )
-from cueline.deciders.session.changed_agent import agent_changed
 from cueline.deciders.session.children import call_delegated
-from cueline.deciders.session.compaction import compacted
+from cueline.deciders.session.current_agent import agent_changed
 from cueline.deciders.session.lifecycle import (
     session_continued,
     session_ended,
@@ -27,12 +28,12 @@ from cueline.deciders.session.lifecycle import (
 from cueline.deciders.session.limit import limit_raised, limit_warned
 from cueline.deciders.session.messages import message_received
 from cueline.deciders.session.model_call import (
+    compacted,
     model_failed,
     model_replied,
     model_requested,
     model_started,
 )
-from cueline.deciders.session.planned import calls_added, message_awaited
 from cueline.deciders.session.question import approval_requested, approval_resolved, people_notified
 from cueline.deciders.session.run import run_claimed
 from cueline.deciders.session.state import SessionState, Status

@@ -6,9 +6,9 @@ from cueline.deciders.policy import NOT_ESTIMATED, judge
 from cueline.deciders.session.delegation import too_deep
 from cueline.deciders.session.state import SessionState
 from cueline.deciders.startup_file import own_modules
-from cueline.events.child import starts_child
 from cueline.events.message import Arguments, Estimate, ToolCall, canonical_json
 from cueline.events.session import ApprovalResolved, CallsAdded, Judgement, ModelReplied, calls_of
+from cueline.events.start import starts_child
 
 
 def judge_reply(state: SessionState, replied: ModelReplied) -> ModelReplied:

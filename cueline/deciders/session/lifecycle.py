@@ -13,11 +13,10 @@ from cueline.deciders.session.budget import (
 )
 from cueline.deciders.session.call import with_result_digest
 from cueline.deciders.session.children import stop_overdue, stopping
-from cueline.deciders.session.fallback import break_prefix
+from cueline.deciders.session.current_agent import break_prefix
 from cueline.deciders.session.limit import advance_wall_clock
 from cueline.deciders.session.limit_state import LimitState
-from cueline.deciders.session.run import queue_passed, run_state
-from cueline.deciders.session.schedule import start_passed
+from cueline.deciders.session.run import queue_passed, run_state, start_passed
 from cueline.deciders.session.state import (
     MAX_TAKEOVERS,
     ROOT,
@@ -32,7 +31,7 @@ from cueline.deciders.session.state import (
 )
 from cueline.deciders.session.turn import BreakerWait, BudgetWait, Call, ModelCall, RunnerWait, Turn
 from cueline.events.agent import AgentSpec
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.session import (
     SessionContinued,
     SessionForked,

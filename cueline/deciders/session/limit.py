@@ -22,9 +22,8 @@ from cueline.deciders.session.budget import account_to_release, end_budget_wait
 from cueline.deciders.session.limit_state import LimitState
 from cueline.deciders.session.state import SessionHold, SessionState, Status
 from cueline.events.agent import Limits
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause, Refusal
 from cueline.events.inbox import RaiseAsked
-from cueline.events.refusal import Refusal
 from cueline.events.session import LimitRaised, LimitWarned, SessionWaiting
 
 WARN, TELL, STOP = 0.8, 0.9, 1.0

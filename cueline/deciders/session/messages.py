@@ -1,5 +1,7 @@
 """The state changes of inbox messages."""
 
+from collections.abc import Iterable
+from itertools import chain
 from typing import Literal, assert_never
 
 from msgspec.structs import replace
@@ -7,20 +9,23 @@ from msgspec.structs import replace
 from cueline.deciders import prompt
 from cueline.deciders.progress import message_came
 from cueline.deciders.session.budget import account_to_release, end_budget_wait
-from cueline.deciders.session.changed_agent import accept_tools, choose_model
 from cueline.deciders.session.children import child_asked, child_ended, child_paused, with_stop
+from cueline.deciders.session.current_agent import accept_tools, choose_model
 from cueline.deciders.session.limit import advance_wall_clock, held_at_limit, raise_asked
 from cueline.deciders.session.question import approval_answered
 from cueline.deciders.session.run import run_admitted, runner_gone
 from cueline.deciders.session.state import PendingMessage, SessionHold, SessionState, Stop
 from cueline.deciders.session.turn import Call, ModelCall
-from cueline.events.cause import Cause
+from cueline.events.agent import AgentSpec
+from cueline.events.agent_parts import PROCEDURE
+from cueline.events.codes import Cause, Refusal
 from cueline.events.inbox import (
     BudgetFreed,
     ChildAsked,
     ChildEnded,
     ChildPaused,
     DecisionGiven,
+    InboxMessage,
     MessageSent,
     ModelChangeAsked,
     PauseAsked,
@@ -140,3 +145,36 @@ def _without_waits(call: Call) -> Call:
     if call.phase == "retry":
         return replace(call, phase="requested", retry_at=None, rests=False, early=True)
     return call
+
+
+def will_stop(state: SessionState, unread: Iterable[object]) -> bool:
+    """Whether the session is stopping, or will be."""
+    return state.stop is not None or any(isinstance(said, StopAsked) for said in unread)
+
+
+def waived_secrets(state: SessionState, unread: Iterable[object]) -> set[str]:
+    """Return the secrets that people waived."""
+    before = () if state.setup is None else state.setup.waived
+    said = [each.names for each in unread if isinstance(each, SecretsWaived)]
+    return {*before, *chain.from_iterable(said)}
+
+
+def will_be_held(state: SessionState, unread: Iterable[object]) -> bool:
+    """Whether the session is paused, or will be."""
+    said = [each for each in unread if isinstance(each, PauseAsked | ResumeAsked)]
+    return isinstance(said[-1], PauseAsked) if said else state.hold is not None
+
+
+def unheard(agent: AgentSpec, message: InboxMessage) -> Refusal | None:
+    """Return why a session of *agent* does not hear *message*: it has no model, or no such wait."""
+    plan = agent.plan
+    match message:
+        case MessageSent(name=name) if name:
+            if plan is None or name not in [step.wait for step in plan.steps]:
+                return Refusal(code="no_such_wait", by=name)
+        case MessageSent() | ModelChangeAsked() if plan is not None:
+            procedure = agent.provider == PROCEDURE
+            return Refusal(
+                code="procedural_agent_no_resume" if procedure else "plan_takes_no_messages"
+            )
+    return None

@@ -16,8 +16,7 @@ from msgspec import Struct, msgpack
 
 from cueline.deciders.prompt import PROMPT_FOLD, Prompt
 from cueline.deciders.session.state import STATE_FOLD, SessionState
-from cueline.events.fact import Fact
-from cueline.events.part import Part
+from cueline.events.fact import Fact, Part
 
 FOLDS: Final = (STATE_FOLD, PROMPT_FOLD)
 _BITS: Final = 63

@@ -6,7 +6,7 @@ from cueline.deciders.session.judging import judge_added
 from cueline.deciders.session.limit import limit_reached_or_warned
 from cueline.deciders.session.state import SessionState
 from cueline.deciders.session.turn import Call
-from cueline.events.json_value import text_of
+from cueline.events.fact import text_of
 from cueline.events.session import (
     CallsAdded,
     SessionCompleted,

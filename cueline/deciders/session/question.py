@@ -13,7 +13,7 @@ from cueline.deciders.session.turn import (
     InDoubtResolution,
 )
 from cueline.deciders.standing import StandingGrant
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.session import (
     UNJUDGED,
     ApprovalRequested,

@@ -1,17 +1,40 @@
-"""What happens to a failed call, or one whose outcome is unknown (I5)."""
+"""What happens to a failed call, or one whose outcome is unknown (I5).
+
+The texts are recorded, so they do not change later.
+"""
 
 from datetime import datetime
 from typing import Any
 
-from cueline.deciders.model_text import runner_gone
 from cueline.deciders.retry import retry_at
 from cueline.deciders.session.state import SessionState
 from cueline.deciders.session.turn import Call, InDoubtResolution
 from cueline.events.agent import ToolSpec, tool_retries
-from cueline.events.cause import Cause
-from cueline.events.failure import TRANSIENT
-from cueline.events.json_value import json_or_text
+from cueline.events.codes import TRANSIENT, Cause
+from cueline.events.fact import json_or_text
 from cueline.events.session import ToolFailed, ToolInDoubt, ToolReconciled
+
+
+def circuit_open(cause: Cause) -> str:
+    """Return the result of a call that a breaker blocked."""
+    match cause.code:
+        case "breaker_held":
+            does = f"asks to be left alone ({cause.failure})"
+        case "breaker_probing":
+            does = "is tried by one call"
+        case _:
+            does = f"keeps failing ({cause.failure})"
+    return f"circuit_open: {cause.dependency} {does}"
+
+
+def runner_gone(cause: Cause) -> str:
+    """Return the result of a call whose runner did not come back."""
+    if cause.code == "no_runner":
+        return f"no runner offers {cause.unmet}" if cause.unmet else "there is no runner"
+    return (
+        f"runner {cause.runner} cannot be reached" if cause.runner else "no runner can be reached"
+    )
+
 
 UNKNOWN_OUTCOME = (
     "The outcome of this call is unknown: its runner died while it ran. "

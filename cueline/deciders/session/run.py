@@ -1,4 +1,4 @@
-"""The state changes of a run: queued, claimed, without its runner.
+"""The waits before a session starts: for its time, in the queue, for its runner.
 
 Nothing of a run starts before a runner has claimed it. If only so many of its blueprint
 may run at a time, it is admitted before, and waits for that without a deadline.
@@ -8,13 +8,15 @@ A run whose runner is removed fails; after a graceful leave it is queued again, 
 call that must not be repeated may be running.
 """
 
+from datetime import datetime
+
 from msgspec.structs import replace
 
 from cueline.deciders.session.children import with_stop
 from cueline.deciders.session.state import RunState, SessionState, Status, Stop
 from cueline.events.inbox import RunnerGone
-from cueline.events.run import DISCONNECTED, NO_RUNNER, Run
 from cueline.events.session import RunClaimed, SessionContinued, SessionFailed
+from cueline.events.start import DISCONNECTED, NO_RUNNER, Run, Schedule, time_after
 
 _MESSAGES = {"no_matching_runner": NO_RUNNER, "runner_disconnected": DISCONNECTED}
 
@@ -79,3 +81,32 @@ def stop_failure(stop: Stop) -> SessionFailed:
     return SessionFailed(
         kind=stop.code, message=_MESSAGES.get(stop.code, ""), approval=stop.approval
     )
+
+
+def start_passed(state: SessionState, at: datetime | None) -> SessionState:
+    """Start the work if its time has come; a session that is paused or stopped does not.
+
+    Wall time counts from here.
+    """
+    schedule = state.schedule
+    if schedule is None or at is None or at < schedule.at or state.hold or state.stop:
+        return state
+    limit_state = state.limit_state
+    if limit_state.limits.max_wall_seconds is not None:
+        limit_state = replace(limit_state, began_at=at, seen_at=at)
+    return replace(state, schedule=None, limit_state=limit_state)
+
+
+def next_in_series(before: SessionState, after: SessionState, now: datetime) -> Schedule | None:
+    """Return when the next session of the series starts, if this one's work starts in between.
+
+    A stop in the same append ends the series.
+    """
+    schedule = before.schedule
+    if schedule is None or after.schedule is not None:
+        return None
+    if after.stop is not None or after.status is Status.STOPPED:
+        return None
+    at = time_after(schedule, now)
+    first = schedule.first or before.stream
+    return None if at is None else schedule.model_copy(update={"at": at, "first": first})

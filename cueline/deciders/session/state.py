@@ -16,11 +16,10 @@ from cueline.deciders.session.turn import BreakerWait, Call, Turn
 from cueline.deciders.standing import StandingGrant
 from cueline.events.agent import AgentSpec, ModelChoice, ToolSpec
 from cueline.events.budget import Allowance
-from cueline.events.cause import Cause
-from cueline.events.child import ChildCall, Mode
+from cueline.events.codes import Cause
 from cueline.events.inbox import ChildEnded, Lane
-from cueline.events.schedule import Schedule
 from cueline.events.session import Cut, PrefixReason, StopCode, WaitKind
+from cueline.events.start import ChildCall, Mode, Schedule
 
 STATE_FOLD: Final = 4
 """The version of this fold: raised when a fact gives another state than before."""

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cueline.events.agent import Declared
-from cueline.events.cause import Cause
+from cueline.events.codes import Cause
 from cueline.events.inbox import Resolution
 from cueline.events.message import Arguments
 from cueline.events.session import UNJUDGED, Judgement, Verdict

@@ -5,10 +5,12 @@ outside. It holds the whole command, so deciding again on the state before it gi
 the same events (I10).
 """
 
-from cueline.events.session.budget import LimitRaised, LimitWarned, ReservationClosed
 from cueline.events.session.call import (
+    UNJUDGED,
     CallDelegated,
     CallsAdded,
+    Demand,
+    Judgement,
     MessageAwaited,
     OutcomeCameLate,
     StepEnded,
@@ -19,9 +21,13 @@ from cueline.events.session.call import (
     ToolSkipped,
     ToolStarted,
 )
-from cueline.events.session.judgement import UNJUDGED, Demand, Judgement
 from cueline.events.session.lifecycle import (
+    LimitRaised,
+    LimitWarned,
     LostAttempt,
+    MessageReceived,
+    MessageRefused,
+    ReservationClosed,
     RunClaimed,
     SessionCompleted,
     SessionContinued,
@@ -36,7 +42,6 @@ from cueline.events.session.lifecycle import (
     WaitKind,
     WakeCode,
 )
-from cueline.events.session.messages import MessageReceived, MessageRefused
 from cueline.events.session.model import (
     AgentChanged,
     CapabilityDegraded,

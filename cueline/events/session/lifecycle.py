@@ -1,21 +1,20 @@
-"""Facts of the start, wait, continuation and end of a session."""
+"""Facts of the start, messages, waits, cost and end of a session."""
 
 from decimal import Decimal
 from functools import partial
 from operator import is_, not_
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import AwareDatetime, Field, JsonValue
 
 from cueline.events.agent import AgentSpec
 from cueline.events.budget import Allowance
-from cueline.events.cause import Cause
-from cueline.events.child import ChildCall
-from cueline.events.fact import Fact
+from cueline.events.codes import Cause, Refusal
+from cueline.events.fact import Fact, Part
+from cueline.events.inbox import InboxMessage
 from cueline.events.message import Attachment, Cost
-from cueline.events.part import Part
-from cueline.events.run import Run
-from cueline.events.schedule import Schedule
+from cueline.events.session.question import GateAnswer
+from cueline.events.start import ChildCall, Run, Schedule
 
 WaitKind = Literal[
     "operator",
@@ -197,3 +196,68 @@ class SessionStopped(Fact):
     code: StopCode = "asked"
     reason: str = ""
     """The person's reason for ending it or for denying the call."""
+
+
+class MessageReceived(Fact):
+    """The session read a message of its inbox."""
+
+    type: Literal["MessageReceived"] = "MessageReceived"
+    inbox_version: int
+    recorded_at: AwareDatetime
+    """When the log recorded the message; it counts from then."""
+    message: InboxMessage
+    gate_answer: GateAnswer | None = None
+    late: bool = Field(default=False, exclude_if=not_)
+    """It is the end of a child whose call has timed out; the model gets it as a message."""
+
+
+class MessageRefused(Fact):
+    """The session read a message of its inbox that changes nothing."""
+
+    type: Literal["MessageRefused"] = "MessageRefused"
+    inbox_version: int
+    recorded_at: AwareDatetime
+    message: InboxMessage
+    gate_answer: GateAnswer | None = None
+    refusal: Refusal
+
+
+class ReservationClosed(Fact):
+    """The ledger has settled or released the reservation of a model call."""
+
+    type: Literal["ReservationClosed"] = "ReservationClosed"
+    effect: str
+    attempt: int
+    outcome: Literal["settled", "estimated", "released"]
+    """Settled at the reported cost, or at the whole reservation; or released."""
+    tokens: int = 0
+    usd: Decimal = Decimal(0)
+    shares: dict[str, float] = {}
+    """For each limit, the largest spent share on the path to the root."""
+
+
+class LimitRaised(Fact):
+    """Limits of the session are raised from here on; None keeps a limit."""
+
+    type: Literal["LimitRaised"] = "LimitRaised"
+    max_tokens: int | None = None
+    max_cost: Decimal | None = None
+    max_turns: int | None = None
+    max_active_seconds: float | None = None
+    max_wall_seconds: float | None = None
+
+
+class LimitWarned(Fact):
+    """A limit is nearly used up; recorded once for each limit and share."""
+
+    type: Literal["LimitWarned"] = "LimitWarned"
+    FACETS: ClassVar[tuple[str, ...]] = ("limit",)
+    limit: str
+    """Its name in `Limits`."""
+    share: float
+    """0.8: people are warned; 0.9: the agent, too."""
+    used: float
+    of: float
+    """For tokens and cost 1: `used` is the largest spent share on the path to the root."""
+    note: str = ""
+    """The text for the next model call."""

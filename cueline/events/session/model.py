@@ -7,12 +7,10 @@ from typing import ClassVar, Literal
 from pydantic import AwareDatetime, Field
 
 from cueline.events.agent import ModelChoice
-from cueline.events.cause import Cause
-from cueline.events.fact import Fact
+from cueline.events.codes import Cause
+from cueline.events.fact import Fact, Part
 from cueline.events.message import Block, Cost, Estimate, ToolCall, Usage
-from cueline.events.part import Part
-from cueline.events.session.call import CallsAdded
-from cueline.events.session.judgement import Judgement
+from cueline.events.session.call import CallsAdded, Judgement
 
 
 class ModelRequested(Fact):

@@ -5,11 +5,10 @@ from typing import Literal
 
 from pydantic import AwareDatetime, JsonValue
 
-from cueline.events.fact import Fact
+from cueline.events.codes import Refusal
+from cueline.events.fact import Fact, Part
 from cueline.events.inbox import Resolution
-from cueline.events.part import Part
-from cueline.events.refusal import Refusal
-from cueline.events.session.judgement import Judgement
+from cueline.events.session.call import Judgement
 
 TellCode = Literal["told", "call_over", "question_over", "hook_failed"]
 """Whether a hook notified people, and why not."""

@@ -9,9 +9,9 @@ from pydantic import ValidationError
 from cueline.actors.model_port import Delta, DeltaSink, ModelReply, ModelRequest, drop_delta
 from cueline.errors import ConfigError, ProviderRefusedError
 from cueline.events.agent import AgentSpec
-from cueline.events.failure import NOT_RECORDED
+from cueline.events.agent_parts import RecordedReply, Recording
+from cueline.events.codes import NOT_RECORDED
 from cueline.events.message import TextBlock, ThinkingBlock
-from cueline.events.recording import RecordedReply, Recording
 
 
 class ReplayModel:

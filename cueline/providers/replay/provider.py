@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cueline.events.recording import PROVIDER as NAME
+from cueline.events.agent_parts import PROVIDER as NAME
 from cueline.providers.account import Account
 from cueline.providers.provider import Capabilities, Pause, Provider
 from cueline.providers.replay.model import ReplayModel, check

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from cueline.actors.model_port import Delta, DeltaSink, ModelReply, ModelRequest, drop_delta
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
 from cueline.events.agent import AgentSpec
-from cueline.events.failure import TRANSIENT
+from cueline.events.codes import TRANSIENT
 from cueline.events.message import TextBlock, ThinkingBlock, Usage
 from cueline.events.stream import is_compaction
 from cueline.files import read_text_file

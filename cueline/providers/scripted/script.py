@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from cueline.actors.model_port import ModelReply
 from cueline.errors import ConfigError, ProviderRefusedError
 from cueline.errors.suggestion import known_instead
-from cueline.events.failure import PERMANENT, TRANSIENT
+from cueline.events.codes import PERMANENT, TRANSIENT
 from cueline.events.message import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
 
 Keys = Mapping[str, tuple[type, ...]]

@@ -1,0 +1,254 @@
+"""The parts of a recorded agent: its plan, failure policies, demands, headers and recordings.
+
+`$NAME` in a value stands for an environment variable, so that no secret is recorded.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from operator import eq, is_, not_
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from cueline.events.fact import LASTING, TIME, Number, Part, Seconds, Time, Whole
+from cueline.events.message import Block, ToolCall
+
+Preset = Literal["standard", "exact", "short"]
+"""The name of a retry policy."""
+
+
+class RetryPolicy(Part):
+    """How a repeatable effect is retried; the name of a preset is accepted.
+
+    The n-th retry waits min(cap, base * factor**(n-1)), spread by +/- jitter;
+    the spread is a hash of key and attempt (I10).
+    """
+
+    max_retries: Whole = Field(default=3, ge=0, le=20)
+    """The number of retries; the first attempt is none of them."""
+    base_seconds: Seconds = Field(default=1.0, ge=0)
+    factor: Number = Field(default=2.0, ge=1)
+    cap_seconds: Seconds = Field(default=60.0, ge=0)
+    jitter: Number = Field(default=0.25, ge=0, le=1)
+    deadline_seconds: Annotated[float | None, LASTING, TIME] = Field(default=None, gt=0)
+    """No retry begins later than this after the first failure; None: no such limit."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, given: Any) -> Any:
+        if not isinstance(given, str):
+            return given
+        if given not in RETRY_PRESETS:
+            raise ValueError(f"no preset {given!r}; presets are {', '.join(RETRY_PRESETS)}")
+        return RETRY_PRESETS[given]
+
+    @classmethod
+    def named(cls, preset: str) -> Self:
+        """Return the policy of a preset.
+
+        Raises:
+            ValueError: there is no such preset; the message lists the presets.
+        """
+        return cls.model_validate(preset)
+
+
+RETRY_PRESETS: Final[dict[Preset, dict[str, float]]] = {
+    "standard": {"max_retries": 3, "base_seconds": 1, "cap_seconds": 30},
+    "exact": {"max_retries": 3, "base_seconds": 2, "jitter": 0},
+    "short": {"max_retries": 2, "base_seconds": 1},
+}
+"""Waits of 1, 2, 4 s; of exactly 2, 4, 8 s; of 1, 2 s (C2)."""
+
+
+class BreakerPolicy(Part):
+    """When the circuit breaker of a failing dependency opens."""
+
+    threshold: Whole = Field(default=5, ge=0, le=1000)
+    """Transient failures within the window that open the breaker; 0: it never opens."""
+    window_seconds: Time = Field(default=60.0, gt=0, le=86_400)
+    timeout_seconds: Time = Field(default=60.0, gt=0, le=86_400)
+    """Time from opening to the first probe; doubled after each failed probe."""
+    failure_rate: Number = Field(default=0.0, ge=0, le=1)
+    """The failed share of the calls in the window that is needed, too."""
+    min_calls: Whole = Field(default=0, ge=0)
+    """The number of calls in the window that is needed, too."""
+    on_open: Literal["wait", "fallback", "pause"] = "wait"
+    """While it is open: wait, go on without or with a fallback, or ask a person."""
+
+
+Word = Annotated[str, Field(min_length=1)]
+
+
+class Demands(Part):
+    """What a call needs of the runner that executes it; an empty field is no demand."""
+
+    runner: str = Field(default="", exclude_if=not_)
+    """Its name: its label `name`, or its incarnation."""
+    machine: str = Field(default="", exclude_if=not_)
+    """The machine that it runs on; with a workspace, that of the workspace."""
+    labels: dict[Word, str] = Field(default={}, exclude_if=not_)
+    """It has all of these, with these values."""
+    resources: dict[Word, Annotated[Number, Field(gt=0)]] = Field(default={}, exclude_if=not_)
+    """It was started with these amounts, or more: `gpus`, `cpus` …"""
+
+    def __bool__(self) -> bool:
+        """Whether there is any demand."""
+        return bool(self.runner or self.machine or self.labels or self.resources)
+
+    def __hash__(self) -> int:
+        """Return a hash, without which pydantic copies `NO_DEMANDS` for each tool."""
+        return hash((self.runner, self.machine))
+
+    def __str__(self) -> str:
+        """Return them in words: `the label gpu=a100, 2 gpus`."""
+        named = {"the name": self.runner, "the machine": self.machine}
+        words = [f"{what} {name}" for what, name in named.items() if name]
+        words += [f"the label {key}={value}" for key, value in self.labels.items()]
+        return ", ".join([*words, *(f"{need:g} {name}" for name, need in self.resources.items())])
+
+
+NO_DEMANDS: Final = Demands()
+
+
+_NAME: Final = re.compile(r"[A-Za-z0-9-]+")
+_VALUE: Final = re.compile(r"[ -~]+")
+_VARIABLE: Final = re.compile(r"\$([A-Za-z_]\w*)", re.ASCII)
+_SECRET: Final = re.compile(
+    "auth|cookie|credential|key|passw|secret|signature|token", re.IGNORECASE
+)
+
+
+def is_secret(name: str) -> bool:
+    """Whether a header, or a part of an address, of this name holds a secret."""
+    return _SECRET.search(name) is not None
+
+
+def problem_of(headers: Mapping[str, str]) -> str:
+    """Return what is wrong with *headers*; empty if nothing is."""
+    for name, value in headers.items():
+        if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+            return f"{name!r} is no header with a value, both in ASCII"
+        if is_secret(name) and not _VARIABLE.search(value):
+            return f"{name!r} would be recorded; write $NAME for the variable that holds its value"
+    return ""
+
+
+def variables_in(headers: Mapping[str, str]) -> Iterator[str]:
+    """Yield the names of the variables in the values of *headers*."""
+    for value in headers.values():
+        yield from _VARIABLE.findall(value)
+
+
+def with_values(headers: Mapping[str, str], values: Mapping[str, str]) -> dict[str, str]:
+    """Return *headers* with the *values* of their variables."""
+    return {
+        name: _VARIABLE.sub(lambda found: values[found[1]], value)
+        for name, value in headers.items()
+    }
+
+
+PROVIDER = "replay"
+"""The provider of agents that hold a recording."""
+
+
+class RecordedReply(Part):
+    """One reply of the model."""
+
+    content: tuple[Block, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    stop_reason: str
+    model: str = ""
+    """The model that gave it."""
+
+
+class Recording(Part):
+    """The replies of a session, in order; the parameter `recording` of its agent."""
+
+    session: str
+    """The stream of the earlier session."""
+    version: int
+    """Its last version that was read."""
+    replies: tuple[RecordedReply, ...] = ()
+
+    def as_parameters(self) -> dict[str, JsonValue]:
+        """Return the agent's parameters with this recording."""
+        return {"recording": self.model_dump(mode="json")}
+
+
+class RecordedResult(Part):
+    """The result of a call in an earlier session."""
+
+    effect: str
+    arguments: dict[str, JsonValue]
+    """As the model requested them."""
+    text: str
+    """The text for the model."""
+    failed: bool = Field(default=False, exclude_if=not_)
+    media_type: str = Field(default="", exclude_if=not_)
+    """Of its image; empty if it has none."""
+    image: str = Field(default="", exclude_if=not_)
+    """The image in base64."""
+
+
+class ToolRecording(Part):
+    """The results of a tool in an earlier session, which answer its calls instead of it."""
+
+    results: tuple[RecordedResult, ...] = ()
+    run_others: bool = Field(default=False, exclude_if=not_)
+    """Whether calls without a recorded result run; otherwise they fail as `not_recorded`."""
+
+    def result_of(self, effect: str, arguments: dict[str, JsonValue]) -> RecordedResult | None:
+        """Return the result of that effect or, if it had other *arguments*, of an equal call."""
+        equal = [each for each in self.results if each.arguments == arguments]
+        return next((each for each in equal if each.effect == effect), next(iter(equal), None))
+
+
+Condition = Literal["always", "on_success", "on_issues_found"]
+"""On which ends of the steps that it needs a step runs; else it is skipped."""
+StepStatus = Literal["completed", "failed", "skipped"]
+"""The end of a step."""
+MAX_PARALLEL: Final = 10
+PROCEDURE: Final = "procedure"
+"""The provider of agents that run a command: their plan is a single step."""
+VALUE_LIMIT: Final = 1024 * 1024
+"""The most bytes of what a step passes on, as text or JSON."""
+
+
+def too_large(what: str, size: int) -> str:
+    """Return why *what*, of *size* bytes, is not passed on."""
+    why = f"{what} has {size:,} bytes, and the most is {VALUE_LIMIT:,}"
+    return f"{why}: let it write a file, and return the path"
+
+
+class Step(Part):
+    """One step: calls of the agent's tool with the step's name, or a wait for a message."""
+
+    name: str
+    needs: tuple[str, ...] = Field(default=(), exclude_if=not_)
+    """The steps that are over before it begins; those that its expressions read are among them."""
+    arguments: dict[str, JsonValue] = Field(default={}, exclude_if=not_)
+    """The arguments of its call; texts may hold `{{ EXPRESSION }}`."""
+    when: str = Field(default="", exclude_if=not_)
+    """The expression whose value decides whether it runs; empty: it runs."""
+    for_each: str = Field(default="", exclude_if=not_)
+    """The expression whose value is a list: one call for each item, and a list as value."""
+    wait: str = Field(default="", exclude_if=not_)
+    """The name of the message that gives it its value; such a step has no tool."""
+    timeout_seconds: Seconds | None = Field(default=None, gt=0, exclude_if=partial(is_, None))
+    """The longest wait for its message; None: as for an approval."""
+    critical: bool = Field(default=True, exclude_if=bool)
+    """Of a wait: whether the plan fails without its message."""
+    condition: Condition = Field(default="on_success", exclude_if=partial(eq, "on_success"))
+    auto_approve: bool = Field(default=True, exclude_if=bool)
+    """Whether the calls of steps that need it may run without a question."""
+
+
+class Plan(Part):
+    """The steps of a session, and its result."""
+
+    steps: tuple[Step, ...]
+    max_parallel: Whole = Field(default=MAX_PARALLEL, ge=1)
+    """The most calls that run at a time; others wait."""
+    output: str = Field(default="", exclude_if=not_)
+    """The expression whose value is the result; empty: that of the last step that completed."""

@@ -1,0 +1,196 @@
+"""Codes: why a session waits, why a message is refused, and how an effect failed.
+
+`cueline.events.event_text` makes the sentence for people.
+
+`cueline.events.event_text` makes the sentence for people.
+
+Whether a failure is retried depends on its code, never on its message, which may
+change. An unknown code is permanent.
+"""
+
+from decimal import Decimal
+from operator import not_
+from typing import Final, Literal
+
+from pydantic import Field
+
+from cueline.events.agent_parts import NO_DEMANDS, Demands
+from cueline.events.fact import Part
+
+CauseCode = Literal[
+    "asked",
+    "signal",
+    "limit_reached",
+    "hosts_died",
+    "unexpected_error",
+    "rule_failed",
+    "model_failed",
+    "tool_failed",
+    "call_denied",
+    "approval_pending",
+    "approval_expired",
+    "budget_busy",
+    "budget_exhausted",
+    "runner_unreachable",
+    "no_runner",
+    "scheduled",
+    "queued",
+    "breaker_open",
+    "breaker_held",
+    "breaker_probing",
+    "retry_pending",
+    "child_running",
+    "message_awaited",
+]
+
+
+class Cause(Part):
+    """Why a session waits or is paused; each code has the parameters that it needs."""
+
+    code: CauseCode
+    failure: str = Field(default="", exclude_if=not_)
+    """The error code of the failure."""
+    message: str = Field(default="", exclude_if=not_)
+    """The text of a vendor, tool or exception."""
+    every_seconds: float = Field(default=0, exclude_if=not_)
+    """Time between the starts of a series of sessions."""
+    times: int = Field(default=0, exclude_if=not_)
+    """The number of times."""
+    approvals: tuple[str, ...] = Field(default=(), exclude_if=not_)
+    runner: str = Field(default="", exclude_if=not_)
+    blueprint: str = Field(default="", exclude_if=not_)
+    demands: Demands = Field(default=NO_DEMANDS, exclude_if=not_)
+    """What the call needs of its runner."""
+    unmet: Demands = Field(default=NO_DEMANDS, exclude_if=not_)
+    """Those that no runner meets; of the runner that meets most of them."""
+    dependency: str = Field(default="", exclude_if=not_)
+    """The model or tool whose breaker blocks calls."""
+    limit: str = Field(default="", exclude_if=not_)
+    """The name of the limit in `Limits`."""
+    of: Decimal = Field(default=Decimal(0), exclude_if=not_)
+    """The value of the limit."""
+    name: str = Field(default="", exclude_if=not_)
+    """The name of the message."""
+    whose: str = Field(default="", exclude_if=not_)
+    """The ancestor with the limit; empty: the session itself."""
+    spent: Decimal = Field(default=Decimal(0), exclude_if=not_)
+    held: Decimal = Field(default=Decimal(0), exclude_if=not_)
+    """The amount reserved for other calls."""
+    need: Decimal = Field(default=Decimal(0), exclude_if=not_)
+    """The amount that the next call may take."""
+
+    @property
+    def is_unmet(self) -> bool:
+        """Whether no runner meets the demands of a call."""
+        return self.code == "no_runner"
+
+
+RefusalCode = Literal[
+    "session_ended",
+    "session_stopping",
+    "never_started",
+    "started_before",
+    "no_such_approval",
+    "already_decided",
+    "other_digest",
+    "too_late",
+    "not_in_doubt",
+    "not_resolved",
+    "no_result",
+    "no_person",
+    "excluded",
+    "not_allowed",
+    "granted_before",
+    "nothing_to_change",
+    "needs_others",
+    "no_limit_named",
+    "no_such_limit",
+    "not_higher",
+    "plan_takes_no_messages",
+    "no_such_wait",
+    "procedural_agent_no_resume",
+]
+
+
+class Refusal(Part):
+    """Why a message changes nothing; each code has the parameters that it needs."""
+
+    code: RefusalCode
+    status: str = Field(default="", exclude_if=not_)
+    """The status of the session or approval."""
+    by: str = Field(default="", exclude_if=not_)
+    """Who decided."""
+    votes: int = Field(default=0, exclude_if=not_)
+    """The number of people who have to grant it."""
+    may_grant: tuple[str, ...] = Field(default=(), exclude_if=not_)
+    """Who may grant it."""
+    limit: str = Field(default="", exclude_if=not_)
+    """The name of the limit in `Limits`."""
+    of: Decimal = Field(default=Decimal(0), exclude_if=not_)
+    """The value of the limit."""
+    unread: bool = Field(default=False, exclude_if=not_)
+    """The session will have that value once it has read its inbox."""
+
+
+TRANSIENT: Final = frozenset(
+    {"rate_limited", "overloaded", "unavailable", "timeout", "network", "malformed_reply"}
+)
+"""Transient: the same request may succeed a little later (C3)."""
+PERMANENT: Final = frozenset(
+    {
+        "invalid_request",
+        "auth",
+        "refused",
+        "context_too_long",
+        "content_filtered",
+        "tool_error",
+        "unknown",
+    }
+)
+"""Permanent: the same request would fail again."""
+OF_ACCOUNT: Final = frozenset({"auth"})
+"""Said of a provider's key, and of no model alone: a wrong key, an empty quota, an unpaid bill."""
+SAID: Final = TRANSIENT | PERMANENT
+"""Codes that a provider or tool can report; lost attempts are found by the host (I5)."""
+NOT_STARTED: Final = "not_started"
+"""A tool call that never began."""
+NOT_RECORDED: Final = "not_recorded"
+"""A tool call of a rerun that the earlier session has no result of; it did not run."""
+NO_OLD_MESSAGES: Final = "no_old_messages"
+"""A compaction of a conversation that has no old messages to summarise; no model was called."""
+NO_ANSWER: Final = "no_answer"
+"""A reply of thoughts alone: the model is asked once more."""
+OURS: Final = frozenset(
+    {
+        NO_ANSWER,
+        NO_OLD_MESSAGES,
+        NOT_RECORDED,
+        "config",
+        "invalid_arguments",
+        "unknown_tool",
+        "not_granted",
+        "lost",
+        NOT_STARTED,
+        "tool_changed",
+        "cancelled",
+        "killed",
+    }
+)
+"""Failures of an attempt between the host and its model or runner."""
+
+BY_STATUS: Final = {
+    401: "auth",
+    402: "auth",
+    403: "auth",
+    404: "invalid_request",
+    408: "timeout",
+    413: "context_too_long",
+    422: "invalid_request",
+    429: "rate_limited",
+    500: "unavailable",
+    502: "unavailable",
+    503: "unavailable",
+    504: "timeout",
+    529: "overloaded",
+}
+"""Codes by HTTP status; an unpaid bill counts like a wrong key."""
