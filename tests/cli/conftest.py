@@ -18,6 +18,7 @@ from cueline.files import Trust
 from cueline.stores.backend import backend_of
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.testing.wait import wait_until
+from tests.cli.quick_terminal import QuickTerminal
 from tests.cli.terminal import Terminal
 from tests.damage import change
 
@@ -223,8 +224,16 @@ def asking(shell: Shell) -> Shell:
 
 
 @pytest.fixture
-def terminal(shell: Shell, request: pytest.FixtureRequest) -> Iterator[Terminal]:
-    """A terminal in the shell's folder."""
+def terminal(shell: Shell) -> Iterator[QuickTerminal]:
+    """A terminal without a shell, in the shell's folder."""
+    opened = QuickTerminal()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def tmux(shell: Shell, request: pytest.FixtureRequest) -> Iterator[Terminal]:
+    """A terminal with a shell, in the shell's folder."""
     opened = Terminal(shell.folder, f"cueline-{os.getpid()}-{abs(hash(request.node.name))}")
     yield opened
     opened.close()

@@ -8,7 +8,6 @@ import pytest
 from cueline import open_runtime
 from cueline.errors import RejectedError
 from cueline.events.event_text import RESOLUTIONS
-from tests.cli.terminal import needs_tmux
 from tests.cli.test_crashes import typed
 
 SENDER = '''
@@ -135,7 +134,6 @@ def test_what_became_of_a_call_is_said_where_it_is_asked_and_once(asking, words)
     assert 2 == asking("approve", "one.1.0.1", *words).exit_code
 
 
-@needs_tmux
 def test_the_terminal_takes_an_answer_with_its_result(doubt, terminal):
     terminal.command("resume", "one", "--inline")
     asked = terminal.sees("What became of it? [h/r/n]")

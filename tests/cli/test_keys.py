@@ -9,7 +9,6 @@ import sys
 import pytest
 
 from cueline.client.client import open_client
-from tests.cli.terminal import needs_tmux
 
 KEY = "sk-ant-stored-0123456789"
 OTHER = "sk-ant-another-0123456789"
@@ -93,7 +92,6 @@ def test_a_key_is_not_taken_from_the_command_line(shell, folder):
     assert not folder.exists()
 
 
-@needs_tmux
 def test_a_terminal_asks_for_the_key_and_does_not_show_it(shell, folder, terminal):
     terminal.command("keys", "set", "anthropic")
     terminal.sees("Key of anthropic: ")

@@ -5,8 +5,6 @@ import pytest
 from cueline.testing.wait import wait_until
 from tests.cli.terminal import RUN, needs_tmux
 
-pytestmark = needs_tmux
-
 
 @pytest.fixture
 def list_file(shell):
@@ -16,20 +14,21 @@ def list_file(shell):
     return file
 
 
-def test_a_person_is_asked_and_says_yes(shell, terminal, list_file):
-    terminal.command(*RUN)
-    asked = terminal.sees("Approve? [y/N] (timeout: ")
+@needs_tmux
+def test_a_person_is_asked_and_says_yes(shell, tmux, list_file):
+    tmux.command(*RUN)
+    asked = tmux.sees("Approve? [y/N] (timeout: ")
 
     assert "⚠️  APPROVAL REQUIRED" in asked
     assert "│ Action: delete_file" in asked
     assert "│ Path: list.txt" in asked
     assert "│ Session: one" in asked
     assert list_file.exists()
-    terminal.sees("(timeout: 4m ")  # it counts down
+    tmux.sees("(timeout: 4m ")  # it counts down
 
-    terminal.type("y", "Enter")
+    tmux.type("y", "Enter")
 
-    seen = terminal.sees("exit 0")
+    seen = tmux.sees("exit 0")
     assert "Approve? [y/N] y" in seen
     assert "approval one.1.0.1 granted by " in seen
     assert not list_file.exists()
@@ -69,18 +68,19 @@ def test_plain_text_has_no_line_of_what_is_in_flight(shell, terminal, list_file)
     terminal.sees("exit 0")
 
 
-def test_sigterm_gives_the_terminal_back(shell, terminal, list_file):
-    terminal.command(*RUN)
-    terminal.sees("Approve? [y/N]")
+@needs_tmux
+def test_sigterm_gives_the_terminal_back(shell, tmux, list_file):
+    tmux.command(*RUN)
+    tmux.sees("Approve? [y/N]")
 
-    terminal.type("C-z")
-    terminal.sees("exit 1")
-    terminal.type("kill %1; fg; echo over", "Enter")
+    tmux.type("C-z")
+    tmux.sees("exit 1")
+    tmux.type("kill %1; fg; echo over", "Enter")
 
-    terminal.sees("cueline resume one")
-    terminal.sees("\nover\n")
-    terminal.type("stty -a", "Enter")
-    assert " icanon" in terminal.sees(" echo ")
+    tmux.sees("cueline resume one")
+    tmux.sees("\nover\n")
+    tmux.type("stty -a", "Enter")
+    assert " icanon" in tmux.sees(" echo ")
 
 
 def test_a_person_changes_a_call_and_allows_it(shell, terminal, list_file):
@@ -165,44 +165,47 @@ def test_nobody_answers_in_time(shell, terminal, list_file):
     assert list_file.exists()
 
 
-def test_ctrl_c_at_the_prompt_pauses_and_gives_the_keyboard_back(shell, terminal, list_file):
-    terminal.command(*RUN)
-    terminal.sees("Approve? [y/N]")
+@needs_tmux
+def test_ctrl_c_at_the_prompt_pauses_and_gives_the_keyboard_back(shell, tmux, list_file):
+    tmux.command(*RUN)
+    tmux.sees("Approve? [y/N]")
 
-    terminal.type("C-c")
+    tmux.type("C-c")
 
-    assert "cueline resume one" in terminal.sees("exit 3")
-    terminal.type("echo heard", "Enter")
-    terminal.sees("\nheard\n")
+    assert "cueline resume one" in tmux.sees("exit 3")
+    tmux.type("echo heard", "Enter")
+    tmux.sees("\nheard\n")
 
 
-def test_a_run_in_the_background_leaves_the_keyboard_to_the_shell(shell, terminal, list_file):
-    terminal.command(*RUN)
-    terminal.sees("Approve? [y/N]")
-    terminal.type("C-z")
-    terminal.sees("exit 1")  # of a stop
+@needs_tmux
+def test_a_run_in_the_background_leaves_the_keyboard_to_the_shell(shell, tmux, list_file):
+    tmux.command(*RUN)
+    tmux.sees("Approve? [y/N]")
+    tmux.type("C-z")
+    tmux.sees("exit 1")  # of a stop
 
-    terminal.type("bg", "Enter")
-    terminal.type("echo it is $((40 + 2))", "Enter")
-    terminal.sees("it is 42")
+    tmux.type("bg", "Enter")
+    tmux.type("echo it is $((40 + 2))", "Enter")
+    tmux.sees("it is 42")
     assert 0 == shell("approve", "one.1.0.1").exit_code
     wait_until(lambda: not list_file.exists())
-    terminal.type("wait; echo over", "Enter")
+    tmux.type("wait; echo over", "Enter")
 
-    assert "Stopped (tty" not in terminal.sees("\nover\n")
+    assert "Stopped (tty" not in tmux.sees("\nover\n")
 
 
-def test_who_comes_back_from_the_background_answers(shell, terminal, list_file):
-    terminal.command(*RUN)
-    terminal.sees("Approve? [y/N]")
-    terminal.type("C-z")
-    terminal.sees("exit 1")
-    terminal.type("bg", "Enter")
-    terminal.type("fg; echo back", "Enter")
+@needs_tmux
+def test_who_comes_back_from_the_background_answers(shell, tmux, list_file):
+    tmux.command(*RUN)
+    tmux.sees("Approve? [y/N]")
+    tmux.type("C-z")
+    tmux.sees("exit 1")
+    tmux.type("bg", "Enter")
+    tmux.type("fg; echo back", "Enter")
 
-    terminal.type("y", "Enter")
+    tmux.type("y", "Enter")
 
-    terminal.sees("\nback\n")
+    tmux.sees("\nback\n")
     assert not list_file.exists()
 
 

@@ -2,9 +2,6 @@
 
 import pytest
 
-from tests.cli.terminal import needs_tmux
-
-pytestmark = needs_tmux
 LEAD = """
 [[reply]]
 calls = [{ name = "clerk", arguments = { goal = "delete the list" } }]

@@ -6,8 +6,6 @@ import signal
 from cueline.testing.wait import wait_until
 from tests.cli.terminal import RUN, needs_tmux
 
-pytestmark = needs_tmux
-
 SPEAKS = """
 [[reply]]
 thinking = "What a question."
@@ -30,17 +28,18 @@ chunk_seconds = 0.1
 """
 
 
-def test_run_shows_a_reply_while_it_comes_and_then_the_recorded_one(shell, terminal):
+@needs_tmux
+def test_run_shows_a_reply_while_it_comes_and_then_the_recorded_one(shell, tmux):
     shell.agent(SPEAKS)
-    terminal.command(*RUN)
+    tmux.command(*RUN)
 
     assert "ModelReplied" not in shell.types("one")
-    coming = terminal.sees("Some bold words")
+    coming = tmux.sees("Some bold words")
     assert "What a question." in coming
     assert "Ctrl-C pauses" in coming
     assert "ModelReplied" not in shell.types("one")
 
-    seen = terminal.sees("exit 0")
+    seen = tmux.sees("exit 0")
     assert 1 == seen.count("Some bold words. And many more words")
     assert 1 == seen.count("What a question.")
     assert "Ctrl-C pauses" not in seen

@@ -4,8 +4,6 @@ import pytest
 
 from tests.cli.terminal import RUN, needs_tmux
 
-pytestmark = needs_tmux
-
 OPEN = (*RUN, "--open")
 
 
@@ -14,33 +12,35 @@ def talker(shell):
     shell.agent("".join(f'[[reply]]\ntext = "Reply {n}."\n' for n in (1, 2, 3)))
 
 
-def test_who_keeps_a_session_open_types_the_next_message(shell, terminal, talker):
-    terminal.command(*OPEN)
-    terminal.sees("idle: it stays open")
+@needs_tmux
+def test_who_keeps_a_session_open_types_the_next_message(shell, tmux, talker):
+    tmux.command(*OPEN)
+    tmux.sees("idle: it stays open")
 
-    terminal.type("And Éva?", "Enter")
-    terminal.sees("Reply 2.")
-    terminal.type("C-d")
+    tmux.type("And Éva?", "Enter")
+    tmux.sees("Reply 2.")
+    tmux.type("C-d")
 
-    seen = terminal.sees("exit 0")
+    seen = tmux.sees("exit 0")
     assert "you: And Éva?" in seen
     assert "session one: idle · 2 turns" in seen
     assert "> " not in seen.replace("$ ", "")
-    terminal.type("echo heard", "Enter")
-    terminal.sees("\nheard\n")
+    tmux.type("echo heard", "Enter")
+    tmux.sees("\nheard\n")
 
 
-def test_the_terminal_is_left_as_it_was(shell, terminal, talker):
+@needs_tmux
+def test_the_terminal_is_left_as_it_was(shell, tmux, talker):
     """It is one open file with the screen, and with whatever else runs in it."""
     mode = "python3 -c 'import os; print([os.get_blocking(n) for n in (0, 1, 2)])'"
-    terminal.command(*OPEN)
-    terminal.sees("idle: it stays open")
+    tmux.command(*OPEN)
+    tmux.sees("idle: it stays open")
 
-    terminal.type("C-d")
-    terminal.sees("exit 0")
+    tmux.type("C-d")
+    tmux.sees("exit 0")
 
-    terminal.type(mode, "Enter")
-    seen = terminal.sees("[True, True, True]")
+    tmux.type(mode, "Enter")
+    seen = tmux.sees("[True, True, True]")
     assert "NDELAY" not in seen
 
 
