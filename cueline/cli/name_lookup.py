@@ -32,10 +32,10 @@ def completions(
 
 
 def log_of(ctx: typer.Context) -> LogUrl:
-    """Return the log that a command which is still being typed would use.
+    """Return the log for shell completion, from the words typed so far.
 
     Raises:
-        ConfigError: what is set outside of it is wrong.
+        ConfigError: a variable or a settings file is wrong.
     """
     set_ = read(ctx.find_root().params.get("config")).log
     named = ctx.params.get("log") or os.environ.get("CUELINE_LOG")

@@ -1,4 +1,4 @@
-"""`cueline policy`: whether a policy means something, and what it would have done."""
+"""`cueline policy`: check a policy for contradictions; judge recorded calls by it."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,6 +1,6 @@
-"""What a command says of its own accord, errors, warnings, bugs: without secrets (I11).
+"""Prints errors, warnings and tracebacks to stderr, without secrets (I11).
 
-What comes from the log was cleaned before it was recorded.
+Texts from the log were cleaned before they were recorded.
 """
 
 from typing import TYPE_CHECKING

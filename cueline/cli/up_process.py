@@ -1,4 +1,4 @@
-"""Keeps a log up until somebody ends it: what `cueline up` does once nothing speaks against it."""
+"""Runs `cueline up` after its checks have passed."""
 
 import asyncio
 import json

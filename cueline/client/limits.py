@@ -86,7 +86,7 @@ def _own(state: SessionState, wall_seconds: float) -> Iterator[LimitRow]:
 
 
 def _money(state: SessionState, tally: Tally, budget: BudgetState) -> Iterator[LimitRow]:
-    """Tell the limits of tokens and money: its own, and those of the sessions above it."""
+    """Yield the token and cost limits: the session's own, then its ancestors'."""
     assert state.setup is not None, "a session that has limits was started"
     node = budget.nodes.get(state.stream)
     tokens = Decimal(tally.usage.total)

@@ -35,7 +35,7 @@ _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class Live:
-    """Stays beneath what is shown while it is entered; the screen writes above it."""
+    """The input line at the bottom of the terminal, shown inside `async with`."""
 
     def __init__(
         self,

@@ -93,7 +93,7 @@ def with_tools(agent: AgentSpec, tools: Collection[ToolSpec]) -> AgentSpec:
 
 
 def with_changes(agent: AgentSpec, messages: Iterable[object]) -> AgentSpec:
-    """Return *agent* after the session has read *messages*."""
+    """Return *agent* with the model and tools that *messages* ask for."""
     for said in messages:
         if isinstance(said, ResumeAsked):
             agent = with_tools(agent, said.tools)
