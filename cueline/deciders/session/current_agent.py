@@ -55,7 +55,10 @@ def break_prefix(state: SessionState, reason: PrefixReason) -> SessionState:
 
 
 def prefix_change(state: SessionState, fallback: int) -> PromptPrefixChanged | None:
-    """Return the event of another beginning of the prompt; None if it is recorded already."""
+    """Return `PromptPrefixChanged` if the next request does not begin like the last one.
+
+    None if the event is recorded already.
+    """
     digests, last = state.prompt_digests, state.turn.fallback
     if not digests.requested or (digests.broken is None and fallback == last):
         return None
