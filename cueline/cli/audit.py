@@ -7,8 +7,7 @@ import typer
 
 from cueline.cli import open_log
 from cueline.cli.failure import Exit
-from cueline.cli.moment import moment
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionFilter, is_typed
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionFilter, is_typed, moment
 from cueline.client.audit import AuditRow, check_type
 from cueline.client.reading import Page
 from cueline.client.verify import Verified

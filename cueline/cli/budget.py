@@ -1,6 +1,6 @@
 """`cueline budget`: what a session may use, and more of it."""
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -9,13 +9,13 @@ from cueline.cli.option import (
     DEFAULT_LOG,
     JsonOption,
     LogOption,
-    MaxWallOption,
     SessionArgument,
-    TimeBudgetOption,
+    limits_of,
+    takes,
 )
 from cueline.cli.up_lookup import print_receipt
 from cueline.client.limits import Budget
-from cueline.config.config_source import from_flags
+from cueline.config.config_source import Flags, from_flags
 from cueline.console.budget import NAMES, amount
 from cueline.console.table import print_table
 from cueline.console.text import duration
@@ -48,20 +48,11 @@ def show(
 
 
 @group.command("raise", short_help="Let a session have more.")
+@takes(limits_of)
 def raise_(
+    limits: Flags,
     session: SessionArgument,
     *,
-    max_cost: Annotated[
-        str | None, typer.Option(metavar="USD", help="US dollars, with all it starts.")
-    ] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option(metavar="N", help="Tokens, sent and answered, likewise.")
-    ] = None,
-    max_turns: Annotated[
-        int | None, typer.Option(metavar="N", help="Model calls since the last message.")
-    ] = None,
-    time_budget: TimeBudgetOption = None,
-    max_wall: MaxWallOption = None,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
@@ -75,19 +66,11 @@ def raise_(
       cueline budget raise 7f3a --max-cost 10
       cueline budget raise 7f3a --time-budget 8h --max-turns 100
     """
-    wanted = from_flags(
-        {
-            "limits.max_cost": ("--max-cost", max_cost),
-            "limits.max_tokens": ("--max-tokens", max_tokens),
-            "limits.max_turns": ("--max-turns", max_turns),
-            "limits.max_active_seconds": ("--time-budget", time_budget),
-            "limits.max_wall_seconds": ("--max-wall", max_wall),
-        }
-    )
+    wanted = from_flags(limits)
     if not wanted:
         raise typer.BadParameter("name a limit: --max-cost, --max-tokens, --max-turns …")
-    limits: Any = {key.partition(".")[2]: each.value for key, each in wanted.items()}
-    receipt = open_log.wish(log, lambda client: client.raise_limits(session, **limits))
+    more: Any = {key.partition(".")[2]: each.value for key, each in wanted.items()}
+    receipt = open_log.wish(log, lambda client: client.raise_limits(session, **more))
     print_receipt(log, receipt, f"{receipt.session}: asked for more", as_json=as_json)
 
 

@@ -8,7 +8,7 @@ from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.option import SessionArgument
 from cueline.cli.run_options import ACCEPT, AcceptOption, RunOptions, takes_run_options
-from cueline.cli.start_request import carry_on, seconds_to_answer
+from cueline.cli.session_run import carry_on, seconds_to_answer
 from cueline.cli.up_lookup import command
 from cueline.client.client import open_client
 from cueline.client.fork import fork_request

@@ -1,9 +1,13 @@
 """The options that several commands share."""
 
-from collections.abc import Iterable
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from functools import wraps
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,9 +17,14 @@ from cueline.console.text import visible
 from cueline.errors import ConfigError
 from cueline.events.log_url import LogUrl
 
+if TYPE_CHECKING:
+    from cueline.config.config_source import Flags
+
 DEFAULT_LOG = config_file.DEFAULT_LOG
 
 _NAMED_LOG = "cueline.log"
+_AGE = re.compile(r"(\d{1,6})([mhdw])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def _note(ctx: typer.Context, log: LogUrl) -> LogUrl:
@@ -62,6 +71,49 @@ def _pairs(option: str, form: str, given: Iterable[str] | None) -> dict[str, str
     return pairs
 
 
+def moment(option: str, text: str | None) -> datetime | None:
+    """Return the moment that the *text* of an option names; None where it was left out.
+
+    Raises:
+        BadParameter: name another; the message shows some.
+    """
+    if text is None:
+        return None
+    try:
+        if (age := _AGE.fullmatch(text)) is not None:
+            return datetime.now(UTC) - timedelta(**{_UNITS[age[2]]: int(age[1])})
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        like = "2026-01-31 or 2026-01-31T12:00:00, and no age like 30d"
+        raise typer.BadParameter(f"{text!r} is no time like {like}", param_hint=option) from None
+
+
+def takes(maker: Callable[..., object]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Have a function take what *maker* makes of its own options as first parameter.
+
+    The function that typer gets has the options of both.
+    """
+    theirs = inspect.signature(maker).parameters
+
+    def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def run(*before: object, **given: Any) -> Any:
+            made = maker(**{name: given.pop(name) for name in theirs})
+            return command(made, *before, **given)
+
+        _, *own = inspect.signature(command).parameters.values()
+        # Python wants those without a default first, typer does not mind.
+        both = sorted(
+            [*own, *theirs.values()], key=lambda each: (each.kind, each.default is not each.empty)
+        )
+        run.__annotations__ = {each.name: each.annotation for each in both}
+        # What typer reads.
+        run.__dict__["__signature__"] = inspect.Signature(both)
+        return run
+
+    return with_options
+
+
 def is_typed(ctx: typer.Context, option: str) -> bool:
     """Whether *option* is on the command line, and not only in the environment."""
     source = ctx.get_parameter_source(option)
@@ -86,12 +138,6 @@ ParameterOption = Annotated[
 SessionFilter = Annotated[
     str | None,
     typer.Option(metavar="SESSION", help="Only of this session.", autocompletion=complete_session),
-]
-TimeBudgetOption = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Time at work, in seconds or as 15m or 4h.")
-]
-MaxWallOption = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Time since the start, likewise.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 TreeOption = Annotated[
@@ -138,3 +184,31 @@ SessionArgument = Annotated[
         show_default=False,
     ),
 ]
+
+
+def limits_of(
+    *,
+    max_turns: Annotated[
+        int | None, typer.Option(metavar="N", help="Model calls since the last message.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(metavar="N", help="Tokens, sent and answered, with all it starts.")
+    ] = None,
+    max_cost: Annotated[
+        str | None, typer.Option(metavar="USD", help="US dollars, with all it starts.")
+    ] = None,
+    time_budget: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Time at work, in seconds or as 15m or 4h.")
+    ] = None,
+    max_wall: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Time since the start, likewise.")
+    ] = None,
+) -> "Flags":
+    """Return the limits that the options set."""
+    return {
+        "limits.max_turns": ("--max-turns", max_turns),
+        "limits.max_tokens": ("--max-tokens", max_tokens),
+        "limits.max_cost": ("--max-cost", max_cost),
+        "limits.max_active_seconds": ("--time-budget", time_budget),
+        "limits.max_wall_seconds": ("--max-wall", max_wall),
+    }

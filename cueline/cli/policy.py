@@ -7,8 +7,7 @@ import typer
 
 from cueline.cli import open_log
 from cueline.cli.failure import Exit
-from cueline.cli.moment import moment
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, moment
 from cueline.client.document import document
 from cueline.client.policies import JudgedCall, PolicyBacktest, PolicyCheck, check_policy
 from cueline.console.table import print_table

@@ -6,7 +6,7 @@ from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.option import SessionArgument, TreeOption
 from cueline.cli.run_options import ACCEPT, AcceptOption, RunOptions, takes_run_options
-from cueline.cli.start_request import carry_on
+from cueline.cli.session_run import carry_on
 from cueline.cli.up_lookup import resume_command
 from cueline.client.client import Client, open_client
 from cueline.client.resume import ResumeRequest, resume_request

@@ -6,31 +6,33 @@ from typing import Annotated
 
 import typer
 
-from cueline.agents.preflight import check_log
+from cueline.agents.preflight import check_answerable, check_log, check_log_is_out_of_reach
 from cueline.cli import open_log
-from cueline.cli.option import (
-    AtOption,
-    AttachOption,
-    EveryOption,
-    MaxWallOption,
-    ParameterOption,
-    TimeBudgetOption,
-    labels_of,
-    parameters_of,
-)
-from cueline.cli.quiet_stderr import print_redacted
-from cueline.cli.run_many import Many, run_many
+from cueline.cli.failure import Exit
+from cueline.cli.option import takes
+from cueline.cli.run_many import run_many
 from cueline.cli.run_options import RunOptions, takes_run_options
-from cueline.cli.start_request import prepare_start, start
+from cueline.cli.session_run import carry_on
+from cueline.cli.start_options import (
+    AgentOptions,
+    agent_options_of,
+    prepare,
+    start_options_of,
+    warn_of_retirements,
+)
 from cueline.cli.terminal import text_or_stdin
-from cueline.client.start import StartOptions
-from cueline.providers.factory import retirements
+from cueline.client.client import open_client
+from cueline.client.start import StartOptions, StartRequest, check_id_is_free
 
 _NO_GOAL = "say something: GOAL is missing"
 
 
 @takes_run_options
+@takes(agent_options_of)
+@takes(start_options_of)
 def run(
+    start: StartOptions,
+    who: AgentOptions,
     options: RunOptions,
     goal: Annotated[
         str | None,
@@ -41,62 +43,6 @@ def run(
         ),
     ] = None,
     *,
-    parameter: ParameterOption = None,
-    agent: Annotated[
-        Path | None,
-        typer.Option(
-            "--agent",
-            "-a",
-            metavar="FILE",
-            help="The agent's TOML file; without it `default`, the built-in agent.",
-        ),
-    ] = None,
-    attach: AttachOption = None,
-    allow_base_url: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="URL", help="Let the agent's file send its provider's key there; repeatable."
-        ),
-    ] = None,
-    workspace: Annotated[
-        Path | None,
-        typer.Option(help="The folder of its files, instead of the agent's own.", metavar="DIR"),
-    ] = None,
-    stay_open: Annotated[
-        bool,
-        typer.Option("--open", help="Stay open for more messages: type them here, or use `send`."),
-    ] = False,
-    auto_approve: Annotated[
-        bool, typer.Option("--auto-approve", help="Grant every request, and record it so.")
-    ] = False,
-    require_approval: Annotated[
-        bool,
-        typer.Option(
-            "--require-approval", help="Ask before sensitive calls, even if the file says `off`."
-        ),
-    ] = False,
-    max_turns: Annotated[
-        int | None, typer.Option(metavar="N", help="Model calls before it waits for a person.")
-    ] = None,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Tokens, sent and answered, of it and all it starts."),
-    ] = None,
-    max_cost: Annotated[
-        str | None, typer.Option(metavar="USD", help="US dollars, of it and all it starts.")
-    ] = None,
-    time_budget: TimeBudgetOption = None,
-    max_wall: MaxWallOption = None,
-    name: Annotated[
-        str | None,
-        typer.Option("--id", metavar="ID", help="The session's id, instead of a random one."),
-    ] = None,
-    key: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KEY", help="Start it once: with the same key again, it is the same session."
-        ),
-    ] = None,
     many: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Instead of GOAL: a session for each line, as JSON."),
@@ -104,14 +50,6 @@ def run(
     concurrency: Annotated[
         int, typer.Option(metavar="N", min=1, help="With --many: so many run at a time.")
     ] = 50,
-    at: AtOption = None,
-    every: EveryOption = None,
-    label: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--label", help="A label, for `list --label` and SQL; repeatable.", metavar="KEY=VALUE"
-        ),
-    ] = None,
 ) -> None:
     """Start a session, and watch it until it ends, rests, or waits for a person.
 
@@ -146,58 +84,40 @@ def run(
       cueline run --many tasks.jsonl --agent clerk.toml --concurrency 50
       cueline run "Index everything" --agent indexer.toml --detach --label team=search
     """
-    flags = {
-        "limits.max_turns": ("--max-turns", max_turns),
-        "limits.max_tokens": ("--max-tokens", max_tokens),
-        "limits.max_cost": ("--max-cost", max_cost),
-        "limits.max_active_seconds": ("--time-budget", time_budget),
-        "limits.max_wall_seconds": ("--max-wall", max_wall),
-        "allow_base_urls": ("--allow-base-url", tuple(allow_base_url or ()) or None),
-        "policy.auto_approve": ("--auto-approve", auto_approve or None),
-    }
-    texts, said, tasks = parameters_of(parameter), goal, None
+    start = replace(start, goal=goal, without_secrets=options.without_secrets)
     if many is not None:
-        alone: dict[str, object] = {"GOAL": goal, "--id": name, "--parameter": parameter}
-        _check_alone(options, alone | {"--at": at, "--every": every})
-        tasks = Many.read(many, concurrency, key)
-        options, key = replace(options, attended=False), None
-        said, texts = tasks.first.goal, tasks.first.texts
-    elif goal is not None and agent is None and goal.endswith(".toml") and len(goal.split()) == 1:
-        agent, said = Path(goal), None
+        raise typer.Exit(run_many(many, who, start, options, concurrency=concurrency))
+    if goal is not None and who.file is None and goal.endswith(".toml") and len(goal.split()) == 1:
+        start, who = replace(start, goal=None), replace(who, file=Path(goal))
     elif goal is not None:
-        said = text_or_stdin(goal)
-    elif agent is None:
+        start = replace(start, goal=text_or_stdin(goal))
+    elif who.file is None:
         raise typer.BadParameter(_NO_GOAL)
-    if at is not None or every is not None:
-        options = _detached(options, "--every" if at is None else "--at")
-    wanted = StartOptions(
-        goal=said,
-        texts=texts,
-        labels=labels_of(label),
-        open=stay_open,
-        id=name,
-        key=key,
-        attachments=attach or (),
-        at=at,
-        every=every,
-        without_secrets=options.without_secrets,
-    )
-    request = prepare_start(
-        options,
-        agent,
-        wanted,
-        flags=flags,
-        require_approval=require_approval,
-        workspace=workspace,
-    )
-    asked = request.asked.agent
-    if many is None and said is None and asked.plan is None and asked.parameters_schema is None:
+    if start.at is not None or start.every is not None:
+        options = _detached(options, "--every" if start.at is None else "--at")
+    request = prepare(who, start, options)
+    agent = request.asked.agent
+    if start.goal is None and agent.plan is None and agent.parameters_schema is None:
         raise typer.BadParameter(_NO_GOAL)
-    for line in retirements(asked):
-        print_redacted(f"warning: {line}", options.context)
-    if tasks is not None:
-        raise typer.Exit(open_log.run(run_many(tasks, request, options)))
-    raise typer.Exit(open_log.run(start(request, options)))
+    warn_of_retirements(request, options)
+    raise typer.Exit(open_log.run(_start(request, options)))
+
+
+async def _start(request: StartRequest, options: RunOptions) -> Exit:
+    """Record the wish, and drive and show the session, unless it is detached.
+
+    Raises:
+        RejectedError: the id is taken.
+        ConfigError: it would ask, and nobody can be asked; or its tools would reach the log.
+        LogUnavailableError: the log cannot be used; nothing was recorded.
+    """
+    agent = request.asked.agent
+    check_answerable(agent, options.log, attended=options.attended)
+    check_log_is_out_of_reach(agent, options.log)
+    async with open_client(options.log, must_exist=False) as client:
+        if request.key is None:
+            await check_id_is_free(client.log, request.id)
+        return await carry_on(client, request.stream, options, request.submit)
 
 
 def _detached(options: RunOptions, option: str) -> RunOptions:
@@ -211,15 +131,3 @@ def _detached(options: RunOptions, option: str) -> RunOptions:
         raise typer.BadParameter(f"{option} and --{options.on} exclude each other")
     check_log(options.log, shared=True)
     return replace(options, detach=True, attended=False)
-
-
-def _check_alone(options: RunOptions, others: dict[str, object]) -> None:
-    """Refuse what makes no sense for many sessions.
-
-    Raises:
-        BadParameter: one of *others*, or of the options, was given.
-    """
-    streams = {"--detach": options.detach, "--json-stream": options.json_stream}
-    for option, given in (others | streams).items():
-        if given:
-            raise typer.BadParameter(f"--many and {option} exclude each other")

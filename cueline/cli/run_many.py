@@ -15,14 +15,16 @@ import typer
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from cueline.agents.preflight import check_answerable, check_log_is_out_of_reach
+from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.run_options import RunOptions
 from cueline.cli.signals import Interrupts
+from cueline.cli.start_options import AgentOptions, prepare, warn_of_retirements
 from cueline.cli.terminal import print_json
 from cueline.client.client import open_client
 from cueline.client.many import ManyRun, Outcome
 from cueline.client.parameters import checked_parameters
-from cueline.client.start import StartRequest, id_of_key
+from cueline.client.start import StartOptions, StartRequest, id_of_key
 from cueline.config.problem import problems_of
 from cueline.console.table import print_table
 from cueline.console.text import duration, json_of, money, one_line, visible
@@ -124,13 +126,37 @@ def _task(where: str, line: str) -> Task:
         raise ConfigError(where, f"key {wrong.key!r}: {wrong.reason}") from error
 
 
-async def run_many(many: Many, of_each: StartRequest, options: RunOptions) -> Exit:
-    """Run a session for each task, show how far they are, and what became of them.
+def run_many(
+    file: Path, who: AgentOptions, start: StartOptions, options: RunOptions, *, concurrency: int
+) -> Exit:
+    """Run a session for each task of *file*, and return how the command ends.
 
     Raises:
-        ConfigError: a line is wrong, or the agent would ask and nobody can be asked.
-        ClusterError: there is no Ray to run them; nothing was recorded.
+        BadParameter: an option makes no sense for many sessions.
+        ConfigError: the file or a line is wrong, or the agent would ask and nobody can be asked.
+        ClusterError: there is no Ray to drive them; nothing was recorded.
     """
+    for option, given in {
+        "GOAL": start.goal,
+        "--id": start.id,
+        "--parameter": start.texts,
+        "--at": start.at,
+        "--every": start.every,
+        "--detach": options.detach,
+        "--json-stream": options.json_stream,
+    }.items():
+        if given:
+            raise typer.BadParameter(f"--many and {option} exclude each other")
+    many = Many.read(file, concurrency, start.key)
+    options = replace(options, attended=False)
+    first = replace(start, key=None, goal=many.first.goal, texts=many.first.texts)
+    of_each = prepare(who, first, options)
+    warn_of_retirements(of_each, options)
+    return open_log.run(_run_all(many, of_each, options))
+
+
+async def _run_all(many: Many, of_each: StartRequest, options: RunOptions) -> Exit:
+    """Run a session for each task, show how far they are, and what became of them."""
     requests = many.requests(of_each)
     check_answerable(of_each.asked.agent, options.log, attended=False)
     check_log_is_out_of_reach(of_each.asked.agent, options.log)

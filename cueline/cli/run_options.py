@@ -1,6 +1,5 @@
 """The options of all commands that run a session."""
 
-import inspect
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from cueline.cli.option import (
     PlainOption,
     ThinkingOption,
     is_typed,
+    takes,
 )
 from cueline.cli.settings_context import SettingsContext, is_thinking_hidden, settings_context_of
 from cueline.cli.terminal import is_attended, only_json_on_stdout
@@ -144,18 +144,10 @@ def run_options_of(
 
 def takes_run_options(command: Callable[..., None]) -> Callable[..., None]:
     """Return *command*, whose first parameter is `RunOptions`, with the options for these."""
-    ctx, *shared = inspect.signature(run_options_of).parameters.values()
-    _, *own = inspect.signature(command).parameters.values()
 
     @wraps(command)
-    def run(ctx: typer.Context, **given: Any) -> None:
-        said = {each.name: given.pop(each.name) for each in shared}
-        options = run_options_of(ctx, **said)
+    def within(options: RunOptions, **given: Any) -> None:
         with only_json_on_stdout() if options.as_json else nullcontext():
             command(options, **given)
 
-    parameters = [ctx, *own, *shared]
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    # What typer reads.
-    run.__dict__["__signature__"] = inspect.Signature(parameters)
-    return run
+    return takes(run_options_of)(within)

@@ -8,8 +8,7 @@ import typer
 
 from cueline.cli import open_log
 from cueline.cli.failure import Exit
-from cueline.cli.moment import moment
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, labels_of
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, labels_of, moment
 from cueline.client.reading import Page
 from cueline.client.sessions import STATUSES, SessionRow
 from cueline.console.table import print_table

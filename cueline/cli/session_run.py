@@ -8,15 +8,17 @@ from functools import partial
 
 import typer
 
+from cueline.cli.exit_report import report
 from cueline.cli.failure import Exit
 from cueline.cli.run_options import RunOptions
 from cueline.cli.signals import Interrupts
 from cueline.cli.terminal import print_json
 from cueline.cli.terminal_view import TerminalView
-from cueline.cli.up_lookup import other_version, resume_command
+from cueline.cli.up_lookup import note_detached, other_version, resume_command
 from cueline.client.client import Client
 from cueline.client.export import event_document
 from cueline.client.session import Session
+from cueline.config.settings import Settings
 from cueline.console.line import Line
 from cueline.console.progress import progress
 from cueline.console.screen import Screen
@@ -53,6 +55,26 @@ class RequestRecorder:
             raise typer.Exit(Exit.LEFT)
         await self._record(runtime)
         self.recorded = True
+
+
+async def carry_on(
+    client: Client, stream: str, options: RunOptions, record: Record, *, show_past: bool = True
+) -> Exit:
+    """Record what is wished, and run and show the session, unless it is detached.
+
+    Raises:
+        ClusterError: there is no Ray to run it; nothing was recorded.
+        CuelineError: it cannot be driven, or not be read.
+    """
+    if options.detach:
+        session = await record(client)
+        assert session.receipt is not None, "what was recorded just now has a receipt"
+        return note_detached(options.log, session.receipt, as_json=options.as_json)
+    screen = Screen(quiet=options.as_json, plain=options.plain)
+    terminal, rested = await run_session(
+        client, stream, options, record, screen=screen, show_past=show_past
+    )
+    return report(terminal, options, rested=rested)
 
 
 async def run_session(
@@ -154,3 +176,9 @@ async def _check_kept(log: OpenLog, stream: str, seen: int) -> None:
     if version < seen:
         reason = "it was recorded, and is not in the log's file"
         raise CorruptEventError(stream, version + 1, 0, reason)
+
+
+def seconds_to_answer(options: RunOptions, settings: Settings | None = None) -> float:
+    """Return how long a question waits where the policy does not say it."""
+    approval = (settings or options.context.settings).approval
+    return approval.attached_seconds if options.attended else approval.detached_seconds

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.cli.moment import moment
+from cueline.cli.option import moment
 from cueline.console.text import (
     arguments,
     capped,
