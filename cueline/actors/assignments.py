@@ -164,7 +164,7 @@ class Assignments:
             self._unplaced.pop(stream, None)
 
     def surplus(self) -> dict[str, int]:
-        """See `balance.surplus`."""
+        """See `surplus`."""
         return surplus(
             {
                 name: Load(len(host.sessions), 0 if host.silent else host.places, host.leaving)
