@@ -64,7 +64,7 @@ Work = Callable[..., Coroutine[Any, Any, T]]
 
 
 def _on_own_loop(work: Work[T]) -> Work[T]:
-    """Return a method that does *work* in the saver's event loop."""
+    """Return a method that runs *work* in the saver's event loop."""
     return wraps(work)(lambda self, *a, **named: self._run(work(self, *a, **named)))
 
 
@@ -76,11 +76,11 @@ def _blocking(work: Work[T]) -> Callable[..., T]:
 
 
 class CuelineSaver(BaseCheckpointSaver[int]):
-    """Stores checkpoints in the log *log*: a path, a URL of PostgreSQL, or `memory:`.
+    """Stores the checkpoints of LangGraph in *log*: a path, a URL of PostgreSQL, or `memory:`.
 
-    Each method returns when its events are durable. A put or write that is repeated
-    changes nothing. The log is used from an own thread, so one saver serves graphs in
-    any number of threads and event loops. `close` it, or use it in a `with`.
+    Each method returns when its events are durable. A repeated put or write changes
+    nothing. The saver uses the log in a thread of its own, so one saver serves graphs in
+    any number of threads and event loops. `close` the saver, or use it in a `with`.
     A put or write raises what `EventStore.append` raises: invoke the graph again.
 
     Raises:
@@ -115,7 +115,7 @@ class CuelineSaver(BaseCheckpointSaver[int]):
         self.close()
 
     def close(self) -> None:
-        """Close the log; the saver cannot be used any more."""
+        """Close the log; after that the saver cannot be used."""
         if self._loop.is_closed():
             return
         self._begin(self._store.close()).result()
@@ -125,7 +125,7 @@ class CuelineSaver(BaseCheckpointSaver[int]):
 
     @_on_own_loop
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return the checkpoint that *config* names, or the thread's newest; None without one."""
+        """Return the checkpoint that *config* names, or the thread's newest; None without any."""
         thread, namespace, id_ = _place(config)
         id_ = id_ or _newest((await self._last(self._stream(thread, namespace)))[1])
         return self._tuple(await self._read((thread, namespace, id_))) if id_ else None
@@ -133,7 +133,7 @@ class CuelineSaver(BaseCheckpointSaver[int]):
     async def alist(self, *args: Any, **named: Any) -> AsyncIterator[CheckpointTuple]:
         """Read the checkpoints of the thread of *config*, or of all threads, newest first.
 
-        It takes what `BaseCheckpointSaver.alist` takes; *filter* has values of the metadata.
+        The arguments are those of `BaseCheckpointSaver.alist`; *filter* has values of the metadata.
         """
         for each in await self._run(self._list(*args, **named)):
             yield each
@@ -145,7 +145,7 @@ class CuelineSaver(BaseCheckpointSaver[int]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,  # noqa: ARG002 - each checkpoint is stored whole
     ) -> RunnableConfig:
-        """Store *checkpoint*, in place of one with its id; return the config that names it."""
+        """Store *checkpoint*; replace one with the same id; return the config that names it."""
         fact = self._stored(config, checkpoint, metadata)
         await self._run(self._append((fact.thread, fact.namespace, fact.checkpoint), [fact]))
         return _config(fact.thread, fact.namespace, fact.checkpoint)
@@ -157,13 +157,13 @@ class CuelineSaver(BaseCheckpointSaver[int]):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Store what the task wrote after the checkpoint of *config*."""
+        """Store the writes of a task after the checkpoint of *config*."""
         facts = self._written(config, writes, task_id, task_path)
         await self._run(self._append(_place(config), facts))
 
     @_on_own_loop
     async def adelete_thread(self, thread_id: str) -> None:
-        """Delete the thread: its events stay, without what they held."""
+        """Delete the thread: its events stay, without their content."""
         while True:
             streams = await self._streams(thread_id)
             heads = await self._store.heads(streams)
@@ -197,9 +197,9 @@ class CuelineSaver(BaseCheckpointSaver[int]):
 
     @_on_own_loop
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Delete all but the newest checkpoint of each namespace; with "delete", that one too.
+        """Delete all but the newest checkpoint of each namespace; with "delete", also the newest.
 
-        What the newest one needs to build a `DeltaChannel` stays.
+        Checkpoints from which the newest builds a `DeltaChannel` stay.
 
         Raises:
             ValueError: the strategy is unknown.

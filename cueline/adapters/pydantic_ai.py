@@ -1,7 +1,7 @@
 """Runs a pydantic-ai agent as an agent of cueline.
 
 The agent is translated, not wrapped: its instructions, tools and output become those of a
-`cueline.Agent`, and its model is asked through the provider `pydantic_ai`. So each model call
+`cueline.Agent`, and the provider `pydantic_ai` calls its model. So each model call
 and tool call is an effect of cueline, with its attempts, limits and approvals.
 """
 
@@ -30,8 +30,8 @@ def from_pydantic_ai(
 ) -> Agent:
     """Return the pydantic-ai agent at *target*, `module:name`, as an agent of cueline.
 
-    Its model, and the functions of its tools, are looked up at *target* wherever they are
-    called. Its instructions, settings and schemas are recorded with the session.
+    Each process that calls the model or a tool imports *target*. The agent's instructions,
+    settings and schemas are recorded with the session.
 
     Args:
         target: where other processes find the agent: `module:name`, or `path.py:name`.
@@ -40,7 +40,7 @@ def from_pydantic_ai(
         fields: other fields of `cueline.Agent`, such as `limits`.
 
     Raises:
-        ConfigError: there is no such agent, or it has something that cannot be translated.
+        ConfigError: there is no such agent, or a part of it cannot be translated.
     """
     agent, declared = loaded(target), declared or {}
     for reason in _untranslatable(agent):

@@ -1,4 +1,4 @@
-"""The provider `pydantic_ai`: asks the model of a pydantic-ai agent."""
+"""The provider `pydantic_ai`, which calls the model of a pydantic-ai agent."""
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping
@@ -66,7 +66,7 @@ def loaded(target: str) -> "pydantic_ai.Agent[Any, Any]":
 
 
 class PydanticAIModel:
-    """Asks the model of the pydantic-ai agent that a request names; see `Model`."""
+    """Calls the model of the pydantic-ai agent that a request names; see `Model`."""
 
     async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
         """See `Model.reply`."""

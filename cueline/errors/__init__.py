@@ -2,37 +2,37 @@
 
 ```
 CuelineError
-├── RejectedError                the caller changes the request
-│   ├── ConfigError              corrects the file, flag or variable that it names
-│   │   └── ParameterValidationError  corrects the parameters
-│   ├── UnknownSessionError      names a session that exists
-│   ├── SessionFinishedError     forks it, or starts another
-│   ├── SessionOwnedError        waits for the living owner, or sends it a message
-│   ├── SessionUndrivenError     resumes it, or starts `cueline up`
-│   ├── BlueprintConflictError   gives the blueprint another name
-│   ├── NotPendingError          reads the outcome of the approval
-│   ├── InvalidNameError         chooses another name
-│   ├── ToolImportError          makes the tool importable
-│   │   └── ToolChangedError     accepts the tool as it is now, or restores the former one
-│   └── PathEscapeError          stays inside the workspace
+├── RejectedError                change the request
+│   ├── ConfigError              correct the file, flag or variable that the message names
+│   │   └── ParameterValidationError  correct the parameters
+│   ├── UnknownSessionError      name a session that exists
+│   ├── SessionFinishedError     fork the session, or start another
+│   ├── SessionOwnedError        wait for the living owner, or send the session a message
+│   ├── SessionUndrivenError     resume the session, or start `cueline up`
+│   ├── BlueprintConflictError   give the blueprint another name
+│   ├── NotPendingError          read the outcome of the approval
+│   ├── InvalidNameError         choose another name
+│   ├── ToolImportError          make the tool importable
+│   │   └── ToolChangedError     accept the changed tool, or restore the former one
+│   └── PathEscapeError          stay inside the workspace
 ├── StoreError                   the log refused, or failed
 │   ├── WrongExpectedVersionError  read again, decide again
 │   ├── FencedError              stop: another process owns the stream
 │   ├── KeyReusedError           a bug: one key, two contents
 │   ├── EmptyAppendError         a bug: nothing to append
 │   ├── MissingBlobError         store the blob first
-│   ├── BlobTooLargeError        make it smaller
+│   ├── BlobTooLargeError        store a smaller value
 │   ├── UnknownOutcomeError      repeat with the same key
 │   ├── LogUnavailableError      the operator mends disk, lock or permissions
 │   ├── LogLostError             stop: the log's file is gone
-│   │   └── LogIndexLostError    end all that have the log open, then continue
+│   │   └── LogIndexLostError    end all processes that have the log open, then continue
 │   ├── LogFormatError           the operator upgrades cueline
 │   └── CorruptEventError        the operator restores the log; earlier events still load
 ├── UnknownEventTypeError        the operator upgrades cueline
 ├── SecretLeakError              a bug: a secret was about to be recorded
 ├── ProviderUnavailableError     wait and try again
 ├── ProviderRefusedError         do not try again
-├── ToolFailedError              tell the model
+├── ToolFailedError              send the message to the model
 ├── RunnerBusyError              ask another runner, or try later
 ├── RunnerGoneError              find out the outcome of the call
 ├── HostsFullError               wait, or start more hosts
@@ -40,8 +40,8 @@ CuelineError
 └── ClusterError                 the operator mends the cluster
 ```
 
-Import them from here. Each one survives pickling (Ray pickles them): it passes all of its
-arguments on to `Exception`.
+Import the errors from here. Each error can be pickled (Ray pickles errors), because it passes
+all of its arguments on to `Exception`.
 """
 
 from cueline.errors.log import (

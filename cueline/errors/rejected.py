@@ -7,7 +7,7 @@ from cueline.errors.root import CuelineError
 
 
 class RejectedError(CuelineError):
-    """The rules do not allow this now; change the request."""
+    """The rules do not allow this request now; change the request."""
 
     subject: str
     reason: str
@@ -38,7 +38,7 @@ class UnknownSessionError(RejectedError):
 class SessionFinishedError(RejectedError):
     """The session has ended; fork it, or start another.
 
-    `has_plan` says that it follows a plan, which has no forks.
+    `has_plan`: the session follows a plan, so it cannot be forked.
     """
 
     def __init__(self, subject: str, reason: str, has_plan: bool = False) -> None:  # noqa: FBT001, FBT002 - as its args have it
@@ -58,7 +58,7 @@ class SessionOwnedError(RejectedError):
 
 
 class SessionUndrivenError(RejectedError):
-    """Nobody drives the session, and it is not waiting: resume it, or start `cueline up`."""
+    """No process drives the session, and it is not waiting: resume it, or start `cueline up`."""
 
     def __init__(self, subject: str, why: str) -> None:
         super().__init__(
@@ -71,7 +71,7 @@ class SessionUndrivenError(RejectedError):
 
 
 class BlueprintConflictError(RejectedError):
-    """A blueprint's name is taken: nothing of the registration counts. Give it another name."""
+    """A blueprint's name is taken, so the whole registration is refused. Choose another name."""
 
     text = "Agent {blueprint!r} is already registered by runner {runner!r}"
 
@@ -93,7 +93,7 @@ class BlueprintConflictError(RejectedError):
 
 
 class NotPendingError(RejectedError):
-    """The approval is not open (any more); the reason holds its state."""
+    """The approval is not open; the reason has its state."""
 
 
 class InvalidNameError(RejectedError):
@@ -105,7 +105,7 @@ class ToolImportError(RejectedError):
 
 
 class ToolChangedError(ToolImportError):
-    """A tool differs from the recorded one; the message says how. Nothing has run."""
+    """A tool differs from the recorded one; the message has the differences. No call has run."""
 
 
 class PathEscapeError(RejectedError):

@@ -8,7 +8,7 @@ from typing import ClassVar, dataclass_transform
 class CuelineError(Exception):
     """The base class: catch it to catch all errors that cueline raises on purpose.
 
-    The annotations of a class are the arguments that it takes, and its attributes.
+    The annotations of a class are its arguments and its attributes.
     """
 
     retryable: ClassVar[bool] = False
@@ -30,7 +30,7 @@ class CuelineError(Exception):
         return self.text.format(**vars(self)) if self.text else super().__str__()
 
     def to_json(self) -> dict[str, object]:
-        """Return its name, message, whether to try again, and its values."""
+        """Return the error's name, message and values, and whether to try again."""
         values = {name: each for name, each in vars(self).items() if isinstance(each, str | int)}
         return {
             "error": type(self).__name__,
@@ -61,7 +61,7 @@ class ProviderRefusedError(CuelineError):
 
     `kind` is one of invalid_request, auth, refused, context_too_long,
     content_filtered, unknown. `used` is the known usage of the attempt, in tokens;
-    `retry_after` says for how many seconds the key is refused, if `kind` is auth.
+    `retry_after` is the time for which the key is refused, in seconds, if `kind` is auth.
     """
 
     kind: str
@@ -104,7 +104,7 @@ class RunnerGoneError(CuelineError):
 
 
 class HostsFullError(CuelineError):
-    """Sessions have work and no host has a place; they are retried every second."""
+    """Sessions have work, but no host has a place; the dispatcher retries every second."""
 
     retryable = True
     sessions: int

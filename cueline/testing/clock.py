@@ -10,14 +10,14 @@ from cueline.stores.waiting import take_turns
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 MANY_TURNS = 200_000
-"""Who is not done after so many turns of the loop goes round in circles."""
+"""Tasks that are not done after so many passes of the loop are in an endless loop."""
 
 
 class FakeClock:
-    """See `Clock`. Sleepers wake in order, and each does all it can before the next.
+    """See `Clock`. Sleepers wake in order, and each runs until it waits before the next wakes.
 
-    To be used where everything happens in the event loop: on a `MemoryStore`,
-    with fakes at the other ports.
+    Use it if all work runs in the event loop: on a `MemoryStore`, with fakes at the other
+    ports.
     """
 
     def __init__(self, now: datetime = NOON) -> None:
@@ -36,13 +36,13 @@ class FakeClock:
 
     @property
     def next_at(self) -> datetime | None:
-        """When the next sleeper wakes."""
+        """The time at which the next sleeper wakes."""
         while self._sleepers and self._sleepers[0][2].done():
             heappop(self._sleepers)  # it was cancelled
         return self._sleepers[0][0] if self._sleepers else None
 
     async def advance(self, seconds: float) -> None:
-        """Let *seconds* pass, and everybody do what is to be done by then."""
+        """Move the clock by *seconds*, and run all tasks that are due by then."""
         until = self._now + timedelta(seconds=seconds)
         await self.settle()
         while (moment := self.next_at) is not None and moment <= until:
@@ -52,7 +52,7 @@ class FakeClock:
         self._now = until
 
     async def settle(self) -> None:
-        """Let everybody do what can be done without time passing."""
+        """Run all tasks that can run without moving the clock."""
         ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]  # noqa: SLF001 - nothing public tells whether the loop has anything left to do
         for _ in range(MANY_TURNS):
             await take_turns()
@@ -61,10 +61,10 @@ class FakeClock:
         raise AssertionError("somebody goes round in circles")
 
     async def run_until(self, condition: Callable[[], object], within: float = 0.0) -> None:
-        """Return as soon as *condition* holds; let up to *within* seconds pass for it.
+        """Return as soon as *condition* holds; move the clock by up to *within* seconds.
 
         Raises:
-            AssertionError: it does not hold by then, and nothing more happens.
+            AssertionError: the condition does not hold by then.
         """
         until = self._now + timedelta(seconds=within)
         await self.settle()

@@ -1,12 +1,11 @@
-"""Kill a whole cueline at a chosen point, and go on with another on the same log.
+"""Kills a whole cueline at a chosen point, and continues with another on the same log.
 
-A `World` is everything that dies with a process: host, runner, gate and
-dispatcher, wired inline. All it can touch outside, it touches through ports
-that its `CrashPoint` guards: at the chosen point, before or after an append, a
-tool's effect or an answer of a model, the ports go dead: whoever calls one
-waits for ever. So whatever the killed side still runs, a `finally` too, has
-no effect. What is left is the `Outside`: the log, the clock, and what tools
-did. A new `World` on it goes on, or does not.
+A `World` has all parts that die with a process: host, runner, gate and dispatcher,
+run inline. It reaches the `Outside` only through ports that its `CrashPoint` guards. At
+the chosen point, before or after an append, a tool's effect or an answer of a model,
+the ports go dead: each call of a port then waits without end. So code of the killed
+world that still runs, a `finally` too, has no effect. The `Outside` is left: the log,
+the clock, and the effects of tools. A new `World` on it is the next process.
 """
 
 import asyncio
@@ -56,7 +55,7 @@ _numbers = count(1)
 
 
 class Board:
-    """Who lives, as a test says; see `PresenceBoard`."""
+    """The living processes, as a test defines them; see `PresenceBoard`."""
 
     def __init__(self) -> None:
         self.present: dict[str, Presence] = {}
@@ -75,18 +74,18 @@ class Board:
 
 
 async def nobody_estimates(_tool: ToolSpec, _arguments: Mapping[str, JsonValue]) -> Estimate:
-    """Know nothing of what a call will cost."""
+    """Estimate no cost of a call."""
     return Estimate(problem="nobody estimates here")
 
 
 async def notify_nobody(_agent: AgentSpec, _hook: Hook, _news: bytes) -> str | None:
-    """Tell nobody."""
+    """Notify nobody."""
     return "nobody runs hooks here"
 
 
 @dataclass(slots=True)
 class Outside:
-    """What outlives a process: the log, the clock, and the world that tools act on."""
+    """Everything that outlives a process: the log, the clock, and the effects of tools."""
 
     clock: FakeClock
     store: EventStore
@@ -104,9 +103,9 @@ class Outside:
     check_secrets: Callable[[AgentSpec, Collection[str]], None] = lambda *_: None
     tell: Callable[[AgentSpec, Hook, bytes], Awaitable[str | None]] = notify_nobody
     snapshots: SnapshotStore = field(default_factory=lambda: MemorySnapshots(every=0))
-    """Kept whenever a session rests."""
+    """The snapshots, one whenever a session rests."""
     ledger: LedgerPort | None = None
-    """A ledger in a process of its own; None: each world has one."""
+    """A ledger in a process of its own; None: each world has its own ledger."""
 
     @classmethod
     def new(
@@ -118,7 +117,7 @@ class Outside:
 
     @property
     def redactor(self) -> Redactor:
-        """What takes its secrets out."""
+        """The redactor of its secrets."""
         return Redactor(map(SecretStr, self.secrets))
 
     @property
@@ -133,7 +132,7 @@ class Outside:
     async def start(
         self, name: str, agent: AgentSpec, goal: str | None = "go", **fields: object
     ) -> str:
-        """Ask for a session, and return its stream."""
+        """Request a session, and return its stream."""
         asked = StartAsked.model_validate(
             {"agent": agent, "goal": goal, "asked_at": self.clock.now(), **fields}
         )
@@ -153,7 +152,7 @@ class Outside:
         return [fact.type for fact in await self.facts(stream)]
 
     async def state(self, stream: str) -> SessionState:
-        """Return the session as its log tells it."""
+        """Return the state of the session, folded from the log."""
         state = session_of(stream)
         for fact in await self.facts(stream):
             state = evolve(state, fact)
@@ -168,7 +167,7 @@ class Outside:
 
 
 class World:
-    """All that dies with one process, on an outside that does not; see `HostDirectory`."""
+    """The parts of cueline that die with one process, on an `Outside`; see `HostDirectory`."""
 
     def __init__(
         self,
@@ -238,10 +237,10 @@ class World:
         self.troubles.append((what, error))
 
     async def rest(self, within: float = 0.0) -> None:
-        """Go on until nothing lives here, or all of it died; let up to *within* seconds pass.
+        """Run until all sessions rest, or the world is dead; up to *within* seconds may pass.
 
         Raises:
-            AssertionError: a session neither rests nor goes on.
+            AssertionError: a session neither rests nor continues.
         """
         clock = self.outside.clock
         until = clock.now() + timedelta(seconds=within)
@@ -257,7 +256,7 @@ class World:
                 await clock.advance((moment - clock.now()).total_seconds())
 
     async def kill(self) -> None:
-        """Die now, if it did not yet: nothing of it has any effect from here on."""
+        """Kill the world now, if it lives: nothing in it has an effect after this."""
         self.life.dead = True
         owned = self.outside.runners.ports.pop(self.name, None)
         if owned is not None:

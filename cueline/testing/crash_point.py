@@ -1,7 +1,7 @@
-"""What dies with a process: ports that go dead at a chosen point.
+"""Ports that go dead at a chosen point, like the parts of a killed process.
 
-A `CrashPoint` says where. Whoever calls a dead port waits for ever, so whatever the
-killed side still runs, a `finally` too, has no effect.
+A `CrashPoint` chooses the point. A call of a dead port waits without end, so code of the
+killed side that still runs, a `finally` too, has no effect.
 """
 
 import asyncio
@@ -23,16 +23,16 @@ from cueline.events.stream import category_of
 
 
 class CrashPoint:
-    """How long a process lives: up to the point of that number, counted from 0, or for ever."""
+    """The lifetime of a process: up to the point with a number, counted from 0, or without end."""
 
     def __init__(self, dies_at: int | None = None) -> None:
         self.points: list[str] = []
-        """The points that it passed, by name."""
+        """The passed points, by name."""
         self.dead = False
         self._dies_at = dies_at
 
     async def reach(self, point: str) -> None:
-        """Pass *point*, or die there."""
+        """Pass *point*, or die at it."""
         await self.go_on()
         self.points.append(point)
         if len(self.points) - 1 == self._dies_at:
@@ -40,13 +40,13 @@ class CrashPoint:
             await self.go_on()
 
     async def go_on(self) -> None:
-        """Return, unless it is dead: then never."""
+        """Return if the process lives; if it is dead, wait without end."""
         if self.dead:
             await asyncio.get_running_loop().create_future()
 
 
 class CrashingStore:
-    """The log as one process reaches it, while it lives; see `EventStore`."""
+    """The log for one process, while it lives; see `EventStore`."""
 
     def __init__(self, store: EventStore, life: CrashPoint) -> None:
         self._store = store
@@ -132,7 +132,7 @@ class CrashingStore:
 
 
 class CrashingExecutor:
-    """Tools as one process reaches them, while it lives; see `ToolExecutor`."""
+    """Tools for one process, while it lives; see `ToolExecutor`."""
 
     def __init__(self, executor: ToolExecutor, life: CrashPoint) -> None:
         self._executor = executor
@@ -156,7 +156,7 @@ class CrashingExecutor:
 
 
 class CrashingModel:
-    """A model as one process reaches it, while it lives; see `Model`."""
+    """A model for one process, while it lives; see `Model`."""
 
     def __init__(self, model: Model, life: CrashPoint) -> None:
         self._model = model
@@ -169,7 +169,7 @@ class CrashingModel:
         return reply
 
     async def count(self, request: ModelRequest) -> int | None:
-        """See `TokenCounter.count`; None where the model is none."""
+        """See `TokenCounter.count`; None if the model cannot count."""
         if not isinstance(self._model, TokenCounter):
             return None
         await self._life.reach("before a count")
@@ -183,7 +183,7 @@ class CrashingModel:
 
 
 class CrashingRunner:
-    """Another process's runner, as one process reaches it, while it lives; see `RunnerPort`."""
+    """Another process's runner for one process, while it lives; see `RunnerPort`."""
 
     def __init__(self, runner: RunnerPort, life: CrashPoint) -> None:
         self._runner = runner

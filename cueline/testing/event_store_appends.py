@@ -1,4 +1,4 @@
-"""What an append promises."""
+"""Contract tests of appends."""
 
 # ruff: noqa: SIM300 - a test's name is the fact; what is expected stands first
 
@@ -66,7 +66,7 @@ TEXTS = {
 
 
 class AppendContract:
-    """Rule 1, 4 and 5: atomic, dense, in commit order, and nobody pays for another."""
+    """Rules 1, 4 and 5: atomic, dense, in commit order; a failed append does not affect others."""
 
     async def test_versions_count_from_1(self, store: EventStore) -> None:
         appended = await begin(store, events=3)

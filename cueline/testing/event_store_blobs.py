@@ -1,4 +1,4 @@
-"""What a blob promises."""
+"""Contract tests of blobs."""
 
 # ruff: noqa: SIM300 - a test's name is the fact; what is expected stands first
 
@@ -18,14 +18,14 @@ MINUTE = timedelta(minutes=1)
 
 
 class CollectingStore(EventStore, Protocol):
-    """A store that also collects what nothing names."""
+    """A store that also deletes blobs without references."""
 
     async def collect_blobs(self, now: datetime) -> int:
-        """Delete the blobs that nothing names and nobody put for a day; return how many."""
+        """Delete blobs without references that nobody has put for a day; return their number."""
 
 
 class BlobContract:
-    """Large values are kept once, before the event that names them, and while one does."""
+    """Large values are stored once, before the event that names them, and while an event does."""
 
     @pytest.mark.parametrize("content", [b"", b"a\x00b", bytes(range(256)), b"x" * 3_000_000])
     async def test_a_blob_comes_back_as_it_went(self, store: EventStore, content: bytes) -> None:

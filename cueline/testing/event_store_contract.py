@@ -1,4 +1,4 @@
-"""What every backend of the log has to hold.
+"""The contract that every store of events has to pass.
 
 Subclass `EventStoreContract`, provide a `store` fixture, and run pytest with pytest-asyncio
 and `asyncio_mode = "auto"`.
@@ -31,7 +31,7 @@ class EventStoreContract(
 
     @pytest.fixture
     def clock(self) -> SetClock:
-        """Return the clock that the store has to tell the time by."""
+        """Return the clock from which the store takes the time."""
         return SetClock()
 
     @pytest.fixture

@@ -1,4 +1,4 @@
-"""What emptying a payload promises."""
+"""Contract tests of emptied payloads."""
 
 # ruff: noqa: SIM300 - a test's name is the fact; what is expected stands first
 
@@ -19,19 +19,19 @@ from cueline.testing.event_store_example import (
 
 
 async def say(store: EventStore, *blobs: str, key: str = "k") -> Write:
-    """Append an event that names *blobs* to the inbox, and return what was asked for."""
+    """Append an event that names *blobs* to the inbox, and return the write."""
     write = Write(INBOX, [fact(b"said", blobs=blobs)], ANY)
     await store.append([write], key)
     return write
 
 
 def emptying_write(version: int, *, epoch: int) -> Write:
-    """Return an append to the session that says what the first message said, and empties it."""
+    """Return a write to the session that repeats the first message and empties it."""
     return Write(SESSION, facts(1), version, epoch, empties=[(INBOX, 1)])
 
 
 class EmptyingContract:
-    """A payload goes in the append that says its content otherwise, and its place stays."""
+    """An append that has the content in another form empties a payload; the event stays."""
 
     async def test_an_append_empties_what_it_says_otherwise(self, store: EventStore) -> None:
         await say(store)

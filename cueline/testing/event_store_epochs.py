@@ -1,4 +1,4 @@
-"""What an owner of a stream may rely on."""
+"""Contract tests of the owners of streams."""
 
 # ruff: noqa: SIM300 - a test's name is the fact; what is expected stands first
 
@@ -21,7 +21,7 @@ from cueline.testing.event_store_example import (
 
 
 class EpochContract:
-    """Rule 3: who was acquired takes its owner's appends only (I3)."""
+    """Rule 3: an acquired stream takes only its owner's appends (I3)."""
 
     async def test_nothing_is_known_of_a_stream_that_is_not_there(self, store: EventStore) -> None:
         assert Head(NO_STREAM, 0, None) == await store.head(SESSION)

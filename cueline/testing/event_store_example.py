@@ -1,4 +1,4 @@
-"""What the contract of the log's stores is told with."""
+"""Example events, a clock and readers for the contract of stores."""
 
 import asyncio
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 class SetClock:
-    """A clock that stands until it is set, and that nobody wakes up by."""
+    """A clock that stands still until it is set; a sleep by it never ends."""
 
     def __init__(self, now: datetime = NOON) -> None:
         self._now = now
@@ -27,7 +27,7 @@ class SetClock:
         return self._now
 
     def move(self, by: timedelta) -> None:
-        """Set it on, or back."""
+        """Set the clock forward, or back."""
         self._now += by
 
     async def sleep(self, seconds: float) -> None:  # noqa: ARG002 - it stands
@@ -35,17 +35,17 @@ class SetClock:
 
 
 def fact(payload: bytes = b'{"tool":"search"}', **rest: Any) -> Draft:
-    """Return an event on its way into the log."""
+    """Return an event that is not appended yet."""
     return replace(Draft("ToolStarted", 1, payload, 1_000, "agent"), **rest)
 
 
 def facts(count: int) -> list[Draft]:
-    """Return *count* of them, no two alike."""
+    """Return *count* different events."""
     return [fact(b"%d" % number) for number in range(count)]
 
 
 async def begin(store: EventStore, stream: str = SESSION, *, events: int = 1) -> Appended:
-    """Append the first *events* of a stream that nobody acquires."""
+    """Append the first *events* of a stream that is never acquired."""
     return await store.append([Write(stream, facts(events), NO_STREAM)], key="begin")
 
 
@@ -61,27 +61,27 @@ async def all_of(store: EventStore, stream: str) -> list[RecordedEvent]:
 
 
 async def whole_log(store: EventStore) -> list[RecordedEvent]:
-    """Return everything that is in the log."""
+    """Return all events of the log."""
     return [event async for event in store.read_all()]
 
 
 def payloads(events: Iterable[RecordedEvent]) -> list[bytes | None]:
-    """Return what the events hold."""
+    """Return the payloads of the events."""
     return [event.payload for event in events]
 
 
 def positions(events: Iterable[RecordedEvent]) -> list[int]:
-    """Return where in the log the events are."""
+    """Return the positions of the events."""
     return [event.position for event in events]
 
 
 def versions(events: Iterable[RecordedEvent]) -> list[int]:
-    """Return where in their streams the events are."""
+    """Return the versions of the events."""
     return [event.version for event in events]
 
 
 def check_chain(events: Iterable[RecordedEvent]) -> Chain:
-    """Return the chain of a stream's events, after checking it from its beginning."""
+    """Check the chain of a stream's events from the beginning, and return it."""
     chain = Chain()
     for event in events:
         chain.check(event)

@@ -1,4 +1,4 @@
-"""What a fork may rely on."""
+"""Contract tests of forks."""
 
 # ruff: noqa: SIM300 - a test's name is the fact; what is expected stands first
 
@@ -35,7 +35,7 @@ async def fork(
 
 
 class ForkContract:
-    """A stream may go on from another; what it goes on from is never copied."""
+    """A stream may continue another one; the shared prefix is never copied."""
 
     async def test_a_fork_counts_on_from_its_parent(self, store: EventStore) -> None:
         await begin(store, events=3)

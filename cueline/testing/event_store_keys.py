@@ -1,4 +1,4 @@
-"""What the idempotency key of an append promises."""
+"""Contract tests of the keys of appends."""
 
 # ruff: noqa: SIM300 - a test's name is the fact; what is expected stands first
 

@@ -1,4 +1,4 @@
-"""What a reader may rely on."""
+"""Contract tests of readers."""
 
 # ruff: noqa: SIM300 - a test's name is the fact; what is expected stands first
 
@@ -34,7 +34,7 @@ async def take(events: AsyncIterator[RecordedEvent], count: int) -> list[Recorde
 
 
 class ReadContract:
-    """Rule 4: a reader sees every event once, in order, and nothing half-written."""
+    """Rule 4: a reader sees every event once, in order, and no incomplete append."""
 
     @pytest.mark.parametrize(
         ("after", "until", "expected"),

@@ -1,4 +1,4 @@
-"""Stand-ins at the ports: a model, tools, runners, and who finds work."""
+"""Fakes of the ports: a model, tools, runners, and the index of work."""
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
@@ -33,12 +33,12 @@ Reply = ModelReply | Exception | Callable[[], Awaitable[ModelReply]]
 
 
 def says(text: str) -> ModelReply:
-    """Return a reply that asks for nothing."""
+    """Return a reply without calls."""
     return ModelReply(content=(TextBlock(text=text),), stop_reason="end_turn", model="fake")
 
 
 def asks_for(*calls: tuple[str, dict[str, JsonValue]]) -> ModelReply:
-    """Return a reply that asks for tools, by name and arguments."""
+    """Return a reply with tool calls, by name and arguments."""
     asked = tuple(
         ToolCall(id=f"call_{place}", name=name, arguments=arguments)
         for place, (name, arguments) in enumerate(calls)
@@ -47,9 +47,9 @@ def asks_for(*calls: tuple[str, dict[str, JsonValue]]) -> ModelReply:
 
 
 class TurnModel:
-    """Answers by turn, or by turn and attempt; never by a count of its own; see `Model`.
+    """Answers by turn, or by turn and attempt, without a count of its own; see `Model`.
 
-    So it goes on in the right place after a crash, and one instance serves any
+    So it continues at the right place after a crash, and one instance serves any
     number of sessions.
     """
 
@@ -93,7 +93,7 @@ def tool_spec(
     sensitive: bool = False,
     needs_workspace: bool = False,
 ) -> ToolSpec:
-    """Return what is recorded of a tool that takes anything."""
+    """Return the recorded form of a tool that takes any arguments."""
     return ToolSpec(
         name=name,
         description=f"The tool {name}.",
@@ -108,7 +108,7 @@ def tool_spec(
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A tool was begun, by its own word."""
+    """One start of a tool, as the tool itself reports it."""
 
     tool: str
     key: str
@@ -121,11 +121,11 @@ Act = Callable[[ToolOrder], Awaitable[JsonValue | bytes]]
 
 @dataclass(slots=True)
 class JournalingExecutor:
-    """A `ToolExecutor` that runs plain functions, and writes down each start, as real tools do."""
+    """A `ToolExecutor` that runs plain functions, and lists each start."""
 
     tools: Mapping[str, Act]
     starts: list[Start] = field(default_factory=list)
-    """Hand the same list to the next one: what tools did outlives who had them do it."""
+    """Pass the same list to the next executor: effects of tools outlive a process."""
     reconciling: Mapping[str, Callable[[str], ReconcileFinding]] = field(default_factory=dict)
     closed: bool = False
 
@@ -144,18 +144,18 @@ class JournalingExecutor:
 
 @dataclass(slots=True)
 class Runners:
-    """Which runners there are, as a test says; see `RunnerDirectory`."""
+    """The runners that a test defines; see `RunnerDirectory`."""
 
     ports: dict[str, RunnerPort] = field(default_factory=dict)
     dead: dict[str, str] = field(default_factory=dict)
     """Incarnations that are gone, with the evidence."""
     silent: set[str] = field(default_factory=set)
-    """Incarnations that are there, and do not answer."""
+    """Living incarnations that do not answer."""
     reach: bool = True
     """Whether a workspace can be reached."""
 
     def choose(self, demands: Demands, full: Collection[str] = ()) -> str | None:
-        """See `RunnerDirectory.choose`; those here have no labels and no resources."""
+        """See `RunnerDirectory.choose`; these runners have no labels and no resources."""
         machine = demands.machine if self.reach else None
         meets = (name for name in self.ports if not unmet_by(Offer(name, machine), demands))
         return next((each for each in meets if each not in full), None)
@@ -190,7 +190,7 @@ class FoldedIndex:
         return [work for work in found if work.stream > after]
 
     async def _work(self) -> list[tuple[datetime, Work]]:
-        """Return the sessions with work, with the time from when on they have it."""
+        """Return the sessions with work, each with the time from which it has work."""
         found = []
         for stream, state in (await self._states()).items():
             inbox = await self._journal.store.head(sibling(stream, "inbox"))
@@ -245,7 +245,7 @@ class FoldedIndex:
         return [each for each in queue if not states[each].finished][:limit]
 
     def close(self) -> None:
-        """See `WorkIndex.close`; there is nothing to let go of."""
+        """See `WorkIndex.close`; there is nothing to close."""
 
     async def _states(self) -> dict[str, SessionState]:
         of_sessions = self._journal.store.read_all(categories={"inbox", "session"})
@@ -274,7 +274,7 @@ def _deadline(state: SessionState) -> datetime | None:
 
 
 def agent_spec(*tools: ToolSpec, **fields: object) -> AgentSpec:
-    """Return a recorded agent with *tools* and whatever else is said of it."""
+    """Return a recorded agent with *tools* and the other fields."""
     return AgentSpec.model_validate(
         {"name": "tester", "provider": "fake", "model": "fake", "tools": tools, **fields}
     )

@@ -1,4 +1,4 @@
-"""Rule tests in one line: given these facts, when this comes, then that follows.
+"""Tests of rules in one line: given facts, when a command comes, then facts follow.
 
 Every fact goes through the codec on its way, so that a rule test is also a
 test that what the rules say can be recorded.
@@ -22,7 +22,7 @@ State = TypeVar("State")
 
 
 def through_codec(fact: Fact) -> Fact:
-    """Return *fact* as a reader of the log would get it."""
+    """Return *fact* after encoding and decoding, as a reader of the log gets it."""
     encoded = _CODEC.encode(fact, actor="test", occurred_us=0)
     draft = encoded.draft
     recorded = RecordedEvent(
@@ -52,24 +52,24 @@ def through_codec(fact: Fact) -> Fact:
 
 
 class Given(Generic[Command, State]):
-    """A past, and what is decided on it."""
+    """The facts of the past, and the decision on a command."""
 
     def __init__(self, decider: Decider[Command, State, Any], state: State) -> None:
         self._decider = decider
         self.state = state
-        """After everything given and decided so far."""
+        """The state after all given and decided facts."""
         self.facts: list[Fact] = []
-        """What the last command made happen."""
+        """The facts of the last command."""
 
     def when(self, *commands: Command) -> Self:
-        """Decide on *commands*, one after the other; `then` speaks of the last."""
+        """Decide on *commands*, one after the other; `then` checks the last one."""
         for command in commands:
             self.facts = [through_codec(fact) for fact in self._decider.decide(command, self.state)]
             self.state = self._decider.replay(self.facts, self.state)
         return self
 
     def then(self, *expected: Fact | type[Fact]) -> Self:
-        """Check what happened: whole facts, or only their types."""
+        """Check the facts of the last command: whole facts, or only their types."""
         told = [
             fact if isinstance(wanted, Fact) else type(fact)
             for fact, wanted in zip(self.facts, expected, strict=False)
@@ -79,11 +79,11 @@ class Given(Generic[Command, State]):
         return self
 
     def then_nothing(self) -> Self:
-        """Check that nothing happened."""
+        """Check that the last command had no facts."""
         return self.then()
 
     def then_rejected(self, code: RefusalCode) -> Self:
-        """Check that a message was refused, for the reason of *code*."""
+        """Check that a message was refused with the reason *code*."""
         refused = self.facts[0] if self.facts else None
         assert isinstance(refused, MessageRefused), f"what happened is {self.facts!r}"
         assert code == refused.refusal.code, refused.refusal

@@ -1,4 +1,4 @@
-"""What every provider of models has to hold.
+"""The contract that every provider of models has to pass.
 
 Subclass `ModelContract`, name the provider, and give a `server` fixture and the answers of
 `RECORDED` in the vendor's own form. Run pytest with pytest-asyncio and
@@ -22,7 +22,7 @@ RECORDED: Final = {
     "filtered": "the vendor's filter stops the answer",
     "error in stream": "an error after the first piece: the vendor is busy or broken",
 }
-"""The recorded answers by name, and what each has to say."""
+"""The recorded answers by name, and the content that each needs."""
 
 
 class ModelContract(ReplyContract, ToolContract, FaultContract):

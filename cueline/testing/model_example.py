@@ -1,4 +1,4 @@
-"""What the contract of models is told with."""
+"""The base class, decorator and requests of the contract of models."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -49,7 +49,7 @@ def case(title: str, *, needs: str = "", recorded: str = "") -> Callable[[F], F]
 
 @dataclass(frozen=True)
 class Case:
-    """What a test of the contract is about."""
+    """The row and the needs of a test of the contract."""
 
     title: str
     needs: str = ""
@@ -58,14 +58,14 @@ class Case:
 
 @dataclass
 class Asker:
-    """Asks one model, and keeps the pieces that came."""
+    """Calls one model, and keeps the received pieces."""
 
     model: Model
     agent: AgentSpec
     deltas: list[Delta] = field(default_factory=list)
 
     async def __call__(self, *messages: Message, **fields: Any) -> ModelReply:
-        """Return the reply to *messages*, asked by the agent with other *fields*."""
+        """Return the reply to *messages*, for the agent with other *fields*."""
         return await self.model.reply(
             ModelRequest(
                 session="session-default/1",
@@ -84,12 +84,12 @@ class Asker:
 
 
 async def never(_seconds: float) -> None:
-    """Stand in for a clock: no provider waits by itself."""
+    """Replace a clock: no provider waits on its own."""
     raise AssertionError
 
 
 class ModelCases:
-    """What all cases need to know of a provider."""
+    """The properties of a provider that all cases need."""
 
     provider: ClassVar[Provider]
     title: ClassVar[str] = ""
@@ -107,13 +107,13 @@ class ModelCases:
 
     @pytest.fixture(autouse=True)
     def is_capable(self, request: pytest.FixtureRequest) -> None:
-        """Skip a test for what the provider cannot do."""
+        """Skip a test of a capability that the provider lacks."""
         if why := self.missing(vars(request.function).get("case", Case(""))):
             pytest.skip(f"{self.provider.name}: {why}")
 
     @classmethod
     def missing(cls, asked: Case) -> str:
-        """Return why the provider does not run a case; empty: it does."""
+        """Return the reason why the provider skips a case; empty: it runs the case."""
         able = getattr(cls.provider.capabilities, asked.needs, True)
         if asked.needs in cls.lacks or not able:
             return f"no capability {asked.needs}"
@@ -125,12 +125,12 @@ class ModelCases:
 
     @pytest.fixture
     def server(self) -> ModelServer:
-        """Return a server with the vendor's protocol that somebody else wrote."""
+        """Return a third party's server with the vendor's protocol."""
         pytest.skip(f"{self.provider.name}: nobody else's server has its protocol")
 
     @pytest.fixture
     async def ask(self, server: ModelServer) -> AsyncIterator[Asker]:
-        """Yield what asks the server."""
+        """Yield a caller of the server."""
         asker = self.asker(server.base_url)
         yield asker
         await asker.model.close()
@@ -143,7 +143,7 @@ class ModelCases:
 
     @pytest.fixture
     async def ask_recorder(self, recorder: RecordedServer) -> AsyncIterator[Asker]:
-        """Yield what asks the server of recorded answers."""
+        """Yield a caller of the server of recorded answers."""
         asker = self.asker(recorder.base_url)
         yield asker
         await asker.model.close()
@@ -168,14 +168,14 @@ class ModelCases:
         return account_of(endpoint, self.agent(base_url), {endpoint.key_variable: KEY})
 
     def asker(self, base_url: str) -> Asker:
-        """Return what asks the provider's model at *base_url*."""
+        """Return a caller of the provider's model at *base_url*."""
         return Asker(self.provider.make(self.account(base_url), never), self.agent(base_url))
 
     @asynccontextmanager
     async def asking(
         self, ask: Asker, *messages: Message
     ) -> AsyncIterator[asyncio.Task[ModelReply]]:
-        """Ask in a task, which ends with the block."""
+        """Call the model in a task, which ends with the block."""
         task = asyncio.create_task(ask(*messages))
         try:
             yield task

@@ -1,4 +1,4 @@
-"""What every provider makes of a vendor that fails."""
+"""Contract tests of a vendor's failures."""
 
 # ruff: noqa: SIM300 - a test's name is the fact; what is expected stands first
 
@@ -14,7 +14,7 @@ from cueline.testing.wait import await_until
 
 
 class FaultContract(ModelCases):
-    """Each failure has a code, by which it is retried or not."""
+    """Each failure has a code, which decides whether it is retried."""
 
     @case("HTTP errors")
     @pytest.mark.parametrize(("status", "kind"), BY_STATUS.items())

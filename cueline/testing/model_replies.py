@@ -1,4 +1,4 @@
-"""What every provider makes of a model's reply."""
+"""Contract tests of replies."""
 
 # ruff: noqa: SIM300 - a test's name is the fact; what is expected stands first
 

@@ -1,4 +1,4 @@
-"""The servers that the contract of models asks: somebody else's, and recorded answers."""
+"""The servers for the contract of models: a third party's, and recorded answers."""
 
 import asyncio
 import json
@@ -15,15 +15,15 @@ StreamFault = Literal["cut", "disconnect", "garble", "stall"]
 
 
 class ModelServer(Protocol):
-    """A server with the vendor's protocol that nobody on the project wrote."""
+    """A server with the vendor's protocol, written by a third party."""
 
     @property
     def base_url(self) -> str:
-        """Its address, as an agent has it."""
+        """The address of the server, as in an agent's `base_url`."""
 
     @property
     def requests(self) -> list[Any]:
-        """The JSON bodies of the requests until now."""
+        """The JSON bodies of all requests so far."""
 
     def say(self, text: str) -> None:
         """Answer the next request with *text*, in several pieces."""
@@ -43,7 +43,7 @@ class ModelServer(Protocol):
 
 @dataclass(frozen=True)
 class Recorded:
-    """An answer as a vendor sends it, byte for byte."""
+    """A vendor's answer, byte for byte."""
 
     body: bytes
     status: int = 200
@@ -75,7 +75,7 @@ class RecordedServer:
         self.answers: deque[Recorded] = deque()
         self.requests: list[Any] = []
         self.may_end = asyncio.Event()
-        """Until it is set, answers stop where `stops_after` says, and stay open."""
+        """Until this event is set, answers stop at `stops_after`, and stay open."""
         self.may_end.set()
         self.stops_after = 0.5
         """The share of an answer before the stop."""

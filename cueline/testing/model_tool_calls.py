@@ -1,4 +1,4 @@
-"""What every provider makes of tool calls and their results."""
+"""Contract tests of tool calls and their results."""
 
 # ruff: noqa: SIM300 - a test's name is the fact; what is expected stands first
 
@@ -66,7 +66,7 @@ BROKEN: dict[str, tuple[Message, ...]] = {
 
 
 class ToolContract(ModelCases):
-    """Calls, results, and transcripts that a vendor would refuse as they are."""
+    """Calls, results, and transcripts that a vendor would refuse unchanged."""
 
     @case("Tool calls", needs="tools")
     async def test_a_tool_is_called_and_its_result_answered(

@@ -1,4 +1,4 @@
-"""What every board of presence has to hold."""
+"""The contract that every presence board has to pass."""
 
 # ruff: noqa: SIM300 - a test's name is the fact; what is expected stands first
 
@@ -30,7 +30,7 @@ class PresenceContract:
 
     @pytest.fixture
     def clock(self) -> SetClock:
-        """Return the clock that the board has to tell the time by."""
+        """Return the clock from which the board takes the time."""
         return SetClock()
 
     @pytest.fixture

@@ -1,4 +1,4 @@
-"""What every place for snapshots has to hold."""
+"""The contract that every store of snapshots has to pass."""
 
 # ruff: noqa: SIM300 - a test's name is the fact; what is expected stands first
 
@@ -11,7 +11,7 @@ from cueline.testing.event_store_example import FORK, OTHER, SESSION
 async def keep(
     store: SnapshotStore, version: int, *, after: int, stream: str = SESSION, of: str = SESSION
 ) -> None:
-    """Keep a snapshot that is called by its version, folded from events of *stream* and *of*."""
+    """Keep a snapshot named by its version, folded from events of *stream* and *of*."""
     name = b"%d" % version
     row = SnapshotRow(version, b"s" + name, b"c" + name, after, {stream, of})
     await store.keep(stream, row)
@@ -22,7 +22,7 @@ class SnapshotContract:
 
     @pytest.fixture
     def store(self) -> SnapshotStore:
-        """Return an empty place."""
+        """Return an empty store."""
         raise NotImplementedError
 
     async def test_there_is_none_at_first(self, store: SnapshotStore) -> None:

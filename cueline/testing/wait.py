@@ -1,4 +1,4 @@
-"""Waiting for a fact, which is the only thing that tests wait for."""
+"""Waits for a fact; tests wait for nothing else."""
 
 import asyncio
 import time
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 PAUSE_SECONDS = 0.005
 PATIENCE_SECONDS = 120.0
-"""What is certain to come may take so long: it is a verdict on nothing but a hang."""
+"""The longest wait for a fact that is certain to come; only a hang exceeds it."""
 
 
 def wait_until(condition: Callable[[], object], within: float = PATIENCE_SECONDS) -> None:
@@ -22,7 +22,7 @@ def wait_until(condition: Callable[[], object], within: float = PATIENCE_SECONDS
 
 
 async def await_until(condition: Callable[[], object], within: float = PATIENCE_SECONDS) -> None:
-    """Return as soon as *condition* holds, and let others run meanwhile.
+    """Return as soon as *condition* holds; other tasks run meanwhile.
 
     Raises:
         AssertionError: it did not, in *within* seconds.
