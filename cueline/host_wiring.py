@@ -49,7 +49,7 @@ def collaborators(
     from cueline.providers.prices import bound, cost_of
     from cueline.tools.arguments import check_call, read_value
     from cueline.tools.estimate import estimate
-    from cueline.tools.preview import preview
+    from cueline.tools.files import preview
 
     async def tell(agent: AgentSpec, hook: Hook, news: bytes) -> str | None:
         return await run_hook(hook, news, HERE, hidden=secret_names(agent))

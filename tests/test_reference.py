@@ -14,7 +14,7 @@ import cueline
 from cueline import errors
 from cueline.agents.agent import Agent
 from cueline.cli import app
-from cueline.config.setting import leaves
+from cueline.config.settings import leaves
 from cueline.events.agent import Limits, Policy
 from cueline.events.agent_parts import BreakerPolicy, RetryPolicy
 from cueline.events.codec import FACTS

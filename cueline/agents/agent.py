@@ -11,8 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, V
 from cueline.actors.presence import machine_name
 from cueline.config.config_source import SourcedValue
 from cueline.config.environment import HERE, user_name
-from cueline.config.pattern import NAME
-from cueline.config.problem import problems_of
+from cueline.config.problem import NAME, problems_of
 from cueline.deciders.policy_fault import faults
 from cueline.errors import ConfigError
 from cueline.errors.suggestion import known_instead
@@ -43,7 +42,7 @@ from cueline.tools.agent_tool import (
 )
 from cueline.tools.arguments import output_schema
 from cueline.tools.catalogue import shipped_tool
-from cueline.tools.source import name_in_source
+from cueline.tools.target import name_in_source
 from cueline.tools.tool import Tool, load
 
 _OUTPUT = """Your last reply is JSON that fits this JSON schema, without any other text:

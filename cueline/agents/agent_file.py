@@ -17,7 +17,7 @@ from cueline.config.settings import OF_PROVIDER, Settings
 from cueline.errors import ConfigError
 from cueline.events.agent import AGENT_SCHEME, ModelChoice
 from cueline.events.agent_parts import PROCEDURE
-from cueline.providers.model_file import find_model_file
+from cueline.providers.defaults import find_model_file
 
 NAME: Final = "default"
 """In place of the path of an agent's file."""

@@ -82,8 +82,8 @@ def _checked(
     waived: Collection[str],
     allowances: Sequence[Allowance],
 ) -> AgentSpec:
+    from cueline.providers.defaults import with_model_file
     from cueline.providers.factory import check_agent
-    from cueline.providers.model_file import with_model_file
 
     if spec.plan is None:
         spec = with_model_file(spec)
@@ -173,7 +173,7 @@ def check_log_is_out_of_reach(agent: AgentSpec, log: LogName) -> None:
     """
     from cueline.files import LOG_FOLDER
     from cueline.stores.backend import backend_of
-    from cueline.tools.log_reach import names_log_folder, within
+    from cueline.tools.folder import names_log_folder, within
 
     for each in agent.agents.values():
         check_log_is_out_of_reach(each, log)
@@ -275,8 +275,8 @@ def chosen_model(
     Raises:
         ConfigError: correct the name, the setting or the variable that it names.
     """
+    from cueline.providers.defaults import with_model_file
     from cueline.providers.factory import check_agent
-    from cueline.providers.model_file import with_model_file
 
     choice = with_model_file(
         model if isinstance(model, ModelChoice) else _named_model(agent, model)

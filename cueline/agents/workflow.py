@@ -24,7 +24,7 @@ from cueline.events.agent_parts import (
 from cueline.events.agent_parts import Step as RecordedStep
 from cueline.events.fact import Seconds, Whole
 from cueline.events.message import Arguments
-from cueline.tools.program import STEP, run_program
+from cueline.tools.shell import STEP, run_program
 from cueline.tools.tool import TIMEOUT_SECONDS
 
 WORKFLOW: Final = "workflow"

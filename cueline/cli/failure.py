@@ -160,7 +160,7 @@ def _say_in_our_words(typed: Any) -> None:
     """Have a value that typer refuses be refused as any other setting is, with a suggestion."""
     from pydantic import ValidationError
 
-    from cueline.config.error_text import error_text
+    from cueline.config.problem import error_text
 
     if isinstance(typed.__cause__, ValidationError):
         typed.message = error_text(typed.__cause__.errors(include_url=False)[0])

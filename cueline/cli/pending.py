@@ -22,7 +22,7 @@ from cueline.console.table import print_table
 from cueline.console.text import arguments, duration, json_of, one_line
 from cueline.errors import NotPendingError
 from cueline.events.log_url import LogUrl
-from cueline.tools.log_reach import REACHES_LOG
+from cueline.tools.folder import REACHES_LOG
 
 _WIDTH = 80
 """Of a call's arguments in the list."""

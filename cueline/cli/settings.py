@@ -9,8 +9,7 @@ import typer
 from cueline.cli.option import JsonOption
 from cueline.cli.settings_context import settings_context_of
 from cueline.config.effective import EffectiveSettings
-from cueline.config.setting import leaves
-from cueline.config.settings import APPROVAL_SECONDS
+from cueline.config.settings import APPROVAL_SECONDS, leaves
 from cueline.console.text import json_of, visible
 
 _GROUP = """Show the settings around the commands.

@@ -11,15 +11,13 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel, TypeAdapter
 
 from cueline.config.config_file import ELSEWHERE, set_in
-from cueline.config.error_text import TOO_DEEP
-from cueline.config.problem import SettingProblem, problems_of, unknown
-from cueline.config.setting import Setting, leaves, table_of
-from cueline.config.settings import Settings
+from cueline.config.problem import TOO_DEEP, SettingProblem, problems_of, unknown
+from cueline.config.settings import Setting, Settings, leaves, table_of
 from cueline.errors import ConfigError
 from cueline.errors.suggestion import closest
 from cueline.events.agent_parts import RetryPolicy
 from cueline.files import read_text_file
-from cueline.providers.model_file import find_model_file
+from cueline.providers.defaults import find_model_file
 
 T = TypeVar("T")
 

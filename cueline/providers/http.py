@@ -12,10 +12,9 @@ from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.message import Block, ToolCall, Usage
 from cueline.events.sanitize import CUT
 from cueline.providers.account import Account
-from cueline.providers.event_stream import DONE, json_events
+from cueline.providers.event_stream import DONE, WholeCharacters, json_events
 from cueline.providers.fault import BY_TYPE, Fault, error_in, fault_of, redact_fault, with_usage
 from cueline.providers.patience import CONNECT_SECONDS, REST_SECONDS, Patience
-from cueline.providers.reading import WholeCharacters
 
 Json = dict[str, Any]
 Pieces = AsyncIterator[Any]

@@ -10,12 +10,12 @@ from cueline.errors import ConfigError, LogUnavailableError
 from cueline.events.log_url import LogUrl
 from cueline.events.store import to_us
 from cueline.files import make_folder
-from cueline.stores.file_system import refuse_place
+from cueline.stores.file_identity import refuse_place
 from cueline.stores.presence import SqlitePresence
 from cueline.stores.snapshots import SqliteSnapshots
 from cueline.stores.sqlite import SqliteStore
 from cueline.stores.sqlite_file import LogFile, real
-from cueline.stores.sqlite_rows import SqliteRows
+from cueline.stores.sqlite_tables import SqliteRows
 
 if TYPE_CHECKING:
     from cueline.projections.views import Views

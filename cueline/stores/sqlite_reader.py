@@ -8,11 +8,9 @@ from typing import Any
 
 from cueline.errors import CorruptEventError, StoreError
 from cueline.events.store import Head, RecordedEvent
-from cueline.stores.paging import LogPage, Span, unbroken
-from cueline.stores.row_check import faults
-from cueline.stores.sqlite_error import is_damage
+from cueline.stores.paging import LogPage, Span, faults, unbroken
 from cueline.stores.sqlite_file import LogFile
-from cueline.stores.sqlite_library import sqlite_library
+from cueline.stores.sqlite_library import is_damage, sqlite_library
 from cueline.stores.tables import EVENT_COLUMNS
 
 PAGE_EVENTS = 256

@@ -21,9 +21,7 @@ from cueline.errors import ToolChangedError, ToolFailedError, ToolImportError
 from cueline.events.agent import ToolSpec
 from cueline.tools.arguments import check_arguments
 from cueline.tools.frame import Head
-from cueline.tools.pool import WorkerPool
-from cueline.tools.recorded_tool import load_recorded
-from cueline.tools.recording import recorded_output
+from cueline.tools.recorded_tool import load_recorded, recorded_output
 from cueline.tools.result import (
     failure_of,
     finding_of,
@@ -34,6 +32,7 @@ from cueline.tools.result import (
 )
 from cueline.tools.target import LOADING
 from cueline.tools.tool import ToolContext
+from cueline.tools.worker_process import WorkerPool
 
 Start = Callable[[], object]
 

@@ -11,14 +11,32 @@ import errno
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from cueline.errors import PathEscapeError, ToolFailedError
+from cueline.events.agent import Workspace
 from cueline.files import LOG_FOLDER
-from cueline.tools.log_reach import names_log_folder
+
+"""File tools refuse folders of this name, everywhere."""
+
+REACHES_LOG = "This call can read, change or delete the log"
+"""The start of a preview of a call that can reach the log."""
+
+
+def names_log_folder(names: Iterable[str]) -> bool:
+    """Whether a path of these components leads into a log's folder."""
+    # Some file systems ignore case.
+    return any(name.casefold() == LOG_FOLDER for name in names)
+
+
+def within(workspace: Workspace, files: Iterable[Path]) -> list[Path]:
+    """Return those of *files* that are in *workspace*, relative to it."""
+    root = Path(os.path.realpath(workspace.path))
+    return [each.relative_to(root) for each in files if each.is_relative_to(root)]
+
 
 ENTER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK, opening a FIFO waits for a writer.

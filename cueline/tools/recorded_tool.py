@@ -3,12 +3,17 @@
 A missing tool raises `ToolImportError`; a changed one raises `ToolChangedError`.
 """
 
+import json
+from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
-from cueline.errors import ToolChangedError, ToolImportError
+from cueline.actors.tool_port import ToolOrder, ToolOutput
+from cueline.errors import ToolChangedError, ToolFailedError, ToolImportError
 from cueline.events.agent import ToolSpec
+from cueline.events.codes import NOT_RECORDED, PERMANENT
+from cueline.events.sanitize import cut
 from cueline.tools.tool import Tool, load
 
 _KEPT = ("declared", "version", "in_loop")
@@ -105,3 +110,33 @@ def _plain(schema: Any) -> Any:
         case list():
             return [_plain(each) for each in schema]
     return schema
+
+
+_LONGEST = 500
+
+
+def recorded_output(order: ToolOrder) -> ToolOutput | None:
+    """Return the recorded output of the call; None if the call has to run.
+
+    Raises:
+        ToolFailedError: the call failed then, or has no recorded result and may not run.
+    """
+    recording = order.tool.recording
+    if recording is None:
+        return None
+    result = recording.result_of(order.effect, order.arguments)
+    if result is None:
+        if recording.run_others:
+            return None
+        arguments = cut(json.dumps(order.arguments, ensure_ascii=False), _LONGEST)
+        why = f"the recording has no result of the call {order.effect}: {order.tool.name}"
+        raise ToolFailedError(NOT_RECORDED, f"{why} {arguments}; --run-tools runs such calls")
+    if result.image:
+        return ToolOutput(b64decode(result.image), 0.0, media_type=result.media_type)
+    if not result.failed:
+        return ToolOutput(result.text.encode(errors="surrogatepass"), 0.0)
+    # Another kind could be retried, or put the call in doubt.
+    kind, colon, message = result.text.partition(": ")
+    if colon and kind in PERMANENT:
+        raise ToolFailedError(kind, message)
+    raise ToolFailedError("tool_error", result.text)

@@ -15,8 +15,7 @@ from cueline.actors.slot import SLOTS, Slots
 from cueline.agents.agent import Agent
 from cueline.config.config_source import from_environment, from_flags, from_table
 from cueline.config.effective import effective
-from cueline.config.setting import leaves, table_of
-from cueline.config.settings import Settings
+from cueline.config.settings import Settings, leaves, table_of
 from cueline.errors import ConfigError
 from cueline.events.log_url import LogUrl
 

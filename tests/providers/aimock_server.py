@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cueline.providers.prompted_tools import written_call
+from cueline.providers.tool_protocol import written_call
 from cueline.testing.wait import wait_until
 
 FOLDER = Path(__file__).parent / "aimock"

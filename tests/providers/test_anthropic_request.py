@@ -15,9 +15,8 @@ from cueline.events.message import (
     ToolMessage,
     UserMessage,
 )
-from cueline.providers.anthropic.conversation import conversation
 from cueline.providers.anthropic.provider import PROVIDER
-from cueline.providers.anthropic.request import request_body
+from cueline.providers.anthropic.request import conversation, request_body
 from cueline.providers.patience import Patience, check_parameters, patience_of
 
 MARK = {"type": "ephemeral"}

@@ -20,8 +20,7 @@ from cueline.events.message import (
 )
 from cueline.providers.account import NOWHERE
 from cueline.providers.factory import check_agent
-from cueline.providers.gemini.conversation import UNSIGNED
-from cueline.providers.gemini.request import count_body, model_path, request_body
+from cueline.providers.gemini.request import UNSIGNED, count_body, model_path, request_body
 from cueline.providers.registry import provider_named
 
 MODEL = "gemini-3.8-flash"

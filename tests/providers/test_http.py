@@ -6,7 +6,7 @@ from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.providers import http
 from cueline.providers.account import Account
 from cueline.providers.http import HttpClient
-from cueline.providers.openai.responses_reply import ResponsesReply
+from cueline.providers.openai.responses import ResponsesReply
 from cueline.providers.patience import Patience
 from cueline.testing.model_example import TEXT, text_of
 from cueline.testing.model_server import Recorded, RecordedServer

@@ -8,9 +8,8 @@ import pytest
 from pydantic import SecretStr
 
 from cueline.errors import ConfigError
-from cueline.providers.cipher import MasterKey
 from cueline.providers.factory import account_for, model_factory
-from cueline.providers.key_store import KeyStore, folder_of
+from cueline.providers.key_store import KeyStore, MasterKey, folder_of
 
 KEY, HERS, VARIABLE = "sk-for-all-0123456789", "sk-of-ann-0123456789", "sk-variable-0123456789"
 NOW = "2026-11-24T12:00:00+00:00"

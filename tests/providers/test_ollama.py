@@ -7,11 +7,11 @@ import pytest
 from cueline.actors.model_port import Delta
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.message import ImageBlock, TextBlock, ThinkingBlock, UserMessage
+from cueline.providers.event_stream import CUT_CALL
 from cueline.providers.factory import account_for
 from cueline.providers.ollama.connection import USUAL
 from cueline.providers.ollama.provider import PROVIDER
 from cueline.providers.patience import patience_of
-from cueline.providers.reading import CUT_CALL
 from tests.providers.test_ollama_request import WEATHER
 
 HELLO = UserMessage(text="Weather?")

@@ -15,8 +15,8 @@ from cueline.events.message import (
     UserMessage,
 )
 from cueline.providers.http import usual_fault
-from cueline.providers.openai.chat_reply import ChatReply
-from cueline.providers.openai.responses_reply import ResponsesReply
+from cueline.providers.openai.chat import ChatReply
+from cueline.providers.openai.responses import ResponsesReply
 from cueline.providers.openai.servers import SERVERS, USUAL
 from cueline.testing.model_example import TEXT, WEATHER
 from cueline.testing.model_replies import PIXEL

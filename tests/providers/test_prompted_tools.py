@@ -14,7 +14,8 @@ from cueline.events.message import (
     ToolMessage,
     UserMessage,
 )
-from cueline.providers.prompted_tools import (
+from cueline.providers.event_stream import CUT_CALL
+from cueline.providers.tool_protocol import (
     VisibleText,
     as_text,
     instructions_with_tools,
@@ -22,7 +23,6 @@ from cueline.providers.prompted_tools import (
     written_call,
     written_result,
 )
-from cueline.providers.reading import CUT_CALL
 
 WEATHER = ToolSpec(
     name="get_weather",

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
 from cueline.events.message import TextBlock, ThinkingBlock, ToolCall, Usage
-from cueline.providers.scripted.model import ScriptedModel, record_script, script_of
-from cueline.providers.scripted.script import read_script
+from cueline.providers.scripted.model import ScriptedModel, read_script, record_script, script_of
 
 
 @pytest.fixture

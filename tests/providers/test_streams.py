@@ -10,12 +10,12 @@ from cueline.actors.model_port import Delta
 from cueline.events.message import TextBlock, ThinkingBlock, Usage
 from cueline.providers.account import Account
 from cueline.providers.event_stream import DONE, json_events, json_lines
-from cueline.providers.gemini.reply import StreamedReply as GeminiReply
+from cueline.providers.gemini.connection import StreamedReply as GeminiReply
 from cueline.providers.http import HttpClient
 from cueline.providers.ollama.connection import OllamaClient
-from cueline.providers.ollama.reply import StreamedReply as OllamaReply
-from cueline.providers.openai.chat_reply import ChatReply
-from cueline.providers.openai.responses_reply import ResponsesReply
+from cueline.providers.ollama.connection import StreamedReply as OllamaReply
+from cueline.providers.openai.chat import ChatReply
+from cueline.providers.openai.responses import ResponsesReply
 from cueline.providers.openai.servers import USUAL
 from cueline.providers.patience import Patience
 from cueline.testing.model_example import HELLO

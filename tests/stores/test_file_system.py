@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 
 from cueline.errors import LogUnavailableError
-from cueline.stores.file_system import kind_of, refuse_place
-from cueline.stores.lock_owner import find_lock_owner
+from cueline.stores.file_identity import find_lock_owner, kind_of, refuse_place
 
 MOUNTS = r"""
 22 1 254:0 / / rw,relatime - ext4 /dev/vda rw

@@ -229,7 +229,7 @@ MUTANTS = [
     Mutant(
         "a text with NUL is sent as it is",
         AppendContract,
-        "text.py",
+        "sql.py",
         'if "\\0" not in text and _MARK not in text:',
         "if True:",
     ),
@@ -245,6 +245,7 @@ def grown(mutant, server):
         shutil.copytree(
             ROOT / "stores" / "postgres", copy, ignore=shutil.ignore_patterns("__pycache__")
         )
+        assert (copy / mutant.file).exists()
         for path in copy.iterdir():
             text = path.read_text()
             if path.name == mutant.file:

@@ -6,8 +6,7 @@ import pytest
 
 from cueline.actors.presence import machine_name
 from cueline.events.agent import Workspace
-from cueline.tools.files import read_file, write_file
-from cueline.tools.preview import LARGEST, preview
+from cueline.tools.files import LARGEST, preview, read_file, write_file
 from cueline.tools.shell import run_command
 
 LOG = Path("elsewhere/log.db")

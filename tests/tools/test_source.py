@@ -2,7 +2,7 @@
 
 import pytest
 
-from cueline.tools.source import name_in_source
+from cueline.tools.target import name_in_source
 
 PACKAGE = "raise SystemExit('the code of a tool ran')\n"
 MODULE = f"""

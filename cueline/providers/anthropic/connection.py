@@ -24,9 +24,9 @@ from cueline.actors.model_port import DeltaSink, ModelReply, ModelRequest
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.sanitize import CUT
 from cueline.providers.account import Account
-from cueline.providers.anthropic.conversation import Json
 from cueline.providers.anthropic.reply import StreamedReply
-from cueline.providers.anthropic.request import count_body, request_body
+from cueline.providers.anthropic.request import Json, count_body, request_body
+from cueline.providers.event_stream import WholeCharacters
 from cueline.providers.fault import Fault, code_of, fault_of, redact_fault, with_usage
 from cueline.providers.http import UNCONNECTED, what_failed
 from cueline.providers.patience import (
@@ -36,7 +36,6 @@ from cueline.providers.patience import (
     Patience,
     patience_of,
 )
-from cueline.providers.reading import WholeCharacters
 
 T = TypeVar("T")
 

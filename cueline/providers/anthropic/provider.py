@@ -7,8 +7,7 @@ from typing import Final
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec
 from cueline.providers.account import Account, Endpoint
-from cueline.providers.anthropic.conversation import Json
-from cueline.providers.anthropic.request import PROMPT_CACHE, request_body
+from cueline.providers.anthropic.request import PROMPT_CACHE, Json, request_body
 from cueline.providers.lazy_model import CountingModel, names_of_models
 from cueline.providers.patience import check_parameters
 from cueline.providers.provider import Capabilities, Provider

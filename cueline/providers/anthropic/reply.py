@@ -10,8 +10,8 @@ from anthropic.types import RawContentBlockDelta, RawMessageStreamEvent
 from cueline.actors.model_port import Delta, DeltaSink, ModelReply, drop_delta
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.message import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
-from cueline.providers.anthropic.conversation import PLACE, PROVIDER
-from cueline.providers.reading import tool_call, without_half
+from cueline.providers.anthropic.request import PLACE, PROVIDER
+from cueline.providers.event_stream import tool_call, without_half
 
 COUNTED: Final = {
     "input": "input_tokens",

@@ -1,1 +1,1 @@
-"""Google's Gemini models; importing `connection` and `reply` takes a while."""
+"""Google's Gemini models; importing `connection` takes a while."""

@@ -6,8 +6,7 @@ from typing import Final
 
 from cueline.events.agent import AgentSpec
 from cueline.providers.account import Account, Endpoint
-from cueline.providers.gemini.conversation import Json
-from cueline.providers.gemini.request import request_body
+from cueline.providers.gemini.request import Json, request_body
 from cueline.providers.lazy_model import CountingModel, names_of_models
 from cueline.providers.patience import check_parameters
 from cueline.providers.provider import Capabilities, Provider

@@ -1,13 +1,138 @@
 """Builds Gemini's requests from neutral messages."""
 
 import re
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
-from cueline.events.agent import AgentSpec
-from cueline.providers.gemini.conversation import PROVIDER, Json, conversation, sent_tools
+from cueline.events.agent import AgentSpec, ToolSpec
+from cueline.events.message import (
+    AssistantMessage,
+    Attachment,
+    Block,
+    FileBlock,
+    ImageBlock,
+    Message,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 from cueline.providers.patience import OWN
-from cueline.providers.transcript import transcript
+from cueline.providers.transcript import note_of, sent_arguments, text_of, transcript
+
+PROVIDER: Final = "gemini"
+Json = dict[str, Any]
+
+SIGNATURE: Final = "thoughtSignature"
+UNSIGNED: Final = "skip_thought_signature_validator"
+"""The signature of a call that another model made: without one, the API refuses the request.
+
+See "FAQs" in ai.google.dev/gemini-api/docs/thought-signatures.
+"""
+IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/webp"})
+_INLINE: Final = ("application/pdf", "audio/", "video/")
+
+
+def conversation(messages: Iterable[Message]) -> list[Json]:
+    """Return the messages in Gemini's form, with alternating roles."""
+    contents: list[Json] = []
+    names: dict[str, str] = {}
+    for message in messages:
+        role, parts = "user", []
+        match message:
+            case AssistantMessage(calls=calls):
+                names |= {call.id: sent_name(call) for call in calls}
+                role, parts = "model", answer_parts(message)
+            case ToolMessage(call=call):
+                parts = list(result_parts(message, names.get(call, "")))
+            case UserMessage(text=text, attachments=attached):
+                parts = [*map(attachment_part, attached)]
+                if text.strip() or not parts:
+                    parts.append({"text": text})
+        if contents and contents[-1]["role"] == role:
+            contents[-1]["parts"] += parts
+        elif parts:
+            contents.append({"role": role, "parts": parts})
+    for content in contents:
+        if content["role"] == "user":
+            # The results are counted against the calls; a stable sort keeps each kind's order.
+            content["parts"].sort(key=lambda part: "functionResponse" not in part)
+    return contents
+
+
+def answer_parts(message: AssistantMessage) -> list[Json]:
+    """Return the parts of a reply, its calls last."""
+    parts: list[Json] = []
+    for block in message.content:
+        add_block(block, parts)
+    signed = any(call.opaque for call in message.calls)
+    for index, call in enumerate(message.calls):
+        asked = {"id": call.id, "name": sent_name(call), "args": sent_arguments(call)}
+        part: Json = {"functionCall": asked}
+        if call.opaque is not None:
+            part |= call.opaque.data
+        elif index == 0 and not signed:
+            part[SIGNATURE] = UNSIGNED
+        parts.append(part)
+    return parts
+
+
+def add_block(block: Block, parts: list[Json]) -> None:
+    """Add *block* to the parts of a reply; a signature belongs to the text before it."""
+    match block:
+        case TextBlock(text=text):
+            parts.append({"text": text})
+        case ThinkingBlock(text=text, signature=signature) if signature:
+            parts.append({"text": text, "thought": True, SIGNATURE: signature})
+        case ThinkingBlock():
+            pass  # a summary of thoughts, which the API does not need
+        case OpaqueBlock(data=data):
+            if data.keys() == {SIGNATURE} and parts and parts[-1].keys() == {"text"}:
+                parts[-1] |= data
+            elif data.keys() == {SIGNATURE}:
+                parts.append({"text": "", **data})
+            else:
+                parts.append(dict(data))
+
+
+def sent_name(call: ToolCall) -> str:
+    """Return the name to send for a call: one begins with a letter."""
+    return call.name if call.name[:1].isalpha() else f"_{call.name}"
+
+
+def result_parts(message: ToolMessage, name: str) -> Iterator[Json]:
+    """Yield the part of a call's result, and those of its images and documents."""
+    told = {"error" if message.failed else "output": message.text}
+    yield {"functionResponse": {"id": message.call, "name": name, "response": told}}
+    yield from map(attachment_part, message.attachments)
+
+
+def attachment_part(attachment: Attachment) -> Json:
+    """Return the part of an image or document; a text names what the API does not take."""
+    match attachment:
+        case ImageBlock(media_type=media_type) if media_type not in IMAGES:
+            return {"text": f"({media_type} left out: this model takes no such images)"}
+        case FileBlock(media_type=media_type, name=name) if media_type.startswith("text/"):
+            return {"text": f"{name}:\n{text_of(attachment)}"}
+        case FileBlock(media_type=media_type) if not media_type.startswith(_INLINE):
+            return {"text": note_of(attachment)}
+        case (
+            ImageBlock(media_type=media_type, data=data)
+            | FileBlock(media_type=media_type, data=data)
+        ):
+            return {"inlineData": {"mimeType": media_type, "data": data}}
+
+
+def sent_tools(tools: Sequence[ToolSpec]) -> list[Json]:
+    """Return the declarations of *tools*, with their schemas as they are."""
+    declared = [
+        {"name": t.name, "description": t.description, "parametersJsonSchema": t.parameters}
+        for t in tools
+    ]
+    return [{"functionDeclarations": declared}]
+
 
 TOP: Final = frozenset(
     {

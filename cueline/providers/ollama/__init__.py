@@ -1,1 +1,1 @@
-"""Models of an Ollama server; importing `connection` and `reply` takes a while."""
+"""Models of an Ollama server; importing `connection` takes a while."""

@@ -11,11 +11,9 @@ from cueline.actors.model_port import DeltaSink, ModelReply, ModelRequest
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.providers.account import Account
 from cueline.providers.http import HttpClient, bearer
-from cueline.providers.openai.chat_reply import ChatReply
-from cueline.providers.openai.chat_request import chat_body
+from cueline.providers.openai.chat import ChatReply, chat_body
 from cueline.providers.openai.content import Json
-from cueline.providers.openai.responses_reply import ResponsesReply
-from cueline.providers.openai.responses_request import responses_body
+from cueline.providers.openai.responses import ResponsesReply, responses_body
 from cueline.providers.openai.servers import (
     LLAMA_CPP,
     NO_IMAGES,

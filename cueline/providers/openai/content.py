@@ -7,10 +7,10 @@ from cueline.actors.model_port import Delta
 from cueline.errors import ProviderRefusedError
 from cueline.events.agent import AgentSpec
 from cueline.events.message import FileBlock, ImageBlock, Usage
+from cueline.providers.event_stream import count_of
 from cueline.providers.fault import BY_TYPE, Fault, fault_of
 from cueline.providers.openai.servers import CACHED, OWN, WRITTEN
 from cueline.providers.patience import OWN as OURS
-from cueline.providers.reading import count_of
 
 Json = dict[str, Any]
 

@@ -7,9 +7,9 @@ from typing import Final
 from cueline.events.agent import AgentSpec
 from cueline.providers.account import Account, Endpoint
 from cueline.providers.lazy_model import LazyModel, names_of_models
-from cueline.providers.openai.chat_request import chat_body
+from cueline.providers.openai.chat import chat_body
 from cueline.providers.openai.content import Json
-from cueline.providers.openai.responses_request import responses_body
+from cueline.providers.openai.responses import responses_body
 from cueline.providers.openai.servers import (
     DEFAULT_MODEL,
     check_server,

@@ -1,11 +1,79 @@
 """The provider of models that answer from a recording."""
 
-from typing import Final
+import json
+from collections.abc import Sequence
+from typing import Any, Final
 
+from pydantic import ValidationError
+
+from cueline.actors.model_port import Delta, DeltaSink, ModelReply, ModelRequest, drop_delta
+from cueline.errors import ConfigError, ProviderRefusedError
+from cueline.events.agent import AgentSpec
 from cueline.events.agent_parts import PROVIDER as NAME
+from cueline.events.agent_parts import RecordedReply, Recording
+from cueline.events.codes import NOT_RECORDED
+from cueline.events.message import TextBlock, ThinkingBlock
 from cueline.providers.account import Account
 from cueline.providers.provider import Capabilities, Pause, Provider
-from cueline.providers.replay.model import ReplayModel, check
+
+
+class ReplayModel:
+    """Replies by the turn of the request; it keeps no state, as a scripted model."""
+
+    async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
+        """Return the recorded reply of the request's turn; it uses no tokens.
+
+        Raises:
+            ProviderRefusedError: the recording ends before, or a call has no recorded result.
+        """
+        if (call := unanswered(request.messages)) is not None:
+            raise ProviderRefusedError("invalid_request", call)
+        replies: Any = request.agent.parameters["recording"]
+        replies = replies["replies"]
+        if request.turn > len(replies):
+            why = f"the recording ends after turn {len(replies)}"
+            raise ProviderRefusedError("invalid_request", why)
+        reply = RecordedReply.model_validate(replies[request.turn - 1])
+        for block in reply.content:
+            if isinstance(block, TextBlock | ThinkingBlock):
+                deltas(Delta(block.kind, block.text))
+        return ModelReply(
+            content=reply.content,
+            calls=reply.calls,
+            stop_reason=reply.stop_reason,
+            model=reply.model,
+        )
+
+    async def close(self) -> None:
+        """See `Model.close`."""
+
+
+def unanswered(messages: Sequence[bytes]) -> str | None:
+    """Return the text about a call of the last turn that has no recorded result, if there is one.
+
+    Going on after it would show nothing: the model did not see such a result.
+    """
+    for message in reversed(messages):
+        read = json.loads(message)
+        if read["role"] == "assistant":
+            return None
+        if read.get("failed") and read["text"].startswith(f"{NOT_RECORDED}: "):
+            text: str = read["text"].removeprefix(f"{NOT_RECORDED}: ").partition("\n")[0]
+            return text
+    return None
+
+
+def check(agent: AgentSpec) -> None:
+    """Check that *agent* has a recording.
+
+    Raises:
+        ConfigError: start it with `cueline rerun`.
+    """
+    try:
+        Recording.model_validate(agent.parameters.get("recording"))
+    except ValidationError:
+        why = f"it has no recording; start it with `cueline rerun {agent.model} --agent FILE`"
+        raise ConfigError("provider replay", why) from None
 
 
 def make(_account: Account, _pause: Pause) -> ReplayModel:

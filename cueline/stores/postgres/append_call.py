@@ -16,9 +16,8 @@ from cueline.errors import (
 from cueline.events.chain import SALT_BYTES, hash_payload, header_end
 from cueline.events.store import NO_STREAM, Appended, Write
 from cueline.events.stream import category_of
-from cueline.stores.postgres.arrays import Contents, Numbers, Texts
-from cueline.stores.postgres.connections import Row
-from cueline.stores.postgres.text import escaped
+from cueline.stores.postgres.connections import Contents, Numbers, Row, Texts
+from cueline.stores.postgres.sql import escaped
 
 
 class Append(Struct, frozen=True):

@@ -1,19 +1,84 @@
-"""Connections to the database of a log, which may restart or cut them off at any time."""
+"""Connections to the database of a log, which may restart or cut them off at any time.
+
+psycopg adapts each element by itself, which takes longer than the server needs for it.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from struct import Struct, pack
 from time import monotonic
 from typing import Any, Final, TypeAlias
 
 import psycopg
-from psycopg import sql
+from psycopg import AsyncConnection, pq, sql
+from psycopg.adapt import Dumper
 
 from cueline.errors import LogUnavailableError
-from cueline.stores.postgres.arrays import register_arrays
-from cueline.stores.postgres.failure import translated, translating
 from cueline.stores.postgres.place import Place
+from cueline.stores.postgres.sql import translated, translating
 from cueline.stores.waiting import pause
+
+_NULL: Final = pack("!i", -1)
+_LENGTH: Final = Struct("!i")
+_NUMBER: Final = Struct("!iq")
+_HEAD: Final = Struct("!iiIii")
+_INT8, _TEXT, _BYTEA = 20, 25, 17
+
+
+class Numbers(list[int | None]):
+    """A `bigint[]`."""
+
+
+class Texts(list[str | None]):
+    """A `text[]`."""
+
+
+class Contents(list[bytes | None]):
+    """A `bytea[]`."""
+
+
+class _NumbersDumper(Dumper):
+    format = pq.Format.BINARY
+    oid = 1016
+
+    def dump(self, obj: Numbers) -> bytes:
+        return _array(_INT8, [_NULL if each is None else _NUMBER.pack(8, each) for each in obj])
+
+
+class _TextsDumper(Dumper):
+    format = pq.Format.BINARY
+    oid = 1009
+
+    def dump(self, obj: Texts) -> bytes:
+        return _array(_TEXT, [_element(None if each is None else each.encode()) for each in obj])
+
+
+class _ContentsDumper(Dumper):
+    format = pq.Format.BINARY
+    oid = 1001
+
+    def dump(self, obj: Contents) -> bytes:
+        return _array(_BYTEA, [_element(each) for each in obj])
+
+
+def register_arrays(connection: AsyncConnection[tuple[object, ...]]) -> None:
+    """Have *connection* send these lists as arrays."""
+    adapters = connection.adapters
+    adapters.register_dumper(Numbers, _NumbersDumper)
+    adapters.register_dumper(Texts, _TextsDumper)
+    adapters.register_dumper(Contents, _ContentsDumper)
+
+
+def _element(content: bytes | None) -> bytes:
+    return _NULL if content is None else _LENGTH.pack(len(content)) + content
+
+
+def _array(oid: int, elements: Sequence[bytes]) -> bytes:
+    if not elements:
+        return pack("!iiI", 0, 0, oid)
+    return _HEAD.pack(1, 1, oid, len(elements), 1) + b"".join(elements)
+
 
 PATIENCE_SECONDS: Final = 20.0
 """How long a restarting server is waited for."""

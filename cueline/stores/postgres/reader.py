@@ -6,7 +6,7 @@ from cueline.errors import CorruptEventError
 from cueline.events.store import Head, RecordedEvent
 from cueline.stores.paging import LogPage, Span, unbroken
 from cueline.stores.postgres.connections import Connections, Row
-from cueline.stores.postgres.text import unescaped
+from cueline.stores.postgres.sql import unescaped
 from cueline.stores.tables import EVENT_COLUMNS
 
 PAGE_EVENTS = 256

@@ -24,9 +24,9 @@ from cueline.events.store import BLOB_LIMIT, Appended, RecordedEvent, Write, to_
 from cueline.events.stream import check_stream
 from cueline.stores.batch import BLOB_REST, check_form, check_text
 from cueline.stores.log_copy import unfinished
-from cueline.stores.paging import PagedStore
+from cueline.stores.paging import PagedStore, faults
 from cueline.stores.postgres.append_call import Append
-from cueline.stores.postgres.clock import clock_us
+from cueline.stores.postgres.beside import PostgresSnapshots
 from cueline.stores.postgres.connections import (
     PATIENCE_SECONDS,
     RETRY_SECONDS,
@@ -35,13 +35,11 @@ from cueline.stores.postgres.connections import (
     connected,
     discard,
 )
-from cueline.stores.postgres.failure import state_of, translated
 from cueline.stores.postgres.migration import FORMAT
 from cueline.stores.postgres.place import Place
 from cueline.stores.postgres.reader import PostgresReader
-from cueline.stores.postgres.snapshots import PostgresSnapshots
+from cueline.stores.postgres.sql import clock_us, state_of, translated
 from cueline.stores.postgres.writer import Acquire, PostgresWriter
-from cueline.stores.row_check import faults
 from cueline.stores.waiting import Notifier, pause
 
 POLL_SECONDS: Final = 1.0

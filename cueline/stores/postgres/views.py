@@ -24,9 +24,8 @@ from cueline.projections.views import (
     Views,
 )
 from cueline.stores.postgres.connections import Row
-from cueline.stores.postgres.failure import translating
 from cueline.stores.postgres.place import Place
-from cueline.stores.postgres.text import escaped_values, marked, unescaped_row
+from cueline.stores.postgres.sql import escaped_values, marked, translating, unescaped_row
 from cueline.stores.waiting import pause
 
 _TYPES: Final = {

@@ -24,7 +24,6 @@ from cueline.errors import (
 from cueline.events.store import NO_TIME, Appended
 from cueline.events.stream import category_of
 from cueline.stores.postgres.append_call import Append, arguments, result_of
-from cueline.stores.postgres.clock import clock_us
 from cueline.stores.postgres.connections import (
     PATIENCE_SECONDS,
     Retries,
@@ -33,15 +32,16 @@ from cueline.stores.postgres.connections import (
     discard,
     is_broken,
 )
-from cueline.stores.postgres.failure import (
+from cueline.stores.postgres.place import Place
+from cueline.stores.postgres.sql import (
     DAMAGED_TIME,
+    clock_us,
+    escaped,
     is_locked,
     is_of_server,
     state_of,
     translated,
 )
-from cueline.stores.postgres.place import Place
-from cueline.stores.postgres.text import escaped
 from cueline.stores.tables import LastEvent, StreamRow, head_fault
 
 GROUP_JOBS = 256

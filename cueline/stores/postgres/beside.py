@@ -1,15 +1,57 @@
-"""The snapshots of the sessions of a log in PostgreSQL."""
+"""Presence and snapshots, beside a log in PostgreSQL."""
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import asdict, fields
 from typing import Final
 
 import psycopg
 
+from cueline.clock import Clock
 from cueline.errors import StoreError
 from cueline.events.snapshot import EVERY, SnapshotRow
+from cueline.events.store import Presence
 from cueline.stores.postgres.connections import Connections, Row
 from cueline.stores.postgres.place import Place
+from cueline.stores.postgres.sql import clock_us
+
+PRESENCE_SECONDS = 2.0
+"""The interval of heartbeats; a failed one is repeated at the next."""
+_NAMES = [field.name for field in fields(Presence)]
+_COLUMNS = ", ".join(_NAMES)
+_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+_MARKS = ", ".join(f"coalesce(%s::bigint, {_NOW})" if n == "beat_us" else "%s" for n in _NAMES)
+_SET = ", ".join(f"{name} = excluded.{name}" for name in _NAMES[1:])
+_BEAT = f"""
+INSERT INTO presence ({_COLUMNS}) VALUES ({_MARKS})
+ON CONFLICT (incarnation) DO UPDATE SET {_SET}
+"""  # noqa: S608 - the columns are ours
+_LEAVE = "DELETE FROM presence WHERE incarnation = %s"
+_ALL = f"SELECT {_COLUMNS} FROM present ORDER BY incarnation"  # noqa: S608 - the columns are ours
+
+
+class PostgresPresence:
+    """A board for all processes that reach the database; see `PresenceBoard`."""
+
+    def __init__(self, place: Place, clock: Clock) -> None:
+        self._clock = clock
+        self._connections = Connections(place, 1, patience_seconds=PRESENCE_SECONDS)
+
+    async def beat(self, presence: Presence) -> None:
+        beat = {**asdict(presence), "beat_us": clock_us(self._clock)}
+        await self._connections.ask(_BEAT, [beat[name] for name in _NAMES])
+
+    async def leave(self, incarnation: str) -> None:
+        await self._connections.ask(_LEAVE, (incarnation,))
+
+    async def all(self) -> Sequence[Presence]:
+        rows = await self._connections.ask(_ALL)
+        return [Presence(**dict(zip(_NAMES, row, strict=True))) for row in rows]
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._connections.close()
+
 
 _NEWEST = """
 SELECT content FROM snapshots WHERE stream = %s AND version <= %s ORDER BY version DESC LIMIT 1
@@ -27,7 +69,7 @@ WITH gone AS (
 DELETE FROM snapshots WHERE stream IN (SELECT stream FROM gone)
 """
 _LOCK = "SELECT pg_advisory_xact_lock(4244, hashtext(%s))"
-PATIENCE_SECONDS: Final = 2.0
+SNAPSHOT_SECONDS: Final = 2.0
 """Without a snapshot a session is folded from its first event."""
 _HIGHEST: Final = 2**63 - 1
 
@@ -37,7 +79,7 @@ class PostgresSnapshots:
 
     def __init__(self, place: Place, every: int = EVERY) -> None:
         self.every = every
-        self._connections = Connections(place, 1, patience_seconds=PATIENCE_SECONDS)
+        self._connections = Connections(place, 1, patience_seconds=SNAPSHOT_SECONDS)
 
     async def newest(self, stream: str, until: int | None = None) -> bytes | None:
         rows = await self._look(_NEWEST, stream, until)

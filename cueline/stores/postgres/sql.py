@@ -1,13 +1,52 @@
-"""Translates PostgreSQL's errors into cueline's."""
+"""Statements, texts, the time and the errors of PostgreSQL."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 
+from cueline.clock import Clock, SystemClock
 from cueline.errors import LogLostError, LogUnavailableError, StoreError
+from cueline.events.store import to_us
 from cueline.stores.postgres.place import Place
+
+_MARK = "\x01"
+
+
+def marked(statement: str) -> bytes:
+    """Return *statement*, which has question marks for values, with psycopg's marks."""
+    return statement.replace("?", "%s").encode()
+
+
+def escaped(text: str) -> str:
+    """Return *text* without NUL; `unescaped` returns it as it was."""
+    if "\0" not in text and _MARK not in text:
+        return text
+    return text.replace(_MARK, "\x01a").replace("\0", "\x01b")
+
+
+def unescaped(text: str) -> str:
+    """Return what `escaped` was given."""
+    if _MARK not in text:
+        return text
+    return text.replace("\x01b", "\0").replace("\x01a", _MARK)
+
+
+def escaped_values(values: Iterable[object]) -> list[object]:
+    """Return *values* with their texts escaped."""
+    return [escaped(value) if isinstance(value, str) else value for value in values]
+
+
+def unescaped_row(row: Sequence[Any]) -> tuple[Any, ...]:
+    """Return a row whose texts were escaped as it was."""
+    return tuple(unescaped(value) if isinstance(value, str) else value for value in row)
+
+
+def clock_us(clock: Clock) -> int | None:
+    """Return the time to record; None for the server's, which all machines share."""
+    return None if isinstance(clock, SystemClock) else to_us(clock.now())
+
 
 OTHER_LOG: Final = "CL001"
 DAMAGED_TIME: Final = "CL002"
