@@ -1,1 +1,1 @@
-"""The facts: their types, names and bytes, and the port of the log."""
+"""The facts of a log: their classes, names and encoding, and the port of the log."""

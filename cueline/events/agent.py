@@ -1,4 +1,4 @@
-"""A recorded agent: a resumed session uses it, never the file that it came from."""
+"""A recorded agent: a resumed session uses it, never the file of the agent."""
 
 from decimal import Decimal
 from functools import partial
@@ -31,13 +31,13 @@ from cueline.events.fact import (
 Declared = Literal["read_only", "idempotent", "reconcile", "nothing"]
 """Whether a call may be repeated; `nothing` is the default for tools that write."""
 OnTimeout = Literal["stop", "leave"]
-"""What happens to a child that did not end in time: it is stopped, or goes on by itself."""
+"""Whether a child that does not end in time is stopped, or continues on its own."""
 AGENT_SCHEME: Final = "agent:"
-"""The scheme of the target of tools that start a child: then comes the agent's name."""
+"""The scheme of the target of tools that start a child; the agent's name follows."""
 
 
 class ToolSpec(Part):
-    """One tool, as described to the model and as a runner finds it."""
+    """One tool: its description for the model, and its target for a runner."""
 
     name: str
     description: str
@@ -54,7 +54,7 @@ class ToolSpec(Part):
     """Whether it runs in the runner's event loop (an async function), not in a worker process."""
     needs_workspace: bool = False
     critical: bool = True
-    """Whether the work needs it; the failure of another tool makes the result partial."""
+    """Whether the work needs the tool; if not, a failure of the tool makes the result partial."""
     retry: RetryPolicy | None = None
     """The tool's own policy; else the agent's `tool_retry`, else its `retry`."""
     tags: tuple[str, ...] = ()
@@ -70,15 +70,15 @@ class ToolSpec(Part):
     breaker: BreakerPolicy | None = None
     """Without a breaker, its failures affect no other calls."""
     demands: Demands = Field(default=NO_DEMANDS, exclude_if=not_)
-    """What its calls need of their runner, beside the agent's demands."""
+    """The demands of its calls on their runner, beside the agent's demands."""
     digest: str
     """sha256 of name, schema, declaration, target and version."""
     own_name: str = Field(default="", exclude_if=not_)
-    """The tool's own name, where it is the tool of a step that is called otherwise."""
+    """The tool's own name, if it is the tool of a step with another name."""
     returns_text: bool = Field(default=False, exclude_if=not_)
-    """Whether it says that it returns text, which is then never read as JSON."""
+    """Whether the tool declares that it returns text, which is then never read as JSON."""
     on_timeout: OnTimeout = Field(default="stop", exclude_if=partial(eq, "stop"))
-    """Of a tool that starts a child."""
+    """For a tool that starts a child."""
     recording: ToolRecording | None = Field(default=None, exclude_if=partial(is_, None))
     """In a rerun: the results that answer its calls; None: the tool runs."""
 
@@ -90,7 +90,7 @@ class ToolSpec(Part):
         return self.recording is None or self.recording.run_others
 
     def for_call(self, effect: str, arguments: dict[str, JsonValue]) -> Self:
-        """Return the tool with no more recorded results than that of one call."""
+        """Return the tool with the recorded result of one call only."""
         if self.recording is None:
             return self
         found = self.recording.result_of(effect, arguments)
@@ -100,12 +100,12 @@ class ToolSpec(Part):
 
 
 class Limits(Part):
-    """What a session may use."""
+    """The limits of a session."""
 
     max_turns: Whole = Field(default=50, ge=1)
     """Model calls since the last user message."""
     max_tool_calls_per_turn: Whole = Field(default=100, ge=1)
-    """Further calls of one turn do not run; the model is told so."""
+    """Further calls of one turn do not run; the model gets an error for each."""
     max_output_tokens: Whole = Field(default=8192, ge=1)
     """For one model call."""
     max_tokens: Annotated[int | None, LARGEST, NUMBER] = Field(default=None, ge=1)
@@ -113,13 +113,13 @@ class Limits(Part):
     max_cost: Annotated[Decimal | None, PAYABLE] = Field(default=None, gt=0)
     """In US dollars; for the session and all its descendants."""
     max_active_seconds: Seconds = Field(default=14_400.0, gt=0)
-    """For work: the sum of the durations of model and tool calls, also of concurrent ones."""
+    """The sum of the durations of model and tool calls, also of concurrent ones."""
     max_wall_seconds: Annotated[float | None, LASTING, TIME] = Field(default=None, gt=0)
     """Since the start, including all waits."""
     max_depth: Whole = Field(default=2, ge=0)
     """The greatest depth of a child session."""
     max_descendants: Whole = Field(default=100, ge=0)
-    """For a session without a parent: the most sessions below it, at any depth, ever."""
+    """For a session without a parent: the most descendants that it ever has."""
 
 
 Profile = Literal["off", "sensitive", "cost", "all_writes", "phase_gates"]
@@ -195,7 +195,7 @@ class Policy(Part):
     deny_from_usd: Decimal | None = Field(default=None, ge=0)
     """For the profile `cost`: a call of this cost is denied."""
     in_doubt: Literal["ask", "tell"] = "ask"
-    """For a call in doubt: ask a person, or tell the model."""
+    """For a call in doubt: ask a person, or report the unknown outcome to the model."""
     auto_approve: bool = False
     """Grant all requests at once; this is recorded."""
     auto_approve_after: Annotated[float | None, LASTING, TIME] = Field(default=None, gt=0)
@@ -234,7 +234,7 @@ class Workspace(Part):
 
 
 class ModelChoice(Part):
-    """A model, and how it is called."""
+    """A model, with its provider, address, key and parameters."""
 
     provider: str
     model: str
@@ -244,18 +244,18 @@ class ModelChoice(Part):
     headers: dict[str, str] = Field(default={}, exclude_if=not_)
     """Sent with each request."""
     context_window: ContextWindow = Field(default=None, gt=0, exclude_if=partial(is_, None))
-    """Tokens of a prompt and its reply; None: unknown, so its prompts are never compacted."""
+    """Tokens of a prompt and its reply; None: unknown, so prompts are never compacted early."""
 
 
 class Fallback(ModelChoice):
-    """Another model, called when the one before it cannot answer."""
+    """Another model, called if the previous one cannot answer."""
 
     retry: RetryPolicy | None = None
     """None: as the agent's."""
 
 
 class AgentSpec(Part):
-    """Everything that decides how the agent runs."""
+    """A recorded agent: every value that its sessions depend on."""
 
     name: str
     provider: str
@@ -298,21 +298,21 @@ class AgentSpec(Part):
     compact_at: Number = Field(default=COMPACT_AT, ge=0, le=1, exclude_if=partial(eq, COMPACT_AT))
     """The used share of the context window from which old messages are summarised; 0: never."""
     demands: Demands = Field(default=NO_DEMANDS, exclude_if=not_)
-    """What its calls need of their runner; a demand of the tool comes first."""
+    """The demands of its calls on their runner; a demand of the tool comes first."""
     output: dict[str, JsonValue] | None = Field(default=None, exclude_if=partial(is_, None))
     """The JSON schema of its last reply; None: the reply is text."""
     description: str = Field(default="", exclude_if=not_)
-    """What it is for: the models that may delegate to it read this."""
+    """The purpose of the agent, for models that may delegate to it."""
     parameters_schema: dict[str, JsonValue] | None = Field(
         default=None, exclude_if=partial(is_, None)
     )
     """The JSON schema of the parameters of its sessions; None: they take none."""
     max_running: Whole | None = Field(default=None, ge=1, exclude_if=partial(is_, None))
-    """Of a blueprint: so many of its runs have been admitted and not ended; None: any number."""
+    """For a blueprint: the most of its runs that work at a time; None: any number."""
     plan: Plan | None = Field(default=None, exclude_if=partial(is_, None))
     """The plan that its sessions follow instead of a model."""
     agents: "dict[str, AgentSpec]" = Field(default={}, exclude_if=not_)
-    """The agents of its children and of theirs, by name; these name none themselves."""
+    """The agents of all its descendants, by name; their own `agents` are empty."""
 
 
 def answering(agent: AgentSpec, fallback: int) -> AgentSpec:

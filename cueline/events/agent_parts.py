@@ -26,7 +26,7 @@ class RetryPolicy(Part):
     """
 
     max_retries: Whole = Field(default=3, ge=0, le=20)
-    """The number of retries; the first attempt is none of them."""
+    """The number of retries, without the first attempt."""
     base_seconds: Seconds = Field(default=1.0, ge=0)
     factor: Number = Field(default=2.0, ge=1)
     cap_seconds: Seconds = Field(default=60.0, ge=0)
@@ -70,38 +70,38 @@ class BreakerPolicy(Part):
     timeout_seconds: Time = Field(default=60.0, gt=0, le=86_400)
     """Time from opening to the first probe; doubled after each failed probe."""
     failure_rate: Number = Field(default=0.0, ge=0, le=1)
-    """The failed share of the calls in the window that is needed, too."""
+    """The minimum share of failed calls in the window, as a second condition."""
     min_calls: Whole = Field(default=0, ge=0)
-    """The number of calls in the window that is needed, too."""
+    """The minimum number of calls in the window, as a second condition."""
     on_open: Literal["wait", "fallback", "pause"] = "wait"
-    """While it is open: wait, go on without or with a fallback, or ask a person."""
+    """While the breaker is open: wait, continue without the tool or with a fallback, or pause."""
 
 
 Word = Annotated[str, Field(min_length=1)]
 
 
 class Demands(Part):
-    """What a call needs of the runner that executes it; an empty field is no demand."""
+    """The demands of a call on its runner; an empty field is no demand."""
 
     runner: str = Field(default="", exclude_if=not_)
-    """Its name: its label `name`, or its incarnation."""
+    """The name of the runner: its label `name`, or its incarnation."""
     machine: str = Field(default="", exclude_if=not_)
-    """The machine that it runs on; with a workspace, that of the workspace."""
+    """The machine of the runner; with a workspace, the machine of the workspace."""
     labels: dict[Word, str] = Field(default={}, exclude_if=not_)
-    """It has all of these, with these values."""
+    """The labels that the runner has, with these values."""
     resources: dict[Word, Annotated[Number, Field(gt=0)]] = Field(default={}, exclude_if=not_)
-    """It was started with these amounts, or more: `gpus`, `cpus` …"""
+    """The minimum resources of the runner: `gpus`, `cpus` …"""
 
     def __bool__(self) -> bool:
         """Whether there is any demand."""
         return bool(self.runner or self.machine or self.labels or self.resources)
 
     def __hash__(self) -> int:
-        """Return a hash, without which pydantic copies `NO_DEMANDS` for each tool."""
+        """Return a hash; without one, pydantic copies `NO_DEMANDS` for each tool."""
         return hash((self.runner, self.machine))
 
     def __str__(self) -> str:
-        """Return them in words: `the label gpu=a100, 2 gpus`."""
+        """Return the demands in words: `the label gpu=a100, 2 gpus`."""
         named = {"the name": self.runner, "the machine": self.machine}
         words = [f"{what} {name}" for what, name in named.items() if name]
         words += [f"the label {key}={value}" for key, value in self.labels.items()]
@@ -125,7 +125,7 @@ def is_secret(name: str) -> bool:
 
 
 def problem_of(headers: Mapping[str, str]) -> str:
-    """Return what is wrong with *headers*; empty if nothing is."""
+    """Return the fault of *headers*; empty if there is none."""
     for name, value in headers.items():
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
             return f"{name!r} is no header with a value, both in ASCII"
@@ -149,7 +149,7 @@ def with_values(headers: Mapping[str, str], values: Mapping[str, str]) -> dict[s
 
 
 PROVIDER = "replay"
-"""The provider of agents that hold a recording."""
+"""The provider of agents with a recording."""
 
 
 class RecordedReply(Part):
@@ -159,7 +159,7 @@ class RecordedReply(Part):
     calls: tuple[ToolCall, ...] = ()
     stop_reason: str
     model: str = ""
-    """The model that gave it."""
+    """The model of the reply."""
 
 
 class Recording(Part):
@@ -168,7 +168,7 @@ class Recording(Part):
     session: str
     """The stream of the earlier session."""
     version: int
-    """Its last version that was read."""
+    """The last version of that stream that was read."""
     replies: tuple[RecordedReply, ...] = ()
 
     def as_parameters(self) -> dict[str, JsonValue]:
@@ -181,12 +181,12 @@ class RecordedResult(Part):
 
     effect: str
     arguments: dict[str, JsonValue]
-    """As the model requested them."""
+    """The arguments, as the model requested them."""
     text: str
     """The text for the model."""
     failed: bool = Field(default=False, exclude_if=not_)
     media_type: str = Field(default="", exclude_if=not_)
-    """Of its image; empty if it has none."""
+    """The media type of its image; empty: no image."""
     image: str = Field(default="", exclude_if=not_)
     """The image in base64."""
 
@@ -199,24 +199,24 @@ class ToolRecording(Part):
     """Whether calls without a recorded result run; otherwise they fail as `not_recorded`."""
 
     def result_of(self, effect: str, arguments: dict[str, JsonValue]) -> RecordedResult | None:
-        """Return the result of that effect or, if it had other *arguments*, of an equal call."""
+        """Return the result of *effect*; if it had other *arguments*, that of an equal call."""
         equal = [each for each in self.results if each.arguments == arguments]
         return next((each for each in equal if each.effect == effect), next(iter(equal), None))
 
 
 Condition = Literal["always", "on_success", "on_issues_found"]
-"""On which ends of the steps that it needs a step runs; else it is skipped."""
+"""Which outcomes of the needed steps let a step run; otherwise the step is skipped."""
 StepStatus = Literal["completed", "failed", "skipped"]
 """The end of a step."""
 MAX_PARALLEL: Final = 10
 PROCEDURE: Final = "procedure"
 """The provider of agents that run a command: their plan is a single step."""
 VALUE_LIMIT: Final = 1024 * 1024
-"""The most bytes of what a step passes on, as text or JSON."""
+"""The most bytes of a step's value, as text or JSON."""
 
 
 def too_large(what: str, size: int) -> str:
-    """Return why *what*, of *size* bytes, is not passed on."""
+    """Return the error for *what*, of *size* bytes, that is too large to be a value."""
     why = f"{what} has {size:,} bytes, and the most is {VALUE_LIMIT:,}"
     return f"{why}: let it write a file, and return the path"
 
@@ -226,7 +226,7 @@ class Step(Part):
 
     name: str
     needs: tuple[str, ...] = Field(default=(), exclude_if=not_)
-    """The steps that are over before it begins; those that its expressions read are among them."""
+    """The steps that end before this step begins, also those that its expressions read."""
     arguments: dict[str, JsonValue] = Field(default={}, exclude_if=not_)
     """The arguments of its call; texts may hold `{{ EXPRESSION }}`."""
     when: str = Field(default="", exclude_if=not_)
@@ -234,11 +234,11 @@ class Step(Part):
     for_each: str = Field(default="", exclude_if=not_)
     """The expression whose value is a list: one call for each item, and a list as value."""
     wait: str = Field(default="", exclude_if=not_)
-    """The name of the message that gives it its value; such a step has no tool."""
+    """The name of the message whose text is the value; such a step has no tool."""
     timeout_seconds: Seconds | None = Field(default=None, gt=0, exclude_if=partial(is_, None))
     """The longest wait for its message; None: as for an approval."""
     critical: bool = Field(default=True, exclude_if=bool)
-    """Of a wait: whether the plan fails without its message."""
+    """For a wait: whether the plan fails without its message."""
     condition: Condition = Field(default="on_success", exclude_if=partial(eq, "on_success"))
     auto_approve: bool = Field(default=True, exclude_if=bool)
     """Whether the calls of steps that need it may run without a question."""
@@ -251,4 +251,4 @@ class Plan(Part):
     max_parallel: Whole = Field(default=MAX_PARALLEL, ge=1)
     """The most calls that run at a time; others wait."""
     output: str = Field(default="", exclude_if=not_)
-    """The expression whose value is the result; empty: that of the last step that completed."""
+    """The expression whose value is the result; empty: the value of the last completed step."""

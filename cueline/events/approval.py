@@ -10,7 +10,7 @@ from cueline.events.fact import Fact, Part
 from cueline.events.inbox import Resolution
 
 SupersedeCode = Literal["stop", "steer", "change"]
-"""Why it is not needed: the session ends, a person steered it, or the tool changed."""
+"""Why the approval is not needed: the session ends, a person steered it, or the tool changed."""
 
 
 class Doubt(Part):
@@ -21,9 +21,9 @@ class Doubt(Part):
     cause: Cause
     """The evidence that nobody will report the outcome."""
     checked: bool = False
-    """Its `reconcile` could not tell."""
+    """Its `reconcile` did not know the outcome."""
     people_only: bool = False
-    """To run it again needs a grant by the policy's approvers."""
+    """Running the call again needs a grant by the policy's approvers."""
 
 
 class ApprovalOpened(Fact):
@@ -34,7 +34,7 @@ class ApprovalOpened(Fact):
     """The session's stream; its inbox takes the decision."""
     effect: str
     digest: str
-    """The digest of what will run: session, effect, tool, schema, arguments, workspace (I9)."""
+    """The digest of the call: session, effect, tool, schema, arguments, workspace (I9)."""
     question: Literal["may_it_run", "did_it_happen"]
     tool: str
     arguments: dict[str, JsonValue]
@@ -57,7 +57,7 @@ class ApprovalOpened(Fact):
     excluded: tuple[str, ...] = ()
     """Who may not grant it."""
     auto_at: AwareDatetime | None = None
-    """When it is granted automatically, unless denied before."""
+    """The time of the automatic grant, unless the approval is denied before."""
     auto_by: str = ""
     """The actor of the automatic grant."""
     epoch: int
@@ -79,7 +79,7 @@ class VoteGiven(Fact):
     message: str
     """The inbox message of the vote, as `inbox-default/7f3a@5`."""
     recorded_at: AwareDatetime
-    """When the log recorded the decision; it counts from then."""
+    """When the log recorded the decision, which counts from then."""
     resolution: Resolution | None = None
     """For a call in doubt; see `DecisionGiven`."""
     result: str = ""
@@ -95,10 +95,10 @@ class ApprovalGranted(Fact):
     edit: dict[str, JsonValue] | None = None
     """The arguments to run, if they were edited."""
     digest: str = ""
-    """The digest of exactly what will run (I9)."""
+    """The digest of the exact call (I9)."""
     always: tuple[str, ...] | None = None
     resolution: Resolution | None = None
-    """`happened`: it does not run again; `run_again`: it may."""
+    """`happened`: the call does not run again; `run_again`: it may."""
     result: str = ""
     """The result of the call, for `happened`."""
 
@@ -121,7 +121,7 @@ class ApprovalExpired(Fact):
 
 
 class ApprovalSuperseded(Fact):
-    """The approval is not needed any more."""
+    """The approval is no longer needed."""
 
     type: Literal["ApprovalSuperseded"] = "ApprovalSuperseded"
     reason: SupersedeCode

@@ -1,7 +1,7 @@
 """References in a payload to blobs with long texts, and with a fact's agent.
 
-The agent's reference is at the start of the payload: a thousand sessions of one agent
-store it once.
+The agent's reference is at the start of the payload, so a thousand sessions of one agent
+store the agent once.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _REF_END = b"}"
 
 
 def may_name_blobs(payload: bytes) -> bool:
-    """Whether *payload* may hold a reference; `False` is certain."""
+    """Whether *payload* may contain a reference; `False` is certain."""
     # `in` creates and drops an error before it searches bytes.
     return payload.find(_MARK) >= 0
 
@@ -38,7 +38,7 @@ def blobs_in(payload: bytes | None) -> tuple[str, ...]:
 
 
 def with_agent_ref(payload: bytes, agent: bytes, blobs: dict[str, bytes]) -> bytes:
-    """Return *payload* with a reference to its *agent*, which is added to *blobs*."""
+    """Return *payload* with a reference to its *agent*; add the agent to *blobs*."""
     if may_name_blobs(agent):
         agent = to_json(
             _outline(json.loads(agent), None)
@@ -50,7 +50,7 @@ def with_agent_ref(payload: bytes, agent: bytes, blobs: dict[str, bytes]) -> byt
 
 
 def with_agent(payload: bytes, recorded: RecordedEvent, blobs: Mapping[str, bytes]) -> bytes:
-    """Return *payload* with the agent that it refers to; undoes `with_agent_ref`."""
+    """Return *payload* with the agent instead of its reference; undoes `with_agent_ref`."""
     if not payload.startswith(_AGENT_REF):
         return payload
     head, end, rest = payload.partition(_REF_END)

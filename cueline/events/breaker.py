@@ -1,8 +1,8 @@
 """The facts of one circuit breaker: stream `breaker-<tenant>/<dependency>`.
 
-Nobody owns it: every append is a compare-and-set on its version. A dependency
+The stream has no owner: every append is a compare-and-set on its version. A dependency
 is a model of a provider account, an account alone (held when its key is refused for
-a named time, never opened), or a tool that asks for a breaker.
+a named time, never opened), or a tool with a breaker.
 """
 
 from typing import Literal
@@ -13,7 +13,7 @@ from cueline.events.fact import Fact
 
 
 class FailureCounted(Fact):
-    """A transient failure; enough of them within the window open the breaker."""
+    """A transient failure; enough failures within the window open the breaker."""
 
     type: Literal["FailureCounted"] = "FailureCounted"
     at: AwareDatetime
@@ -29,11 +29,11 @@ class BreakerOpened(Fact):
     type: Literal["BreakerOpened"] = "BreakerOpened"
     at: AwareDatetime
     until: AwareDatetime
-    """When a probe may start."""
+    """The time from which a probe may start."""
     kind: str
     """The last failure."""
     openings: int = 1
-    """Consecutive openings: each wait is longer than the one before, up to a limit."""
+    """Consecutive openings: each wait is longer than the previous one, up to a limit."""
 
 
 class BreakerHeld(Fact):
@@ -46,14 +46,14 @@ class BreakerHeld(Fact):
 
 
 class BreakerHalfOpened(Fact):
-    """One call may start as a probe; the process that appended this has it."""
+    """One call may start as a probe: that of the process that appended this fact."""
 
     type: Literal["BreakerHalfOpened"] = "BreakerHalfOpened"
     at: AwareDatetime
     probe: str
     """The effect that is the probe, as `<session>/<effect>`."""
     until: AwareDatetime
-    """Without an outcome by then the probe counts as lost, and another may start."""
+    """Without an outcome by this time the probe counts as lost, and another may start."""
 
 
 class BreakerClosed(Fact):

@@ -3,7 +3,8 @@
 Amounts are tokens and US dollars. A call is named by session, effect and attempt;
 it is reserved once, then settled or released once.
 
-It has one event for each session below the root, so its version is their number.
+The tree's stream has one event for each session below the root, so its version is their
+number.
 """
 
 from decimal import Decimal
@@ -64,7 +65,7 @@ class CostSettled(Fact):
 
 
 class CostReleased(Fact):
-    """A call was not started and never will be; it costs nothing."""
+    """A call was not started and never will be; its reservation is released."""
 
     type: Literal["CostReleased"] = "CostReleased"
     session: str
@@ -82,21 +83,21 @@ class BudgetRefused(Fact):
     attempt: int
     epoch: int
     answer: Literal["busy", "exhausted"]
-    """Busy: other reservations are in the way. Exhausted: spent amounts are."""
+    """Busy: other reservations leave no room. Exhausted: spent amounts leave none."""
     limit: LimitName
     whose: str
-    """The session on the path to the root whose limit it is."""
+    """The session on the path to the root that has the limit."""
     tokens: int
     """The requested amount."""
     usd: Decimal
 
 
 class BudgetOffered(Fact):
-    """Refused calls may fit now; their sessions were told."""
+    """Refused calls may fit now; the same append notifies their sessions."""
 
     type: Literal["BudgetOffered"] = "BudgetOffered"
     sessions: tuple[str, ...]
-    """Longest wait first."""
+    """The sessions, longest wait first."""
 
 
 class BudgetWarned(Fact):

@@ -38,9 +38,9 @@ def link(  # noqa: PLR0917 - keywords would cost a tenth of every append and rep
 ) -> bytes:
     """Return the hash of an event that follows *previous*.
 
-    The position is not in it: some backends know it only after the hash. Events that
-    differ in any field have different headers: each text is preceded by its length,
-    `None` has its own sign, and both ends are of fixed length.
+    The hash does not cover the position, which some backends know only after the hash.
+    Events that differ in any field have different headers: each text is preceded by its
+    length, `None` has its own sign, and both ends are of fixed length.
     """
     header = (
         f"cueline 1 {version} {schema} {occurred_us} {recorded_us} {epoch} {step} {seq} "
@@ -86,8 +86,8 @@ class Chain:
         """Check that *event* is the next in the chain.
 
         Raises:
-            CorruptEventError: it was changed, or an event before it is missing; restore
-                the log. What was checked before is valid.
+            CorruptEventError: the event was changed, or an earlier one is missing; restore
+            the log. Events that were checked before are valid.
         """
         # One unpacking is twice as fast as eighteen attribute reads; every replay runs this.
         (

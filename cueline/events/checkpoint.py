@@ -1,10 +1,10 @@
 """The facts of threads of another framework: streams `checkpoint-<tenant>/…`.
 
-A checkpoint and the writes after it are a stream. The checkpoints of a namespace are listed
-in another, whose last event names the newest: a read costs what its checkpoint holds,
-however long the thread is. The stream of the outermost namespace also lists the first
-checkpoint of each other one. Content is what that framework's serializer gives, as
-`<format>:<base64>`.
+A checkpoint and the writes after it are a stream. Another stream lists the checkpoints of
+a namespace, and its last event names the newest: the cost of a read does not depend on
+the length of the thread. The stream of the outermost namespace also lists the first
+checkpoint of each other namespace. Content is the output of that framework's serializer,
+as `<format>:<base64>`.
 """
 
 from typing import Final, Literal
@@ -20,20 +20,20 @@ class CheckpointStored(Fact):
     type: Literal["CheckpointStored"] = "CheckpointStored"
     thread: str
     namespace: str = ""
-    """Of the graph inside the thread's graph; empty for the outermost."""
+    """The namespace of a graph inside the thread's graph; empty for the outermost."""
     checkpoint: str
-    """Its id; they sort by age."""
+    """The id of the checkpoint; ids sort by age."""
     parent: str = ""
     """The checkpoint that it follows; empty for the first."""
     content: str
     """The checkpoint without its values."""
     metadata: str
     values: dict[str, str] = Field(default_factory=dict)
-    """By channel. Each is an own text, so a long one that did not change is stored once."""
+    """The values by channel, each a text, so an unchanged long value is stored once."""
 
 
 class WriteStored(Fact):
-    """What one task wrote after a checkpoint was stored."""
+    """The writes of one task after a checkpoint was stored."""
 
     type: Literal["WriteStored"] = "WriteStored"
     thread: str
@@ -71,14 +71,14 @@ class CheckpointDeleted(Fact):
 
 
 class ThreadDeleted(Fact):
-    """All of a thread was deleted; the same append empties all its streams before this."""
+    """A whole thread was deleted; the same append empties the earlier events of its streams."""
 
     type: Literal["ThreadDeleted"] = "ThreadDeleted"
     thread: str
 
 
 DELETIONS: Final = frozenset({"CheckpointDeleted", "ThreadDeleted"})
-"""The events whose append empties those before them."""
+"""The events whose append empties all earlier events."""
 
 CheckpointEvent = (
     CheckpointStored | WriteStored | CheckpointListed | CheckpointDeleted | ThreadDeleted

@@ -83,7 +83,7 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
 """Every fact that this cueline knows, by its type."""
 
 EMPTIED: Final = "it was emptied: its session can be looked at, but not gone on with"
-"""Facts that the rules need: without one they could repeat what was started."""
+"""Facts that the rules need: without one, a started effect could be repeated."""
 
 _WHOLE = "whole"
 """The field that names a blob itself."""
@@ -107,7 +107,7 @@ class Encoded(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What the codec knows about a type of fact."""
+    """The codec's knowledge of one type of fact."""
 
     serializer: SchemaSerializer
     validator: SchemaValidator
@@ -116,7 +116,7 @@ class _Shape:
     plain: bool
     """Whether it has plain values only.
 
-    A part writes its defaults: its tag identifies it, and an agent is recorded whole.
+    Parts are encoded with their defaults: a tag identifies a part, and an agent is recorded whole.
     """
     names_blob: bool
     has_agent: bool
@@ -182,7 +182,7 @@ class Codec:
     def decode(
         self, recorded: RecordedEvent, blobs: Mapping[str, bytes] = MappingProxyType({})
     ) -> Fact | Redacted:
-        """Return the fact of *recorded*; *blobs* holds what `blobs_in` names.
+        """Return the fact of *recorded*; *blobs* has the contents that `blobs_in` names.
 
         Raises:
             UnknownEventTypeError: upgrade cueline; only this stream is affected.
@@ -250,10 +250,10 @@ class Codec:
 
 
 def not_redacted(recorded: RecordedEvent, fact: Fact | Redacted) -> Fact:
-    """Return *fact*, which is that of *recorded*.
+    """Return *fact*, decoded from *recorded*, unless the rules cannot work without its payload.
 
     Raises:
-        CorruptEventError: it was redacted, and the rules need it; restore the log.
+        CorruptEventError: the payload was redacted, and the rules need it; restore the log.
     """
     if isinstance(fact, Redacted):
         raise _corrupt(recorded, EMPTIED)
@@ -304,7 +304,7 @@ def _corrupt(recorded: RecordedEvent, reason: str) -> CorruptEventError:
 
 
 def _reason(error: ValidationError) -> str:
-    """Return what is wrong without quoting the payload."""
+    """Return the fault without quoting the payload."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(map(str, first["loc"]))
     return f"{place}: {first['msg']}" if place else first["msg"]

@@ -62,7 +62,7 @@ class Cause(Part):
     demands: Demands = Field(default=NO_DEMANDS, exclude_if=not_)
     """What the call needs of its runner."""
     unmet: Demands = Field(default=NO_DEMANDS, exclude_if=not_)
-    """Those that no runner meets; of the runner that meets most of them."""
+    """The demands that the closest runner does not meet."""
     dependency: str = Field(default="", exclude_if=not_)
     """The model or tool whose breaker blocks calls."""
     limit: str = Field(default="", exclude_if=not_)
@@ -119,7 +119,7 @@ class Refusal(Part):
     status: str = Field(default="", exclude_if=not_)
     """The status of the session or approval."""
     by: str = Field(default="", exclude_if=not_)
-    """Who decided."""
+    """The person who decided."""
     votes: int = Field(default=0, exclude_if=not_)
     """The number of people who have to grant it."""
     may_grant: tuple[str, ...] = Field(default=(), exclude_if=not_)
@@ -129,13 +129,13 @@ class Refusal(Part):
     of: Decimal = Field(default=Decimal(0), exclude_if=not_)
     """The value of the limit."""
     unread: bool = Field(default=False, exclude_if=not_)
-    """The session will have that value once it has read its inbox."""
+    """The value that the limit will have once the session has read its inbox."""
 
 
 TRANSIENT: Final = frozenset(
     {"rate_limited", "overloaded", "unavailable", "timeout", "network", "malformed_reply"}
 )
-"""Transient: the same request may succeed a little later (C3)."""
+"""Transient codes: the same request may succeed a little later (C3)."""
 PERMANENT: Final = frozenset(
     {
         "invalid_request",
@@ -147,19 +147,19 @@ PERMANENT: Final = frozenset(
         "unknown",
     }
 )
-"""Permanent: the same request would fail again."""
+"""Permanent codes: the same request would fail again."""
 OF_ACCOUNT: Final = frozenset({"auth"})
-"""Said of a provider's key, and of no model alone: a wrong key, an empty quota, an unpaid bill."""
+"""Codes about a provider's key, not one model: a wrong key, an empty quota, an unpaid bill."""
 SAID: Final = TRANSIENT | PERMANENT
-"""Codes that a provider or tool can report; lost attempts are found by the host (I5)."""
+"""Codes that a provider or tool can report; the host itself finds lost attempts (I5)."""
 NOT_STARTED: Final = "not_started"
 """A tool call that never began."""
 NOT_RECORDED: Final = "not_recorded"
-"""A tool call of a rerun that the earlier session has no result of; it did not run."""
+"""A tool call of a rerun without a result in the earlier session; it did not run."""
 NO_OLD_MESSAGES: Final = "no_old_messages"
 """A compaction of a conversation that has no old messages to summarise; no model was called."""
 NO_ANSWER: Final = "no_answer"
-"""A reply of thoughts alone: the model is asked once more."""
+"""A reply with thoughts only: the model is called once more."""
 OURS: Final = frozenset(
     {
         NO_ANSWER,

@@ -31,7 +31,7 @@ RESOLUTIONS: Mapping[Resolution, str] = {
     "run_again": "it runs again, even if it took effect before",
     "do_not_run": "it does not run again; the agent is told that the outcome is unknown",
 }
-"""The effect of each answer to the question about a call in doubt."""
+"""The meaning of each answer to the question about a call in doubt."""
 
 _WAITS: Mapping[WaitKind, str] = {
     "operator": "a person",
@@ -47,7 +47,7 @@ _WAITS: Mapping[WaitKind, str] = {
 
 
 def step_text(error_code: str, error: str) -> str:
-    """Return why a step of a plan failed or was skipped; empty if it did neither."""
+    """Return why a step of a plan failed or was skipped; empty if the step did neither."""
     why = _STEP_ENDS.get(error_code, error_code)
     return f"{why}: {error}" if error and why else why or error
 
@@ -118,7 +118,7 @@ _INSTEAD: Mapping[str, str] = {
 
 
 def wait_text(kind: WaitKind, cause: Cause, *, paused: bool, until: str = "") -> str:
-    """Return the description of a wait: kind, end and cause, or that it is *paused*."""
+    """Return the description of a wait: kind, end and cause; or of a pause, if *paused*."""
     why = cause_text(cause)
     if paused:
         return f"paused {why}" if cause.code in ("asked", "signal") else f"paused: {why}"
@@ -128,7 +128,7 @@ def wait_text(kind: WaitKind, cause: Cause, *, paused: bool, until: str = "") ->
 
 
 def compaction_text(cut: Cut) -> str:
-    """Return what a summary replaces."""
+    """Return which messages a summary replaces."""
     return f"a summary replaces the first {cut.messages} of {cut.of} messages in requests:"
 
 
@@ -151,13 +151,13 @@ _PREFIXES: Final[dict[PrefixReason, str]] = {
 
 
 def degraded_text(degraded: CapabilityDegraded) -> str:
-    """Return what a model lacks, and what happens instead."""
+    """Return the capability that a model lacks, and the substitute."""
     instead = _INSTEAD.get(degraded.capability, "the request goes without")
     return f"{degraded.provider} {degraded.model} has no {degraded.capability}: {instead}"
 
 
 def end_text(end: SessionFailed | SessionStopped) -> str:
-    """Return why a session failed or was stopped, without who stopped it."""
+    """Return why a session failed or was stopped, without the person who stopped it."""
     if isinstance(end, SessionFailed):
         if end.kind == "approval_expired":
             return f"nobody decided on {end.approval}"

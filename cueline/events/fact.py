@@ -20,10 +20,10 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 
 
 class Fact(BaseModel):
-    """Something that happened; it holds only data and never changes.
+    """The base class of facts: frozen data about one thing that happened.
 
-    `type` is a literal that keeps its meaning for ever; `SCHEMA` is the version
-    of its shape, raised together with an upcaster.
+    `type` is a literal whose meaning never changes; `SCHEMA` is the version of the fields,
+    raised together with an upcaster.
     """
 
     # Otherwise NaN would be written as null, which may be a valid value.
@@ -50,12 +50,12 @@ def shared_fields(given: object, kind: type[BaseModel]) -> dict[str, Any]:
 
 
 def text_of(value: JsonValue) -> str:
-    """Return a text as it is, and any other *value* as JSON."""
+    """Return a text unchanged, and any other *value* as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def json_or_text(text: str) -> JsonValue:
-    """Return *text* read as JSON, or as it is."""
+    """Return *text* read as JSON; a text that is no JSON unchanged."""
     try:
         value: JsonValue = json.loads(text)
         return text if unsayable(value) else value
@@ -78,11 +78,11 @@ def unsayable(value: JsonValue, at: str = "") -> str:
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 LONGEST_SECONDS: Final = 10 * 366 * 86_400.0
-"""So that no computed time is beyond the calendar."""
+"""The longest duration: no computed time is beyond the calendar."""
 _LARGEST = 2**63 - 1
-"""Larger amounts could not be recorded exactly."""
+"""The largest integer that can be recorded exactly."""
 _MOST_USD = Decimal(10**12)
-"""So that sums are exact to the cent, and an amount stays readable."""
+"""The largest amount: sums are exact to the cent, and an amount stays readable."""
 _LEAST_USD = 1 / _MOST_USD
 
 

@@ -1,8 +1,8 @@
 """The facts of a log's fleet, stream `fleet-<tenant>/main`, and of its dispatchers.
 
-Nobody owns it: every append is a compare-and-set on its version. Anybody may ask for
-another number of workers. The facts of a dispatcher carry its epoch, and those of a
-former dispatcher are refused.
+The stream has no owner: every append is a compare-and-set on its version. Any process
+may ask for another number of workers. The facts of a dispatcher have its epoch, and
+those of a former dispatcher are refused.
 
 `at` is the writer's own clock, for people. No rule reads it.
 
@@ -23,36 +23,36 @@ FLEET_STREAM = stream_name("fleet", "main")
 
 WorkerKind = Literal["host", "runner"]
 CLUSTER: Final = "cluster"
-"""Who has the names of cueline's own agents."""
+"""The owner of the names of cueline's own agents."""
 
 
 class WorkerGroup(Part):
-    """Workers that are alike, and so are counted together."""
+    """A group of equal workers, which are counted together."""
 
     kind: WorkerKind
     labels: dict[str, str] = Field(default_factory=dict, exclude_if=not_)
-    """Ray's labels of the nodes that they run on; calls can demand them of a runner."""
+    """The labels of the Ray nodes that they run on; calls can demand these labels of a runner."""
     resources: dict[str, float] = Field(default_factory=dict, exclude_if=not_)
-    """What each takes of its node: `cpus`, `gpus`, `memory` in bytes, or a resource of Ray's."""
+    """The resources that each takes: `cpus`, `gpus`, `memory` in bytes, or a resource of Ray's."""
     per_node: int | None = Field(default=None, exclude_if=not_)
-    """The most on one node; None: as many as it holds."""
+    """The most workers on one node; None: no limit."""
 
 
 class ScaleAsked(Fact):
-    """Somebody asked for another number of workers of a group."""
+    """A person or program asked for another number of workers of a group."""
 
     type: Literal["ScaleAsked"] = "ScaleAsked"
     group: WorkerGroup
     least: int
-    """So many always run."""
+    """The number of workers that always run."""
     most: int
-    """The most; those above *least* start when work waits for them, and retire when idle."""
+    """The most workers; those above *least* start when work waits, and retire when idle."""
     by: str
     at: AwareDatetime
 
 
 class FleetTaken(Fact):
-    """A dispatcher took over the fleet: it records which workers it found, and starts the rest."""
+    """A dispatcher took over the fleet: it records the found workers, and starts the rest."""
 
     type: Literal["FleetTaken"] = "FleetTaken"
     epoch: int
@@ -76,7 +76,7 @@ class HostJoined(Fact):
 
 
 class HostLost(Fact):
-    """A host ended or is silent; its sessions go to others."""
+    """A host ended or is silent; its sessions go to other hosts."""
 
     type: Literal["HostLost"] = "HostLost"
     incarnation: str
@@ -86,12 +86,12 @@ class HostLost(Fact):
 
 
 class RunnerRegistered(Fact):
-    """A runner accepts calls, and runs of its blueprints; it replaces what it registered before."""
+    """A runner accepts calls, and runs of its blueprints; replaces its earlier registration."""
 
     type: Literal["RunnerRegistered"] = "RunnerRegistered"
     incarnation: str
     runner: str = Field(default="", exclude_if=not_)
-    """Its name: a new incarnation takes over the blueprints of a stale one of the same name."""
+    """The runner's name; a new incarnation takes over the blueprints of a stale one."""
     blueprints: tuple[AgentSpec, ...] = Field(default=(), exclude_if=not_)
     """The agents that it offers, each by its own name."""
     group: WorkerGroup
@@ -104,19 +104,19 @@ class RunnerRegistered(Fact):
 
 
 class RunnerStale(Fact):
-    """A runner is silent: it gets no more runs, and may still finish those that it has."""
+    """A runner is silent: it gets no more runs, and may still finish its current runs."""
 
     type: Literal["RunnerStale"] = "RunnerStale"
     incarnation: str
     reason: str
     removed_at: AwareDatetime
-    """When it is removed, unless it is heard before."""
+    """When the runner is removed, unless it sends a heartbeat before."""
     epoch: int
     at: AwareDatetime
 
 
 class RunnerBack(Fact):
-    """A stale runner is heard again, and gets runs."""
+    """A stale runner has sent a heartbeat, and gets runs again."""
 
     type: Literal["RunnerBack"] = "RunnerBack"
     incarnation: str
@@ -131,7 +131,7 @@ class RunnerRemoved(Fact):
     incarnation: str
     reason: str
     graceful: bool = Field(default=False, exclude_if=not_)
-    """It left by itself, or was retired: its runs are queued again where that is harmless."""
+    """The runner left by itself, or was retired: its runs are queued again if that is harmless."""
     epoch: int
     at: AwareDatetime
 
@@ -146,7 +146,7 @@ class NodeDraining(Fact):
 
 
 class WorkersPending(Fact):
-    """So many workers of a group wait for a node that can hold them; 0: none any more."""
+    """The number of workers of a group that wait for a node that can hold them."""
 
     type: Literal["WorkersPending"] = "WorkersPending"
     group: WorkerGroup
@@ -166,7 +166,7 @@ FleetReport = (
     | NodeDraining
     | WorkersPending
 )
-"""What a dispatcher records."""
+"""The facts that a dispatcher records."""
 FleetEvent = ScaleAsked | FleetReport
 
 
@@ -179,7 +179,7 @@ class DispatcherStarted(Fact):
     pid: int
     epoch: int
     recover: bool
-    """Whether it resumes the sessions that others left."""
+    """Whether the dispatcher resumes sessions that other processes left."""
     up: str = ""
     """The id of its `up`; the same after each restart of the dispatcher."""
     at: AwareDatetime

@@ -1,7 +1,6 @@
 """The messages of an inbox, which anyone may send to a session.
 
-Nobody acquires an inbox. Each message leads to exactly one fact in the
-session's stream (I7).
+An inbox has no owner. Each message leads to exactly one fact in the session's stream (I7).
 """
 
 from decimal import Decimal
@@ -25,7 +24,7 @@ SET_BY_CUELINE: Final = "set by cueline"
 
 
 class ForkPoint(Part):
-    """Where a fork leaves its parent."""
+    """The place at which a fork leaves its parent."""
 
     stream: str
     version: int
@@ -43,11 +42,11 @@ class StartAsked(Fact):
     attachments: tuple[Attachment, ...] = Field(default=(), exclude_if=not_)
     """Of the first message."""
     open: bool = False
-    """Stays open for more messages after its goal."""
+    """Whether the session stays open for more messages after its goal."""
     attached: bool = False
-    """Whether somebody watches at a terminal."""
+    """Whether a person watches at a terminal."""
     parameters: dict[str, JsonValue] = Field(default={}, exclude_if=not_)
-    """By the agent's `parameters_schema`."""
+    """The parameters, by the agent's `parameters_schema`."""
     fork_of: ForkPoint | None = None
     note: str | None = None
     """The text for the model about a fork's workspace."""
@@ -63,9 +62,9 @@ class StartAsked(Fact):
     call: ChildCall | None = Field(default=None, exclude_if=not_)
     """The call of its parent that started it; None: a person or program did."""
     run: Run | None = Field(default=None, exclude_if=not_)
-    """The blueprint that it is started from; None: it is no run."""
+    """The blueprint of the run; None: the session is no run."""
     schedule: Schedule | None = Field(default=None, exclude_if=not_)
-    """None: it starts at once."""
+    """The time of the start; None: at once."""
     asked_by: str = ""
     """The person who starts it, if known."""
     asked_at: AwareDatetime
@@ -77,8 +76,8 @@ class MessageSent(Fact):
 
     type: Literal["MessageSent"] = "MessageSent"
     lane: Lane = "note"
-    """When it counts: a `note` with the next model call, a `steer` instead of the rest of the
-    turn, a `followup` when the session would be done."""
+    """When the model gets it: a `note` with the next model call, a `steer` instead of the rest of
+    the turn, a `followup` when the session would be done."""
     text: str
     """The text, for the model."""
     attachments: tuple[Attachment, ...] = Field(default=(), exclude_if=not_)
@@ -86,9 +85,9 @@ class MessageSent(Fact):
     turn: Annotated[int, SET_BY_CUELINE] = Field(default=0, exclude_if=not_)
     """The first turn whose request may include it; a rerun sends messages ahead."""
     name: str = Field(default="", exclude_if=not_)
-    """The message of that name, for which a step of a plan waits; then it has a value."""
+    """The name of a message for which a step of a plan waits; such a message has a value."""
     value: Annotated[JsonValue, SET_BY_CUELINE] = Field(default=None, exclude_if=partial(is_, None))
-    """Of a message with a name: its text, read as JSON if it is JSON."""
+    """The value of a message with a name: its text, read as JSON if it is JSON."""
 
 
 class PauseAsked(Fact):
@@ -103,7 +102,7 @@ class ResumeAsked(Fact):
 
     type: Literal["ResumeAsked"] = "ResumeAsked"
     tools: Annotated[tuple[ToolSpec, ...], SET_BY_CUELINE] = ()
-    """The changed tools, as they are now, which a person accepts."""
+    """The changed tools, in their new form, that a person accepts."""
 
 
 class StopAsked(Fact):
@@ -121,11 +120,11 @@ class DecisionGiven(Fact):
     approval: str
     """The id of the question."""
     digest: str = ""
-    """The digest of exactly what was shown (I9); a wish without it is about the open question."""
+    """The digest of the shown call (I9); a wish without a digest is about the open question."""
     verdict: Literal["grant", "deny"]
     """Whether the call may run."""
     by: str = ""
-    """The person; a wish without it is the user's of the process."""
+    """The person; a wish without a person is by the user of the process."""
     note: str = ""
     """The person's text, for the agent."""
     edit: dict[str, JsonValue] | None = None
@@ -133,9 +132,9 @@ class DecisionGiven(Fact):
     always: tuple[str, ...] | None = None
     """With a grant: its scope for the rest of the session; see `StandingGrant`."""
     channel: Annotated[str, SET_BY_CUELINE] = ""
-    """Where they answered: `cli`, `prompt`, `api` …"""
+    """The place of the answer: `cli`, `prompt`, `api` …"""
     resolution: Resolution | None = None
-    """For a call in doubt: a grant says `happened` or `run_again`, a denial `do_not_run`."""
+    """For a call in doubt: `happened` or `run_again` with a grant, `do_not_run` with a denial."""
     result: str = ""
     """With `happened`: the result of the call for the model."""
 
@@ -144,13 +143,13 @@ _LONGEST = Field(default=None, allow_inf_nan=False, le=LONGEST_SECONDS)
 
 
 class RaiseAsked(Fact):
-    """Somebody raises limits; None keeps a limit."""
+    """A person or program raises limits; None keeps a limit."""
 
     type: Literal["RaiseAsked"] = "RaiseAsked"
     max_tokens: int | None = None
-    """Tokens, sent and answered, with all sessions that it starts."""
+    """Input and output tokens of the session and its descendants."""
     max_cost: Annotated[Decimal | None, PAYABLE] = None
-    """US dollars, with all sessions that it starts."""
+    """US dollars of the session and its descendants."""
     max_turns: int | None = None
     """Model calls since the last message."""
     max_active_seconds: float | None = _LONGEST
@@ -170,12 +169,12 @@ class ModelChangeAsked(Fact):
 class SecretsWaived(Fact):
     """A person lets the session continue without the values of some secrets.
 
-    What contains these values is recorded unchanged.
+    Texts with these values are recorded unchanged.
     """
 
     type: Literal["SecretsWaived"] = "SecretsWaived"
     names: tuple[str, ...]
-    """The variables, as the agent names them."""
+    """The names of the variables, as in the agent's `secrets`."""
     by: str
 
 
@@ -203,7 +202,7 @@ class ChildEnded(Fact):
     """Its stream."""
     status: Literal["completed", "failed", "stopped"]
     tokens: int = 0
-    """What it spent itself; its own children report to it."""
+    """The cost of the child itself, without its own children."""
     usd: Decimal = Decimal(0)
     effect: str = ""
     """The call that started it; empty: a program did."""
@@ -211,34 +210,34 @@ class ChildEnded(Fact):
     """Of that call."""
     mode: Mode = "sync"
     text: str = ""
-    """What its agent said last."""
+    """The last reply of the child."""
     value: JsonValue = None
-    """The text, read as the agent's declared output."""
+    """The last reply, read as the agent's declared output."""
     is_null: bool = Field(default=False, exclude_if=not_)
     """The value is null, and no text."""
     partial: bool = False
-    """A tool that is not critical failed on the way."""
+    """A tool that is not critical failed in the child."""
     error_code: str = ""
-    """Why it did not complete, or why the text is no such output."""
+    """Why the child did not complete, or why the text does not fit the declared output."""
     error: str = ""
     side_effects_possible: bool = False
-    """A tool that is not read-only was started in it or below it."""
+    """A tool that is not read-only was started in the child or below it."""
     original_parameters: dict[str, JsonValue] = {}
     """The arguments of the call."""
 
 
 class ChildPaused(Fact):
-    """A child that does not keep its call waiting was paused, or goes on, in the same append."""
+    """A child whose call does not wait for it was paused, or continues, in the same append."""
 
     type: Literal["ChildPaused"] = "ChildPaused"
     child: str
     """Its stream."""
     reason: str = Field(default="", exclude_if=not_)
-    """Why it is paused; empty: it goes on."""
+    """Why the child is paused; empty: it continues."""
 
 
 class RunAdmitted(Fact):
-    """Fewer runs of its blueprint came before this one than may run at a time."""
+    """The run is admitted: fewer older runs of its blueprint are unfinished than the limit."""
 
     type: Literal["RunAdmitted"] = "RunAdmitted"
 
@@ -251,7 +250,7 @@ class RunnerGone(Fact):
     """Its incarnation."""
     reason: str
     graceful: bool = Field(default=False, exclude_if=not_)
-    """It left by itself, or was retired."""
+    """The runner left by itself, or was retired."""
 
 
 InboxMessage = Annotated[

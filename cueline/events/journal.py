@@ -1,8 +1,8 @@
 """The log in facts instead of bytes.
 
 Reading a stream checks its hash chain. Reading across streams does not, and yields
-`Unreadable` for an event that it cannot read, so one stream that needs a newer
-cueline stops no other.
+`Unreadable` for an unreadable event, so a stream that needs a newer cueline does not
+stop the reader of other streams.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
@@ -57,11 +57,11 @@ class Journal:
         snapshots: SnapshotStore = NO_SNAPSHOTS,
     ) -> None:
         self.store = store
-        """For reading heads, owners and positions."""
+        """The store, for reading heads, owners and positions."""
         self.snapshots = snapshots
         """The snapshots of the log's sessions."""
         self.redactor = codec.redactor
-        """Of the secrets that it refuses to write."""
+        """The redactor of the secrets that the journal refuses to write."""
         self._codec = codec
         self._now = now
 
@@ -93,7 +93,7 @@ class Journal:
         """See `EventStore.put_blob`.
 
         Raises:
-            SecretLeakError: it holds a secret; a bug, and nothing was written.
+            SecretLeakError: the content has a secret; a bug, and nothing was written.
         """
         self._codec.check_blob(content)
         return await self.store.put_blob(content)
@@ -102,7 +102,7 @@ class Journal:
         """Return the long value *blob*, which *recorded* names.
 
         Raises:
-            CorruptEventError: it is missing; restore the log.
+            CorruptEventError: the blob is missing; restore the log.
         """
         try:
             return await self.store.get_blob(blob)

@@ -20,7 +20,7 @@ _PASSWORDS = (
 class LogUrl:
     """The URL of a log: `sqlite:///cueline.db`, also written as the path alone, or `memory:`.
 
-    As text it has no password, and a SQLite file is its path.
+    The text of a `LogUrl` has no password, and is the path for a SQLite file.
     """
 
     scheme: str
@@ -35,7 +35,7 @@ class LogUrl:
         file name that looks like a URL is written with `./` before it.
 
         Raises:
-            ConfigError: it is no text, or says `sqlite:` without three slashes.
+            ConfigError: *name* is no text, or has `sqlite:` without three slashes.
         """
         if isinstance(name, LogUrl):
             return name

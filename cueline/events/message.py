@@ -17,7 +17,7 @@ Arguments = dict[str, JsonValue]
 
 
 class TextBlock(Part):
-    """Text for the reader."""
+    """The text of a message or reply."""
 
     kind: Literal["text"] = "text"
     text: str
@@ -40,7 +40,7 @@ class OpaqueBlock(Part):
     kind: Literal["opaque"] = "opaque"
     provider: str
     model: str = Field(default="", exclude_if=not_)
-    """The only model that reads it, as the agent names it; empty: any of the provider's."""
+    """The only model that reads the content, as agents name it; empty: any of the provider's."""
     data: dict[str, JsonValue]
 
 
@@ -61,7 +61,7 @@ class FileBlock(Part):
 
     kind: Literal["file"] = "file"
     media_type: str
-    """As `application/pdf` or `text/plain`."""
+    """The media type, such as `application/pdf` or `text/plain`."""
     name: str
     data: str
     """Its bytes in base64."""
@@ -113,9 +113,9 @@ class ToolCall(Part):
     name: str
     arguments: dict[str, JsonValue] = {}
     malformed: str | None = None
-    """The raw arguments, if they were no JSON object."""
+    """The arguments as text, if they were no JSON object."""
     problem: str | None = None
-    """Why it cannot run: the text for the model instead of a result."""
+    """Why the call cannot run: the text for the model instead of a result."""
     opaque: OpaqueBlock | None = Field(default=None, exclude_if=partial(is_, None))
     """Content that only the call's provider reads, sent back with the call."""
 
@@ -124,7 +124,7 @@ class Usage(Part):
     """The tokens of a model call."""
 
     input: int = Field(default=0, ge=0)
-    """Without tokens that were read from or written to the cache."""
+    """Input tokens without those that were read from or written to the cache."""
     output: int = Field(default=0, ge=0)
     cache_read: int = Field(default=0, ge=0)
     cache_write: int = Field(default=0, ge=0)
@@ -155,17 +155,17 @@ class Cost(Part):
     prices: str
     """The price list and its date."""
     estimated: bool = Field(default=False, exclude_if=not_)  # it is seldom written
-    """The usage is unknown: this is the highest possible cost."""
+    """Whether the usage is unknown, and this is the highest possible cost."""
     saved: Decimal = Field(default=Decimal(0), exclude_if=not_)
-    """What the tokens read from the cache would have cost more without it."""
+    """The amount that the cache saved for the tokens read from it."""
 
 
 class CacheMiss(NamedTuple):
-    """What a changed beginning of the prompt cost: tokens that the cache had, and were sent anew.
+    """The cost of a changed beginning of the prompt: cached tokens that were sent again.
 
-    They are the cache reads of the last reply before the change, minus those of the first
-    reply after it; at most the uncached input of the latter. Each costs what a cached token
-    saved in the reply before.
+    The tokens are the cache reads of the last reply before the change, minus those of the
+    first reply after it; at most the uncached input of the latter. Each token costs the
+    amount that a cached token saved in the earlier reply.
     """
 
     tokens: int
@@ -182,7 +182,7 @@ class Estimate(Part):
     """The estimated cost of a tool call before it runs."""
 
     usd: Decimal | None = None
-    """None: nobody knows."""
+    """The amount; None: unknown."""
     problem: str = ""
     """Why the cost is unknown."""
 
@@ -253,11 +253,11 @@ _STARTS: Final = {
     b"GIF89a": "image/gif",
 }
 LONGEST_START: Final = 12
-"""So many bytes tell the type."""
+"""The number of bytes that show the type."""
 
 
 def image_type(content: bytes) -> str:
-    """Return the media type of an image; empty if it is none that models take."""
+    """Return the media type of an image that models take; empty for other content."""
     if content[:4] == b"RIFF" and content[8:LONGEST_START] == b"WEBP":
         return "image/webp"
     return next((kind for start, kind in _STARTS.items() if content.startswith(start)), "")

@@ -1,4 +1,4 @@
-"""Removes secrets and invalid text from what is recorded.
+"""Removes secrets and invalid text from facts before they are recorded.
 
 The process that drives a session sanitizes outside data before it decides, so live
 state and replay see the same bytes. The codec checks again, and refuses what
@@ -20,19 +20,19 @@ from cueline.events.spelling import SQUEEZED_OUT, Spelling, spellings, squeezed
 
 REDACTED = "[redacted]"
 MAX_DEPTH = 64
-"""Deeper lists and objects are cut off; JSON readers fail somewhere above 100."""
+"""The greatest depth of lists and objects; deeper ones are cut off, because JSON readers fail."""
 TOO_DEEP = "[nested too deeply]"
 TOO_LARGE = "[number too large]"
 _MARKS = (REDACTED, TOO_DEEP, TOO_LARGE)
 _HIGHEST = 2**63 - 1
 SHORTEST_SECRET = 8
 CUT = "\ufdd0"
-"""A tool puts this where it leaves something out: a secret may be cut there.
+"""The mark that a tool puts at a cut: a secret may be cut there.
 
 Unicode reserves the character for such uses; it is not recorded.
 """
 _EDGE = 3
-"""At a cut, so many characters of a secret are removed; fewer reveal nothing."""
+"""The fewest characters of a secret that are removed at a cut; fewer reveal nothing."""
 _ROUNDS = 8
 _ALIKE = bytes.maketrans(b"123456789[", b"000000000{")
 """Maps each digit to zero and each list to an object, so one search finds all."""
@@ -92,7 +92,7 @@ class Redactor:
         return re.sub("\0+", REDACTED, told)
 
     def finds(self, content: bytes) -> bool:
-        """Whether *content*, text or JSON, may hold a secret; `False` is certain."""
+        """Whether *content*, text or JSON, may contain a secret; `False` is certain."""
         needles = self._needles.get_secret_value() if self._knows_some else ()
         return bool(needles) and any(map(squeezed(content).__contains__, needles))
 
@@ -145,16 +145,16 @@ def _overlap(text: str, needle: str) -> int:
 
 
 def sanitize(value: T, redactor: Redactor) -> tuple[T, bool]:
-    """Return *value* fit to be recorded, and whether it was changed.
+    """Return *value* in a form that can be recorded, and whether it was changed.
 
-    A value is JSON, a fact, a part of one, or a dataclass or tuple of these.
+    *value* is JSON, a fact, a part of a fact, or a dataclass or tuple of these.
     """
     kept = _sanitize(value, redactor, 0)
     return cast("T", kept), kept is not value
 
 
 def sanitize_record(record: Record, redactor: Redactor) -> Record:
-    """Return *record* fit to be recorded; its fields are seldom searched one by one."""
+    """Return *record* in a form that can be recorded; its fields are seldom searched one by one."""
     try:
         payload = record.__pydantic_serializer__.to_json(record)
     except ValueError:  # it holds a value that JSON lacks
@@ -229,7 +229,7 @@ def _sanitize(value: Any, redactor: Redactor, depth: int = 0) -> Any:
 
 
 def _sanitize_number(value: float, redactor: Redactor) -> float | str:
-    """Return a JSON number, or its text without what it may not hold."""
+    """Return a JSON number, or its text without secrets and invalid characters."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     try:

@@ -14,7 +14,7 @@ from msgspec import MsgspecError, Struct, msgpack
 from cueline.events.store import Write
 
 EVERY: Final = 200
-"""A session with more new events than this since its last snapshot gets another."""
+"""A session with more events than this since its last snapshot gets another snapshot."""
 _DIGEST_BYTES = 32
 
 
@@ -61,11 +61,11 @@ class SnapshotRow(NamedTuple):
 
     version: int
     content: bytes
-    """Sealed."""
+    """The snapshot, sealed."""
     chunk: bytes
-    """The messages that its prompt gained since the one before."""
+    """The new messages of its prompt since the previous snapshot."""
     after: int
-    """The version of the snapshot that it continues; 0: it replaces all others."""
+    """The version of the snapshot that this one continues; 0: this one replaces all others."""
     sources: Collection[str]
     """The streams whose events it was folded from."""
 
@@ -88,13 +88,13 @@ class SnapshotStore(Protocol):
         """Return the chunks of the prompt of *stream* up to version *until*, in order."""
 
     async def keep(self, stream: str, row: SnapshotRow) -> None:
-        """Store a snapshot, unless the newest one is not the one that it continues."""
+        """Store a snapshot, unless it continues another one than the newest."""
 
     async def forget(self, streams: Collection[str]) -> None:
         """Delete all snapshots folded from events of *streams*, also those of forks.
 
         Raises:
-            LogUnavailableError: it is not possible now; the message says what to do.
+            LogUnavailableError: they cannot be deleted now; the message says what to do.
         """
 
 

@@ -2,8 +2,8 @@
 
 Theory of operation: searching every recorded text for all forms has to be fast. So a
 text is first squeezed: backslashes and line breaks, also as JSON escapes them, are
-removed. The squeezed text is searched for squeezed forms. Only a form found there is
-searched for exactly.
+removed. The squeezed text is searched for squeezed forms. Only a form that is found there
+is searched for exactly.
 """
 
 import base64
@@ -31,10 +31,10 @@ class Spelling(NamedTuple):
     broken: bool
     """Whether line breaks may be in it."""
     needle: str
-    """A squeezed text contains it if the text contains the form; sometimes otherwise, too."""
+    """The squeezed form: in a squeezed text if the form is in the text, seldom otherwise."""
 
     def pattern(self) -> re.Pattern[str]:
-        """Return a pattern that finds it, also with the doubled backslashes of JSON inside JSON."""
+        """Return a pattern for the form, also with the doubled backslashes of JSON inside JSON."""
         pieces = re.findall(r"\\+|[^\\]", self.text, re.DOTALL)
         between = _BREAK if self.broken else ""
         return re.compile(between.join(r"\\+" if p[0] == "\\" else re.escape(p) for p in pieces))
@@ -46,7 +46,7 @@ def squeezed(content: bytes) -> str:
 
 
 def spellings(secret: str) -> Iterator[Spelling]:
-    """Yield *secret* as it is, and in the forms of JSON, URLs, base64 and hexadecimal.
+    """Yield *secret* unchanged, and in the forms of JSON, URLs, base64 and hexadecimal.
 
     Line breaks may be in base64 and hexadecimal.
     """

@@ -1,7 +1,7 @@
 """How a session was started: by a parent, as a run, or on a schedule.
 
-A session with a schedule is recorded, and rests until its time. One that repeats is the
-first of a series: the append with which it starts its work asks for the next one.
+A session with a schedule is recorded, and rests until its time. A repeating schedule makes a
+series: the append that starts the work of one session requests the next session.
 """
 
 import re
@@ -20,26 +20,26 @@ from cueline.events.fact import Part, Seconds
 DELEGATE: Final = "delegate"
 """The tool with which a model chooses the agent of a child."""
 CHILD_RESULT: Final = "child_result"
-"""The tool with which a model asks how a child of the mode `async_poll` ended."""
+"""The tool with which a model asks for the end of a child of the mode `async_poll`."""
 ANY_AGENT: Final = f"{AGENT_SCHEME}*"
 """The target of `delegate`: the call names the agent."""
 
 ASK_CHILD: Final = f"{AGENT_SCHEME}?"
-"""The target of `child_result`: the call asks how a child ended."""
+"""The target of `child_result`: the call asks for the end of a child."""
 
 BLUEPRINT_SCHEME: Final = "blueprint:"
-"""Of a tool as an agent names it: a call starts a run of that blueprint."""
+"""The scheme of a tool, as an agent names it, whose calls start runs of a blueprint."""
 
 Mode = Literal["sync", "async_poll", "async_callback"]
 """When the call returns: with the child's end, or at once.
 
-Then the model asks for the end, or gets it as a message.
+If at once, the model asks for the end later, or gets it as a message.
 """
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 
 
 class ChildCall(Part):
-    """The call of a parent that a session was started for."""
+    """The call of a parent that started a session."""
 
     effect: str
     attempt: int = Field(default=1, exclude_if=partial(eq, 1))
@@ -49,12 +49,12 @@ class ChildCall(Part):
 
 
 def starts_child(tool: ToolSpec | None) -> TypeGuard[ToolSpec]:
-    """Whether a call of *tool* starts a child session; in a rerun its result is recorded."""
+    """Whether a call of *tool* starts a child session; a rerun has a recorded result instead."""
     return _is_of_children(tool) and tool.target != ASK_CHILD
 
 
 def asks_child(tool: ToolSpec | None) -> TypeGuard[ToolSpec]:
-    """Whether a call of *tool* asks how a child ended."""
+    """Whether a call of *tool* asks for the end of a child."""
     return _is_of_children(tool) and tool.target == ASK_CHILD
 
 
@@ -63,7 +63,7 @@ def _is_of_children(tool: ToolSpec | None) -> TypeGuard[ToolSpec]:
 
 
 def child_stream(parent: str, effect: str) -> str:
-    """Return the stream of the child of that call: it has one name, so it starts once."""
+    """Return the stream of the child of that call; the name is fixed, so the child starts once."""
     return f"{parent}.{effect}"
 
 
@@ -87,18 +87,18 @@ def agent_named(tool: ToolSpec, parameters: dict[str, JsonValue]) -> str:
 
 
 QUEUE_SECONDS: Final = 300.0
-"""The default of the time that a run waits for a runner."""
+"""The default time that a run waits for a runner."""
 NO_RUNNER: Final = "No matching runner available within timeout"
 DISCONNECTED: Final = "Runner disconnected during execution"
 
 
 class Run(Part):
-    """What makes a session a run: a runner has to claim it before it begins."""
+    """The blueprint of a run, which a runner has to claim before the run begins."""
 
     blueprint: str
     """The name of its agent, as a runner offers it."""
     retry_of: str = Field(default="", exclude_if=not_)
-    """The run that this is another try of."""
+    """The failed run that this run tries again."""
     queue_seconds: Seconds = Field(
         default=QUEUE_SECONDS, ge=0, exclude_if=partial(eq, QUEUE_SECONDS)
     )
@@ -113,19 +113,19 @@ class Schedule(Part):
 
     at: AwareDatetime
     every_seconds: Seconds | None = Field(default=None, ge=1, exclude_if=partial(is_, None))
-    """Time between the starts of its series; None: it starts once."""
+    """Time between the starts of the series; None: the session starts once."""
     zone: str = Field(default="", exclude_if=not_)
-    """Of a series in days by the wall clock: the zone's name; empty: the interval is kept."""
+    """For a series in days by the wall clock: the zone's name; empty: the interval is kept."""
     clock: time | None = Field(default=None, exclude_if=partial(is_, None))
     """The wall time of such a series."""
     skipped: str = Field(default="", exclude_if=not_)
-    """The local time that was asked for, if the clocks skip it; `at` is as much later."""
+    """The requested local time, if the clocks skip it; `at` is later by the skipped time."""
     first: str = Field(default="", exclude_if=not_)
     """The first session of its series; empty: itself."""
 
 
 def time_after(schedule: Schedule, now: datetime) -> datetime | None:
-    """Return the next time of the series that is not over: times that were missed are left out."""
+    """Return the next time of the series after now; missed times are left out."""
     if schedule.every_seconds is None:
         return None
     every = timedelta(seconds=schedule.every_seconds)
@@ -139,7 +139,7 @@ def time_after(schedule: Schedule, now: datetime) -> datetime | None:
 def _wall_time_after(
     at: datetime, now: datetime, *, zone: ZoneInfo, clock: time, every: timedelta
 ) -> datetime:
-    """Return the first time after *at* and *now* at which it is *clock*, each so many days."""
+    """Return the first time after *at* and *now* that is *clock* on one of every so many days."""
     wall = datetime.combine(at.astimezone(zone), clock)
     passed = max(now.astimezone(zone).replace(tzinfo=None) - wall, timedelta()) // every
     times = (instant(wall + (passed + more) * every, zone) for more in range(3))
@@ -147,7 +147,7 @@ def _wall_time_after(
 
 
 def instant(wall: datetime, zone: ZoneInfo) -> datetime:
-    """Return when it is *wall* in *zone*: the first of two; as much later if the clocks skip it."""
+    """Return the time that is *wall* in *zone*: the first of two; later if the clocks skip it."""
     return wall.replace(tzinfo=zone).astimezone(UTC)
 
 

@@ -1,4 +1,4 @@
-"""The port of the log: what every backend guarantees.
+"""The port of the log, and the five rules that every backend keeps.
 
 Rule 1. An append is atomic over all its writes, which may be to several streams, and
 durable when it returns. In one transaction it checks, in this order: key, epoch,
@@ -9,8 +9,8 @@ takeover; with other content it is an error. Keys are unique within the first st
 of an append. An owner gives no key: its epoch and expected version identify the
 append, because no other append can have that version.
 
-Rule 3. A stream that was acquired accepts only appends with its owner's epoch (I3).
-A stream that never was accepts `None` as epoch, and `ANY` or a version.
+Rule 3. An acquired stream accepts only appends with its owner's epoch (I3).
+A stream that was never acquired accepts `None` as epoch, and `ANY` or a version.
 
 Rule 4. Positions are dense and in commit order; a gap is a bug. `recorded_us` never
 decreases.
@@ -63,7 +63,7 @@ _END_US = to_us(datetime(9999, 12, 31, tzinfo=UTC))  # a day short: a local time
 
 
 def is_time(recorded_us: int) -> bool:
-    """Whether it is a possible time of an event; otherwise the row is damaged."""
+    """Whether *recorded_us* is a possible time of an event; otherwise the row is damaged."""
     return 0 <= recorded_us < _END_US
 
 
@@ -137,7 +137,7 @@ class Write(Struct, frozen=True):
     empties: Sequence[tuple[str, int]] = ()
     """Events, by stream and version, whose payloads this append redacts and replaces.
 
-    Blobs that only they name go, too.
+    Blobs that only these events name are deleted, too.
     """
 
 
@@ -179,7 +179,7 @@ class EventStore(Protocol):
         """Become the owner of *stream* and return the new epoch.
 
         Raises:
-            FencedError: the epoch is not *seen_epoch* any more; read it again.
+            FencedError: the epoch is no longer *seen_epoch*; read it again.
             CorruptEventError: the stored head does not fit the stream's last event.
             UnknownOutcomeError: read the head, which names the owner.
             LogUnavailableError: nothing was changed; mend the disk, try again.
@@ -232,7 +232,7 @@ class EventStore(Protocol):
     def follow(
         self, after: int, categories: Collection[str] | None = None
     ) -> AsyncIterator[RecordedEvent]:
-        """Read the log's events at positions above *after*, and follow new ones for ever."""
+        """Read the log's events at positions above *after*, then wait for new ones, without end."""
 
     async def last_position(self) -> int:
         """Return the position of the last event; 0 for an empty log."""
@@ -252,7 +252,7 @@ class EventStore(Protocol):
         """
 
     async def faults(self) -> Sequence[CorruptEventError]:
-        """Return where heads, epochs and keys contradict the events, as of one moment.
+        """Return each contradiction between heads, epochs or keys and the events, at one moment.
 
         Raises:
             LogUnavailableError: they cannot be read.
@@ -264,7 +264,7 @@ class EventStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
-    """The volatile sign that a process lives; never evidence."""
+    """The volatile sign that a process is alive; never evidence."""
 
     incarnation: str
     role: str
@@ -278,9 +278,9 @@ class Presence:
     beat_us: int = 0
     """The last heartbeat, in microseconds since 1970, UTC."""
     address: str = ""
-    """Where it serves live text, as `HOST:PORT`; empty: nowhere."""
+    """The address of its live text, as `HOST:PORT`; empty: none."""
     token: str = field(default="", repr=False)
-    """What a watcher has to show there."""
+    """The token that a watcher has to send to that address."""
 
 
 class PresenceBoard(Protocol):

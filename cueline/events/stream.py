@@ -100,7 +100,7 @@ def effect_of(approval: str) -> str:
 
 
 def trouble_message(what: str, trouble: CuelineError) -> str:
-    """Return the error's text, preceded by the name of what failed unless the text has it."""
+    """Return the error's text, after the name of the failed session unless the text has it."""
     text = str(trouble)
     named = tuple(f"{name}{mark}" for name in (what, shown(what)) for mark in ":@")
     return text if text.startswith(named) else f"{what}: {text}"

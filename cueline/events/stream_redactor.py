@@ -2,8 +2,8 @@
 
 Theory of operation: a secret may be split over pieces. So the redactor compares each
 new character with all forms of all secrets at the same time, and holds back the end of
-the text from where it may be the beginning of one. The forms are squeezed, as
-`events.spelling` says: characters that may stand inside a form are skipped.
+the text if it may be the beginning of a form. The forms are squeezed as in
+`events.spelling`: characters that may be inside a form are skipped.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from cueline.events.sanitize import CUT, Redactor, fit
 from cueline.events.spelling import SQUEEZED_OUT
 
 LONGEST_HELD = 64 * 1024
-"""If more characters than these are held back, the rest of the text is dropped."""
+"""The most characters that are held back; with more, the rest of the text is dropped."""
 
 
 class _Match(NamedTuple):
@@ -53,12 +53,12 @@ class StreamRedactor:
         self._held = ""
         self._begun: list[_Match] = []
         self._found: list[tuple[int, int]] = []
-        """Where in the held text a whole form may be."""
+        """The parts of the held text that may be a whole form."""
         self._lead: int | None = None
         """The first of the skipped characters at the end with which a form may begin."""
 
     def feed(self, piece: str) -> str:
-        """Return what can be shown after *piece*; perhaps nothing yet."""
+        """Return the text that can be shown after *piece*; it may be empty."""
         # What is beside a cut mark is known only when all of it is there.
         self._is_safe = self._is_safe and CUT not in piece
         if not self._is_safe:

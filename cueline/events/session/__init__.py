@@ -1,8 +1,8 @@
 """The facts of a session.
 
-Each fact keeps its meaning for ever. A step begins with the fact that came from
-outside. It holds the whole command, so deciding again on the state before it gives
-the same events (I10).
+The meaning of a fact never changes. A step begins with the fact that came from outside,
+which has the whole command, so deciding again on the earlier state gives the same events
+(I10).
 """
 
 from cueline.events.session.call import (

@@ -25,9 +25,9 @@ class Judgement(Part):
     rule: str
     """The names of the rules that decided."""
     digest: str = Field(default="", exclude_if=not_)
-    """The digest of exactly what would run (I9)."""
+    """The digest of the exact call (I9)."""
     problem: str = Field(default="", exclude_if=not_)
-    """Why it cannot run: the text for the model instead of a result."""
+    """Why the call cannot run: the text for the model instead of a result."""
     usd: Decimal | None = Field(default=None, exclude_if=lambda usd: usd is None)
     """The estimated cost of the call."""
     unpriced: str = Field(default="", exclude_if=not_)
@@ -38,17 +38,17 @@ class Judgement(Part):
 
     @property
     def people_only(self) -> bool:
-        """Whether it needs named approvers or several people; then no grant is automatic."""
+        """Whether the call needs named approvers or several people; then no grant is automatic."""
         return self.votes > 1 or bool(self.may_grant) or self.exclude_requester
 
     @property
     def demand(self) -> Demand:
-        """Which people have to grant it."""
+        """The people who have to grant the call."""
         return self.votes, self.may_grant, self.exclude_requester
 
 
 UNJUDGED: Final = Judgement(answer="ask", rule="")
-"""For a call that was not judged: it does not run without an approval."""
+"""The judgement of a call that was not judged: it does not run without an approval."""
 
 
 class StepEnded(Part):
@@ -57,12 +57,12 @@ class StepEnded(Part):
     step: str
     status: StepStatus
     error_code: str = Field(default="", exclude_if=not_)
-    """Why it was skipped or failed."""
+    """Why the step was skipped or failed."""
     error: str = Field(default="", exclude_if=not_)
 
 
 class CallsAdded(Fact):
-    """The plan goes on: steps that can begin now, and steps that end without a call."""
+    """The plan continues: steps that can begin now, and steps that end without a call."""
 
     type: Literal["CallsAdded"] = "CallsAdded"
     calls: dict[str, ToolCall] = Field(default={}, exclude_if=not_)
@@ -87,7 +87,7 @@ class MessageAwaited(Fact):
 
 
 class ToolStarted(Fact):
-    """A runner is told to run a call; its outcome is not known yet."""
+    """A call is sent to a runner; its outcome is not known yet."""
 
     type: Literal["ToolStarted"] = "ToolStarted"
     FACETS: ClassVar[tuple[str, ...]] = ("tool",)
@@ -95,14 +95,14 @@ class ToolStarted(Fact):
     attempt: int
     tool: str
     runner: str
-    """The only incarnation that may get the call."""
+    """The incarnation of the runner, which alone may get the call."""
     epoch: int
     rule: str
     """The rule or grant that allows it."""
     usd: Decimal | None = None
     """The estimated cost of the call."""
     notify: bool = False
-    """People are notified of it."""
+    """Whether people are notified of the call."""
 
 
 class CallDelegated(Fact):
@@ -119,7 +119,7 @@ class CallDelegated(Fact):
     """The child's stream."""
     mode: Mode = "sync"
     deadline_at: AwareDatetime
-    """When the child is stopped, if it has not ended."""
+    """The deadline, at which a child that has not ended is stopped."""
     rule: str
     """The rule or grant that allows it."""
 
@@ -139,23 +139,23 @@ class ToolReturned(Fact):
     kept: int | None = None
     """The number of bytes in the blob; None: all."""
     cleaned: bool = False
-    """Something was removed: secrets, or bytes that cannot be recorded."""
+    """Whether secrets, or bytes that cannot be recorded, were removed."""
     media_type: str = ""
-    """Of its image; empty if the tool returned none."""
+    """The media type of the returned image; empty: no image."""
     # Two texts: a part would be written with its defaults into each of the frequent facts.
     image: str = ""
     """The image in base64; then `output` names its type and size."""
     seconds: float = 0.0
     child: str = ""
-    """The child session whose result it is: the model gets it as untrusted text."""
+    """The child session whose result this is: the model gets it as untrusted text."""
     value: JsonValue = Field(default=None, exclude_if=partial(is_, None))
-    """Of a plan's call: the result, if it is no text."""
+    """For a plan's call: the result, if it is no text."""
     is_null: bool = Field(default=False, exclude_if=not_)
-    """Of a plan's call: the result is null, and no text."""
+    """For a plan's call: whether the result is null instead of a text."""
 
 
 class ToolFailed(Fact):
-    """An attempt failed; with `retry_at` it is retried, without it the call is over."""
+    """An attempt failed; with `retry_at` the call is retried, else the call is over."""
 
     type: Literal["ToolFailed"] = "ToolFailed"
     FACETS: ClassVar[tuple[str, ...]] = ("kind",)
@@ -191,7 +191,7 @@ class ToolSkipped(Fact):
 
 
 class ToolInDoubt(Fact):
-    """The call was started, its runner is gone, and it must not be repeated."""
+    """A started call that must not be repeated has lost its runner."""
 
     type: Literal["ToolInDoubt"] = "ToolInDoubt"
     effect: str
@@ -206,21 +206,21 @@ class ToolReconciled(Fact):
     type: Literal["ToolReconciled"] = "ToolReconciled"
     effect: str
     outcome: Literal["happened", "did_not_happen", "run_again", "unknown"]
-    """`did_not_happen` is the tool's finding, `run_again` a person's decision."""
+    """The resolution: `did_not_happen` is the tool's finding, `run_again` a person's decision."""
     by: str
     """`tool`, `policy`, `steer`, or the person."""
     output: str = ""
     """The text for the model; empty if the call runs again."""
     value: JsonValue = Field(default=None, exclude_if=partial(is_, None))
-    """Of a plan's call: the result, as far as it is known."""
+    """For a plan's call: the result, if it is known."""
     is_null: bool = Field(default=False, exclude_if=not_)
-    """Of a plan's call: the result is null, or not known."""
+    """For a plan's call: whether the result is null, or unknown."""
     degraded: bool = False
-    """The tool is not critical: nobody is asked, and the result is partial."""
+    """Whether the tool is not critical: nobody is asked, and the result is partial."""
 
 
 class OutcomeCameLate(Fact):
-    """An outcome came that nobody needs any more; it changes nothing."""
+    """An outcome came too late; it changes nothing."""
 
     type: Literal["OutcomeCameLate"] = "OutcomeCameLate"
     effect: str

@@ -32,11 +32,11 @@ WaitKind = Literal[
 StopCode = Literal["asked", "call_denied"]
 """Why a session was ended: a person asked for it, or denied a call."""
 WakeCode = Literal["deadline", "message", "replay", "runner", "breaker", "work"]
-"""What makes a session continue."""
+"""The reasons why a session continues."""
 
 
 class SessionStarted(Fact):
-    """The first owner activated the session; stands for version 1 of its inbox."""
+    """The first owner activated the session; this fact is for version 1 of its inbox."""
 
     type: Literal["SessionStarted"] = "SessionStarted"
     agent: AgentSpec
@@ -44,7 +44,7 @@ class SessionStarted(Fact):
     attachments: tuple[Attachment, ...] = Field(default=(), exclude_if=not_)
     """Of the goal."""
     parameters: dict[str, JsonValue] = Field(default={}, exclude_if=not_)
-    """By the agent's `parameters_schema`."""
+    """The parameters, by the agent's `parameters_schema`."""
     open: bool
     attached: bool
     labels: dict[str, str] = {}
@@ -64,13 +64,13 @@ class SessionStarted(Fact):
     call: ChildCall | None = Field(default=None, exclude_if=not_)
     """The call of its parent that started it; None: a person or program did."""
     run: Run | None = Field(default=None, exclude_if=not_)
-    """The blueprint that it was started from; None: it is no run."""
+    """The blueprint of the run; None: the session is no run."""
     schedule: Schedule | None = Field(default=None, exclude_if=not_)
-    """None: it starts at once."""
+    """The time of the start; None: at once."""
 
 
 class RunClaimed(Fact):
-    """A registered runner takes the run: its calls go there."""
+    """A registered runner takes the run: the calls of the run go to it."""
 
     type: Literal["RunClaimed"] = "RunClaimed"
     runner: str
@@ -78,9 +78,9 @@ class RunClaimed(Fact):
 
 
 class SessionForked(Fact):
-    """A new session continues another's past; nothing in flight crosses.
+    """A fork continues the past of another session, without its effects in flight.
 
-    Stands for version 1 of the new session's inbox.
+    This fact is for version 1 of the fork's inbox.
     """
 
     type: Literal["SessionForked"] = "SessionForked"
@@ -98,7 +98,7 @@ class SessionForked(Fact):
 
 
 class SessionWaiting(Fact):
-    """Nothing is left to do now; the session waits."""
+    """The session waits: there is no effect to do now."""
 
     type: Literal["SessionWaiting"] = "SessionWaiting"
     kind: WaitKind
@@ -118,22 +118,22 @@ class SessionContinued(Fact):
     by: WakeCode
     at: AwareDatetime | None = None
     waited: dict[str, float] = {}
-    """Children whose deadline passed, by stream: the seconds that they waited for people."""
+    """By stream of a child whose deadline has passed: the seconds that it waited for people."""
     queued_until: AwareDatetime | None = Field(default=None, exclude_if=not_)
-    """Of a run: the end of its wait for a runner."""
+    """For a run: the end of its wait for a runner."""
     max_running: int = Field(default=0, exclude_if=not_)
-    """Of a run: it waits to be admitted, since so many of its blueprint may run at a time."""
+    """For a run that waits to be admitted: the number of runs of its blueprint at a time."""
 
 
 class SessionIdle(Fact):
-    """The turn is over; the session stays open for messages."""
+    """The session is idle: the turn is over, and the session stays open for messages."""
 
     type: Literal["SessionIdle"] = "SessionIdle"
     result: str = ""
     partial: bool = False
-    """A tool that is not critical failed since the last idle time."""
+    """Whether a tool that is not critical failed since the last idle time."""
     turns: int = 0
-    """The model's replies since the session began; tokens and usd count from then, too."""
+    """The model's replies since the session began; tokens and usd also count from then."""
     tokens: int = 0
     usd: Decimal = Decimal(0)
 
@@ -148,18 +148,18 @@ class LostAttempt(Part):
 
 
 class SessionTakenOver(Fact):
-    """A new owner continues after the former one died, or handed the session over."""
+    """A new owner continues after the former owner died, or handed the session over."""
 
     type: Literal["SessionTakenOver"] = "SessionTakenOver"
     epoch: int
     lost_attempts: tuple[LostAttempt, ...] = ()
     handed_over: bool = Field(default=False, exclude_if=not_)
-    """The former owner lived, and gave the session up."""
+    """Whether the former owner lived, and gave the session up."""
     at: AwareDatetime
 
 
 class SessionCompleted(Fact):
-    """The agent reached its goal; final (I6)."""
+    """The session completed; final (I6)."""
 
     type: Literal["SessionCompleted"] = "SessionCompleted"
     result: str
@@ -168,7 +168,7 @@ class SessionCompleted(Fact):
     is_null: bool = Field(default=False, exclude_if=not_)
     """The result of a plan is null, and no text."""
     partial: bool = False
-    """A tool that is not critical failed on the way."""
+    """Whether a tool that is not critical failed."""
     turns: int = 0
     """Answers of the model in this session; the sums below are of this session, too."""
     tokens: int = 0
@@ -176,7 +176,7 @@ class SessionCompleted(Fact):
 
 
 class SessionFailed(Fact):
-    """The session cannot continue; final (I6)."""
+    """The session failed; final (I6)."""
 
     type: Literal["SessionFailed"] = "SessionFailed"
     kind: str
@@ -184,12 +184,12 @@ class SessionFailed(Fact):
     message: str = ""
     """The text of the vendor or of an exception."""
     approval: str = ""
-    """Of `approval_expired`."""
+    """For `approval_expired`: the approval."""
     recoverable: bool = False
 
 
 class SessionStopped(Fact):
-    """Somebody ended the session; final (I6)."""
+    """A person ended the session; final (I6)."""
 
     type: Literal["SessionStopped"] = "SessionStopped"
     by: str
@@ -204,11 +204,11 @@ class MessageReceived(Fact):
     type: Literal["MessageReceived"] = "MessageReceived"
     inbox_version: int
     recorded_at: AwareDatetime
-    """When the log recorded the message; it counts from then."""
+    """When the log recorded the message, which counts from then."""
     message: InboxMessage
     gate_answer: GateAnswer | None = None
     late: bool = Field(default=False, exclude_if=not_)
-    """It is the end of a child whose call has timed out; the model gets it as a message."""
+    """Whether it is the end of a child whose call has timed out; the model gets it as a message."""
 
 
 class MessageRefused(Fact):
@@ -258,6 +258,6 @@ class LimitWarned(Fact):
     """0.8: people are warned; 0.9: the agent, too."""
     used: float
     of: float
-    """For tokens and cost 1: `used` is the largest spent share on the path to the root."""
+    """The limit; 1 for tokens and cost: `used` is the largest spent share up to the root."""
     note: str = ""
     """The text for the next model call."""

@@ -14,7 +14,7 @@ from cueline.events.session.call import CallsAdded, Judgement
 
 
 class ModelRequested(Fact):
-    """A turn, or another attempt at it, begins; the prompt is the fold up to here."""
+    """A turn, or another attempt at it, begins; the prompt is the fold of the events up to here."""
 
     type: Literal["ModelRequested"] = "ModelRequested"
     effect: str
@@ -25,13 +25,13 @@ class ModelRequested(Fact):
     digest: str
     """The digest of the whole prompt, chained by message."""
     prefix_digest: str
-    """The digest of the part that the previous request had; empty for another model."""
+    """The digest of the part that the previous request also had; empty for another model."""
     fallback: int = 0
     """The model to call: 0 is the agent's own, n its n-th fallback."""
 
 
 class ModelStarted(Fact):
-    """The call starts now; without an outcome it is a lost attempt."""
+    """The model call starts now; a call without an outcome is a lost attempt."""
 
     type: Literal["ModelStarted"] = "ModelStarted"
     effect: str
@@ -41,10 +41,10 @@ class ModelStarted(Fact):
 
 
 class Cut(Part):
-    """Where a compaction cuts the messages of a session."""
+    """The place at which a compaction cuts the messages of a session."""
 
     messages: int
-    """So many of the oldest messages are summarised, those of earlier summaries included."""
+    """The number of oldest messages that are summarised, also those of earlier summaries."""
     of: int
     """The number of all messages at that time."""
 
@@ -71,7 +71,7 @@ class ModelReplied(Fact):
     lacking: tuple[str, ...] = Field(default=(), exclude_if=not_)
     """The capabilities that the model lacks and the request needed, as `tools`."""
     cut: Cut | None = Field(default=None, exclude_if=partial(is_, None))
-    """Of a compaction: the messages that this reply summarises."""
+    """For a compaction: the messages that this reply summarises."""
 
 
 def calls_of(replied: ModelReplied | CallsAdded) -> dict[str, ToolCall]:
@@ -96,7 +96,7 @@ class CapabilityDegraded(Fact):
 
 
 class ModelFailed(Fact):
-    """An attempt brought no reply."""
+    """An attempt failed: there was no reply."""
 
     type: Literal["ModelFailed"] = "ModelFailed"
     FACETS: ClassVar[tuple[str, ...]] = ("kind",)
@@ -105,20 +105,20 @@ class ModelFailed(Fact):
     kind: str
     message: str
     failed_at: AwareDatetime | None = None
-    """None for an attempt that was lost with its host."""
+    """The error code; None for an attempt that was lost with its host."""
     retry_after: float | None = None
     """The wait that the provider asked for, in seconds."""
     retry_at: AwareDatetime | None = None
-    """None: this model call is not retried."""
+    """When the call is retried; None: never."""
     usage: Usage | None = None
-    """None: the usage is unknown."""
+    """The usage; None: unknown."""
     cost: Cost | None = None
     """The cost of the usage; an estimate if both usage and reservation are unknown."""
     seconds: float = 0.0
 
 
 class AgentChanged(Fact):
-    """The session goes on with another agent; None keeps that part of it."""
+    """The session continues with a changed agent; None keeps a part."""
 
     type: Literal["AgentChanged"] = "AgentChanged"
     model: ModelChoice | None = None
@@ -126,7 +126,7 @@ class AgentChanged(Fact):
 
 
 class ContextCompacted(Fact):
-    """Requests begin with a summary from now on, instead of the oldest messages.
+    """From now on, requests begin with a summary instead of the oldest messages.
 
     The log keeps these messages.
     """
@@ -136,11 +136,11 @@ class ContextCompacted(Fact):
     """The model call whose reply is the summary."""
     cut: Cut
     reason: Literal["window", "too_long"]
-    """The last call used much of the model's context window, or the prompt was too long for it."""
+    """Why: the last call used much of the model's context window, or the prompt was too long."""
     tokens: int
     """The tokens of the last call and its reply."""
     digest: str
-    """The digest of the whole prompt after that; those of later messages are chained to it."""
+    """The digest of the whole prompt after that; later messages are chained to it."""
 
 
 PrefixReason = Literal[
@@ -157,7 +157,7 @@ messages, the fork has another agent."""
 
 
 class PromptPrefixChanged(Fact):
-    """The next request begins differently from the last, so no cache has its beginning."""
+    """The next request begins differently from the last, so its beginning is in no cache."""
 
     type: Literal["PromptPrefixChanged"] = "PromptPrefixChanged"
     reason: PrefixReason
@@ -166,4 +166,4 @@ class PromptPrefixChanged(Fact):
     after: str
     """Provider and model of the next request."""
     cause: Cause | None = None
-    """The failure of the model before; None: it did not fail."""
+    """The failure of the former model; None: it did not fail."""

@@ -11,7 +11,7 @@ from cueline.events.inbox import Resolution
 from cueline.events.session.call import Judgement
 
 TellCode = Literal["told", "call_over", "question_over", "hook_failed"]
-"""Whether a hook notified people, and why not."""
+"""Whether a hook notified people, or the reason why it did not."""
 Verdict = Literal["granted", "denied", "expired", "superseded"]
 
 
@@ -20,7 +20,7 @@ class GateAnswer(Part):
 
     approval: str
     verdict: Verdict | None
-    """None while more votes are needed."""
+    """The verdict; None while more votes are needed."""
     by: str = ""
     note: str = ""
     edit: dict[str, JsonValue] | None = None
@@ -40,7 +40,7 @@ class GateAnswer(Part):
     result: str = ""
     """The result of the call, for `happened`."""
     refusal: Refusal | None = None
-    """Why this decision does not count; None: it does."""
+    """Why this decision does not count; None: it counts."""
 
 
 class ApprovalRequested(Fact):
@@ -57,17 +57,17 @@ class ApprovalRequested(Fact):
     usd: Decimal | None = None
     votes: int = 1
     auto_at: AwareDatetime | None = None
-    """When it is granted automatically, unless denied before."""
+    """The time of the automatic grant, unless the approval is denied before."""
     people_only: bool = False
-    """It is never granted automatically."""
+    """Whether it is never granted automatically."""
     escalated: bool = False
-    """It was escalated, because nobody answered in time."""
+    """Whether it was escalated, because nobody answered in time."""
     seen: str = ""
     """The digest of the shown diff; after a change a person is asked again (I9)."""
 
 
 class ApprovalResolved(Fact):
-    """The gate's verdict on an approval, as the session learned it."""
+    """The gate's verdict on an approval, recorded in the session."""
 
     type: Literal["ApprovalResolved"] = "ApprovalResolved"
     approval: str
@@ -98,7 +98,7 @@ class PeopleNotified(Fact):
     type: Literal["PeopleNotified"] = "PeopleNotified"
     effect: str
     approval: str = ""
-    """The approval, if it is about one."""
+    """The approval, if the hook is about one."""
     hook: int
     """Its place among the policy's hooks."""
     code: TellCode = "told"
