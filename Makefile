@@ -2,7 +2,8 @@
 # The peers that bench/ compares with are in .venv-bench, so that nothing else meets them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-covered test-rest test-ray test-package tests-here
+.PHONY: help setup demo test test-covered test-rest test-ray test-package test-models
+.PHONY: first-lane last-lane
 .PHONY: lint format types check bench sample size torture lock clean
 
 BIN := .venv/bin
@@ -12,7 +13,9 @@ UV := $(shell command -v uv)
 PYTEST = $(BIN)/python -m pytest --dist loadscope --no-loadscope-reorder
 COVERED := $(addprefix tests/,actors deciders events histories stores)
 RAY := tests/ray tests/torture
-PACKAGE := $(addprefix tests/,test_makefile.py test_wheel.py test_docs.py)
+PACKAGE := $(patsubst %,tests/test_%.py,makefile wheel docs architecture modules requirements)
+# Each worker that imports the vendors' packages is busy with it for seconds.
+MODELS := tests/providers tests/adapters tests/test_chaos.py tests/cli/test_retirement.py
 # What computes has a worker for each core; what waits, for processes or its time, has more.
 WAITING := -n $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 4 ? 3 * cores : 12)))
 # Where this `make` can, it prints the output of each target in one piece.
@@ -31,24 +34,31 @@ demo: setup  ## agents on Ray lose the process they run in, and carry on
 	@$(BIN)/python examples/demo/demo.py
 
 test: setup  ## run every test, in three lanes beside each other
-	@$(MAKE) $(BESIDE) --jobs 3 test-ray test-package tests-here
+	@$(MAKE) $(BESIDE) --jobs 3 test-ray first-lane last-lane
 
-tests-here: setup
+first-lane: setup
 	@$(MAKE) --no-print-directory test-covered
 	@$(MAKE) --no-print-directory test-rest
+
+last-lane: setup
+	@$(MAKE) --no-print-directory test-package
+	@$(MAKE) --no-print-directory test-models
 
 test-covered: setup  ## the tests of the rules, which they run whole, and of the log and the actors
 	$(PYTEST) -n auto --maxprocesses 4 $(COVERED) --cov
 	$(BIN)/python -m coverage report --fail-under 100 --include '$(RULES)'
 
 test-rest: setup  ## the tests of all other rooms
-	$(PYTEST) $(WAITING) $(patsubst %,--ignore=%,$(COVERED) $(RAY) $(PACKAGE))
+	$(PYTEST) $(WAITING) $(patsubst %,--ignore=%,$(COVERED) $(RAY) $(PACKAGE) $(MODELS))
 
 test-ray: setup  ## the tests that start Ray
 	$(PYTEST) -n 2 $(RAY)
 
-test-package: setup  ## the tests of the Makefile, the wheel and the pages
+test-package: setup  ## the tests of the Makefile, the wheel, the pages and the shape of the code
 	$(PYTEST) -n 3 $(PACKAGE)
+
+test-models: setup  ## the tests of the providers and adapters
+	$(PYTEST) -n 2 $(MODELS)
 
 lint: setup  ## ruff: rules and format
 	$(BIN)/ruff check

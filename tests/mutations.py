@@ -354,17 +354,20 @@ def main() -> None:
         subprocess.run(["cp", "-r", str(tree), str(copy)], check=True)
         trees.put(copy)
 
-    def judged(mutation: Mutation) -> tuple[Mutation, str]:
+    verdicts: list[tuple[Mutation, str]] = []
+
+    def judged(mutation: Mutation) -> None:
         copy = trees.get()
         try:
             verdict = judge(mutation, tests, copy)
         finally:
             trees.put(copy)
         print(f"{verdict:9}  {mutation}", flush=True)
-        return mutation, verdict
+        verdicts.append((mutation, verdict))
 
     with ThreadPoolExecutor(words.workers) as workers:
-        verdicts = [*workers.map(judged, drawn)]
+        for _ in workers.map(judged, drawn):
+            pass
     report(verdicts)
 
 

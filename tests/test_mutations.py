@@ -99,8 +99,10 @@ def test_two_functions_of_one_name_are_told_apart(tmp_path):
 
 
 @pytest.fixture
-def tree(tmp_path):
-    """A tree whose tests notice some changes of its rule."""
+def tree(tmp_path, monkeypatch):
+    """A tree whose tests notice some changes of its rule, and need few plugins."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", "xdist.plugin,pytest_cov.plugin")
     tree_with(tmp_path, "cueline/deciders/room.py")
     for folder in ("cueline", "cueline/deciders", "tests"):
         (tmp_path / folder).mkdir(exist_ok=True)
