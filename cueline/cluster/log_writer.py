@@ -11,6 +11,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from cueline.cluster.call import DEAD, PAGE_BYTES, UNCLEAR, Handle, ask_head, call, end_frozen_actor
 from cueline.cluster.cluster_context import ActorFactory, ClusterContext
+from cueline.cluster.proxy import ActorReply
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import EventStore, Presence, PresenceBoard, RecordedEvent
 
@@ -24,14 +25,6 @@ class WriteRequest(NamedTuple):
 
     method: WriteMethod
     asked: tuple[Any, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ActorReply:
-    """The result of one write of a batch."""
-
-    value: object = None
-    error: CuelineError | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from cueline.actors.host_dependencies import REACH_SECONDS
 from cueline.actors.runner import CallName, ToolReport
 from cueline.actors.tool_port import ReconcileFinding, ToolOrder
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
+from cueline.cluster.call import DEAD, UNCLEAR, call, poll
 from cueline.cluster.cluster_context import ClusterContext
+from cueline.cluster.proxy import Outbox, Proxy
 from cueline.cluster.runner import RunnerReply, RunnerRequest, Verb
 from cueline.errors import ClusterError, RunnerGoneError
 
@@ -21,23 +22,20 @@ _PATIENCE = 10
 """Failed polls in a row after which the runner counts as unreachable."""
 
 
-class RemoteRunner:
+class RemoteRunner(Proxy):
     """See `RunnerPort`."""
 
     def __init__(self, context: ClusterContext, incarnation: str, name: str, caller: str) -> None:
+        super().__init__(lambda: context.find(name, START_SECONDS))
         self.incarnation = incarnation
         self.died = False
         """Ray says that the actor has ended; the directory decides what that proves."""
-        self._context = context
         self._clock = SystemClock()
-        self._name = name
         self._caller = caller
-        self._handle: Handle = None
         self._numbers = 0
-        self._outbox: list[RunnerRequest] = []
+        self._outbox: Outbox[RunnerRequest] = Outbox(self._send)
         self._waiting: dict[int, asyncio.Future[object]] = {}
         self._received: list[int] = []
-        self._sending: asyncio.Task[None] | None = None
         self._listening: asyncio.Task[None] | None = None
         self._knocking: asyncio.Task[bool] | None = None
         self._tidying: asyncio.TimerHandle | None = None
@@ -59,17 +57,16 @@ class RemoteRunner:
     def forget(self, name: CallName) -> None:
         """See `RunnerPort.forget`. It goes with the next order, or a little later."""
         self._numbers += 1
-        self._outbox.append(RunnerRequest(self._numbers, "forget", name))
+        self._outbox.add(RunnerRequest(self._numbers, "forget", name))
         if self._tidying is None:
             loop = asyncio.get_running_loop()
             self._tidying = loop.call_later(TIDY_SECONDS, self._tidy)
 
     async def tidy(self) -> None:
         """Send now what the runner may forget."""
-        if self._outbox and not self.died:
-            self._begin_to_send()
-        if self._sending is not None:
-            await self._sending
+        if not self.died:
+            self._outbox.flush()
+        await self._outbox.sent()
 
     async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
         return cast("ReconcileFinding", await self._ask("reconcile", order))
@@ -92,8 +89,8 @@ class RemoteRunner:
         number = self._numbers
         answered: asyncio.Future[object] = loop.create_future()
         self._waiting[number] = answered
-        self._outbox.append(RunnerRequest(number, verb, about))
-        self._begin_to_send()
+        self._outbox.add(RunnerRequest(number, verb, about))
+        self._outbox.flush()
         if self._listening is None or self._listening.done():
             self._listening = loop.create_task(self._listen())
         try:
@@ -104,23 +101,16 @@ class RemoteRunner:
     def _tidy(self) -> None:
         self._tidying = None
         if not self.died:
-            self._begin_to_send()
+            self._outbox.flush()
 
-    def _begin_to_send(self) -> None:
-        if self._sending is None or self._sending.done():
-            # It starts when all tasks that can run now have added their orders.
-            self._sending = asyncio.create_task(self._send())
-
-    async def _send(self) -> None:
-        while self._outbox:
-            requests, self._outbox = self._outbox, []
-            try:
-                await self._take(requests)
-            except DEAD:
-                self._die()
-            except (*UNCLEAR, ClusterError):
-                ordered = [request.number for request in requests]
-                self._give_up(ordered, "an order may not have arrived")
+    async def _send(self, requests: Sequence[RunnerRequest]) -> None:
+        try:
+            await self._take(requests)
+        except DEAD:
+            self._die()
+        except (*UNCLEAR, ClusterError):
+            ordered = [request.number for request in requests]
+            self._give_up(ordered, "an order may not have arrived")
 
     async def _listen(self) -> None:
         failures = 0
@@ -145,12 +135,8 @@ class RemoteRunner:
         for report in reports:
             self._received.append(report.number)
             answered = self._waiting.pop(report.number, None)
-            if answered is None or answered.done():
-                continue
-            if report.answer.error is not None:
-                answered.set_exception(report.answer.error)
-            else:
-                answered.set_result(report.answer.value)
+            if answered is not None:
+                report.answer.settle(answered)
 
     def _give_up(self, numbers: Sequence[int], reason: str) -> None:
         for number in numbers:
@@ -186,8 +172,3 @@ class RemoteRunner:
         runner = await self._found()
         reports: Sequence[RunnerReply] = await poll(runner.reports, self._caller, received)
         return reports
-
-    async def _found(self) -> Handle:
-        if self._handle is None:
-            self._handle = await self._context.find(self._name, START_SECONDS)
-        return self._handle

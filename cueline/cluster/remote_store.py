@@ -1,18 +1,13 @@
-"""The log in a process of a cluster: an actor writes it; a local file is read directly.
-
-All requests of one turn of the event loop go in one call. The next batch gathers
-meanwhile: under load the calls themselves are the delay.
-"""
+"""The log in a process of a cluster: an actor writes it; a local file is read directly."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import Any, cast
 
-from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, end_frozen_actor, poll_seconds
+from cueline.cluster.call import UNCLEAR, poll_seconds
 from cueline.cluster.cluster_context import ClusterContext
-from cueline.cluster.log_writer import ActorReply, EventPage, WriteMethod, WriteRequest
+from cueline.cluster.log_writer import EventPage, WriteMethod, WriteRequest
+from cueline.cluster.proxy import PATIENCE_SECONDS, ActorReply, Outbox, Proxy
 from cueline.errors import (
     ClusterError,
     CorruptEventError,
@@ -32,24 +27,22 @@ from cueline.events.store import (
     Write,
 )
 
-PATIENCE_SECONDS = 20.0
-"""How long to retry a dead writer; it is back within two seconds."""
-CALL_SECONDS = 60.0
 BATCH = 256
-_AGAIN_SECONDS = 0.05
 
 
-class RemoteStore:
+class RemoteStore(Proxy):
     """See `EventStore` and `PresenceBoard`."""
 
     def __init__(self, context: ClusterContext) -> None:
+        super().__init__(
+            lambda: context.find(context.named("writer"), PATIENCE_SECONDS),
+            retried=(*UNCLEAR, ClusterError),
+        )
         self._context = context
-        self._clock = SystemClock()
-        self._writer: Handle = None
         self._reader: EventStore | None = None
         self._looked = False
-        self._requests: list[tuple[WriteRequest, asyncio.Future[object]]] = []
-        self._sending: asyncio.Task[None] | None = None
+        self._outbox: Outbox[tuple[WriteRequest, asyncio.Future[object]]]
+        self._outbox = Outbox(self._send, BATCH)
 
     @property
     def log_id(self) -> str:
@@ -146,8 +139,7 @@ class RemoteStore:
         return cast("Sequence[Presence]", await self._ask("present"))
 
     async def close(self) -> None:
-        if self._sending is not None:
-            await asyncio.wait([self._sending])
+        await self._outbox.sent()
         if self._reader is not None:
             await self._reader.close()
 
@@ -181,55 +173,29 @@ class RemoteStore:
             more = page.more and limit != 0
 
     async def _write(self, method: WriteMethod, *asked: object) -> object:
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[object] = loop.create_future()
-        self._requests.append((WriteRequest(method, asked), done))
-        if self._sending is None or self._sending.done():
-            # It starts when all tasks that can run now have added their requests.
-            self._sending = loop.create_task(self._send())
+        done: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self._outbox.add((WriteRequest(method, asked), done))
+        self._outbox.flush()
         return await done
 
-    async def _send(self) -> None:
-        while self._requests:
-            batch, self._requests = self._requests[:BATCH], self._requests[BATCH:]
-            try:
-                answers = await self._ask("write", [request for request, _ in batch])
-            except Exception as error:  # noqa: BLE001 - every waiter needs an answer
-                answers = [ActorReply(error=_unknown(request, error)) for request, _ in batch]
-            for (_, done), answer in zip(batch, answers, strict=True):
-                if done.done():
-                    continue
-                if answer.error is None:
-                    done.set_result(answer.value)
-                else:
-                    done.set_exception(answer.error)
+    async def _send(self, batch: Sequence[tuple[WriteRequest, asyncio.Future[object]]]) -> None:
+        try:
+            answers = await self._ask("write", [request for request, _ in batch])
+        except Exception as error:  # noqa: BLE001 - every waiter needs an answer
+            answers = [ActorReply(error=_unknown(request, error)) for request, _ in batch]
+        for (_, done), answer in zip(batch, answers, strict=True):
+            answer.settle(done)
 
     async def _ask(self, method: str, *asked: object) -> Any:
-        """Call the writer and retry while it is away: every call may be repeated.
+        """Call the writer.
 
         Raises:
             LogUnavailableError: it stayed away; try again later.
         """
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                return await self._call(method, *asked)
-            except (*DEAD, *UNCLEAR, ClusterError) as error:
-                if isinstance(error, DEAD):
-                    self._writer = None
-                if time.monotonic() > deadline:
-                    raise LogUnavailableError("the log", "its writer cannot be reached") from error
-            await self._clock.sleep(_AGAIN_SECONDS)
-
-    async def _call(self, method: str, *asked: object) -> Any:
-        writer = await self._found()
-        with end_frozen_actor(writer):
-            return await call(getattr(writer, method).remote(*asked), CALL_SECONDS)
-
-    async def _found(self) -> Handle:
-        if self._writer is None:
-            self._writer = await self._context.find(self._context.named("writer"), PATIENCE_SECONDS)
-        return self._writer
+        try:
+            return await self.call_again(method, *asked)
+        except (*UNCLEAR, ClusterError) as error:
+            raise LogUnavailableError("the log", "its writer cannot be reached") from error
 
 
 def log_of(context: ClusterContext) -> tuple[EventStore, PresenceBoard]:

@@ -21,8 +21,8 @@ from cueline.clock import SystemClock, boot_seconds
 from cueline.cluster.call import PAGE_BYTES
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.epoch_fence import EpochFence
-from cueline.cluster.log_writer import ActorReply
 from cueline.cluster.node_check import ToolCheck
+from cueline.cluster.proxy import ActorReply
 from cueline.cluster.remote_store import log_of
 from cueline.deciders.fleet import RUNNERS, Group
 from cueline.deciders.matching import Offer, call_demands, unmet

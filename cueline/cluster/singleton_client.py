@@ -1,18 +1,15 @@
 """A singleton actor whose calls may be repeated, and its client: gate, ledger."""
 
-import time
 from functools import partial
 from typing import Any, ClassVar
 
 from ray.exceptions import RayTaskError
 
-from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, ask_head, call, end_frozen_actor
+from cueline.cluster.call import UNCLEAR, ask_head
 from cueline.cluster.cluster_context import ClusterContext
-from cueline.cluster.remote_store import CALL_SECONDS, PATIENCE_SECONDS, log_of
+from cueline.cluster.proxy import Proxy
+from cueline.cluster.remote_store import log_of
 from cueline.errors import ClusterError, UnknownOutcomeError
-
-_AGAIN_SECONDS = 0.05
 
 
 class SingletonActor:
@@ -32,13 +29,13 @@ class SingletonActor:
         return await getattr(self._made, method)(*asked)
 
 
-class SingletonClient:
+class SingletonClient(Proxy):
     """Starts the actor at the first call, because many sessions need none; Ray restarts it."""
 
     def __init__(self, context: ClusterContext, actor: type[SingletonActor]) -> None:
-        self._context = context
-        self._actor = actor
-        self._handle: Handle = None
+        create = partial(context.create, actor, context.named(actor.role), context, restarts=True)
+        super().__init__(partial(ask_head, create))
+        self._role = actor.role
 
     async def ask(self, method: str, stream: str, *asked: object) -> Any:
         """Call the actor, and retry while it is away.
@@ -47,28 +44,12 @@ class SingletonClient:
             UnknownOutcomeError: it stayed away; try again later.
             RuntimeError: a rule raised there, which another try does not mend.
         """
-        clock = SystemClock()
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                actor = await self._found()
-                with end_frozen_actor(actor):
-                    return await call(actor.ask.remote(method, *asked), CALL_SECONDS)
-            except (*DEAD, *UNCLEAR) as error:
-                if isinstance(error, DEAD):
-                    self._handle = None
-                if time.monotonic() > deadline:
-                    reason = f"the {self._actor.role} cannot be reached"
-                    raise UnknownOutcomeError(stream, reason) from error
-            except ClusterError as error:
-                if not isinstance(error.__cause__, RayTaskError):
-                    raise
-                raise RuntimeError(f"the {self._actor.role} failed: {error}") from error
-            await clock.sleep(_AGAIN_SECONDS)
-
-    async def _found(self) -> Handle:
-        if self._handle is None:
-            name = self._context.named(self._actor.role)
-            create = partial(self._context.create, self._actor, name, self._context, restarts=True)
-            self._handle = await ask_head(create)
-        return self._handle
+        try:
+            return await self.call_again("ask", method, *asked)
+        except UNCLEAR as error:
+            reason = f"the {self._role} cannot be reached"
+            raise UnknownOutcomeError(stream, reason) from error
+        except ClusterError as error:
+            if not isinstance(error.__cause__, RayTaskError):
+                raise
+            raise RuntimeError(f"the {self._role} failed: {error}") from error

@@ -1,7 +1,6 @@
 """The actors of `cueline up`: they stay until they are taken down."""
 
 import asyncio
-import time
 from contextlib import suppress
 from functools import partial
 
@@ -15,6 +14,7 @@ from cueline.cluster.cluster_context import VERSION, ActorFactory, ClusterContex
 from cueline.cluster.connection import RayConnection
 from cueline.cluster.dispatcher import DispatcherActor, DispatcherSettings, Started
 from cueline.cluster.node_check import check_nodes
+from cueline.cluster.proxy import Proxy
 from cueline.cluster.runner_directory import living_nodes
 from cueline.cluster.up_actors import DISPATCHERS, OWNER, STOP_SECONDS, actors_of, end_actors
 from cueline.errors import ClusterError, CuelineError
@@ -91,18 +91,14 @@ class Up:
 
     async def _ask(self, dispatcher: Handle, method: str, *asked: object) -> object:
         """Call a dispatcher until it answers: it may be frozen unnoticed, or restarting."""
-        clock, deadline = SystemClock(), time.monotonic() + START_SECONDS
-        while True:
-            try:
-                with end_frozen_actor(dispatcher):
-                    ref = getattr(dispatcher, method).remote(*asked)
-                    return await call(ref, START_SECONDS)
-            except DEAD:
-                raise
-            except UNCLEAR:
-                if time.monotonic() > deadline:
-                    raise
-            await clock.sleep(_AGAIN_SECONDS)
+        proxy = Proxy(
+            None,
+            dispatcher,
+            patience=START_SECONDS,
+            within=START_SECONDS,
+            interval=_AGAIN_SECONDS,
+        )
+        return await proxy.call_again(method, *asked)
 
     def _new_dispatcher(self, wanted: DispatcherSettings) -> Handle:
         """Return a new dispatcher, or the one that Ray has under this name."""
