@@ -3,17 +3,15 @@
 The actors are the same inline and on Ray; only who holds whom differs.
 """
 
-from collections.abc import AsyncIterator, Collection, Coroutine, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Protocol
 
 from cueline.actors.approval_gate import GatePort
 from cueline.actors.cost_ledger import LedgerPort
 from cueline.actors.dispatcher import Work
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.host_dependencies import HostDependencies, RunnerDirectory
-from cueline.actors.live_text import LiveTextHub
 from cueline.actors.runner_registry import ClaimedRun
 from cueline.agents.hook import run_hook
 from cueline.agents.secret import check_secrets, secret_names
@@ -131,35 +129,3 @@ class ViewsIndex:
 
     def close(self) -> None:
         self._views.close()
-
-
-class Placement(Protocol):
-    """Where sessions are driven: this process, or a cluster."""
-
-    async def place(self, streams: Collection[str]) -> None:
-        """Give sessions to a host, or have those that live look into their inbox."""
-
-
-class KnownPlacement(Placement, Protocol):
-    """A place of which is known what belongs to it."""
-
-    @property
-    def is_dedicated(self) -> bool:
-        """Whether it goes on with its sessions as long as whoever opened it lives."""
-
-    @property
-    def live_text(self) -> LiveTextHub | None:
-        """The hub of its host in this process; None without one."""
-
-    def has(self, incarnation: str | None) -> bool:
-        """Whether this is one of its hosts."""
-
-    async def check_tools(self, agents: Sequence[AgentSpec]) -> None:
-        """Check that its runners can run the tools of *agents*, as far as it reaches them.
-
-        Raises:
-            ToolImportError: some cannot; the message names their nodes and says what to do.
-        """
-
-    def settled(self, stream: str) -> Coroutine[object, object, None] | None:
-        """Return what waits until a host in this process has let go of a session it drives."""

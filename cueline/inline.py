@@ -1,7 +1,7 @@
 """All actors in one process, for sessions without a cluster."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Coroutine, Sequence
+from collections.abc import AsyncIterator, Collection, Coroutine
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import replace
 
@@ -9,7 +9,6 @@ from cueline.actors.approval_gate import ApprovalGate
 from cueline.actors.background_task import Trouble, shielded, start_loops
 from cueline.actors.cost_ledger import CostLedger
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher, WorkIndex
-from cueline.actors.live_text import LiveTextHub
 from cueline.actors.live_text_server import LiveTextServer
 from cueline.actors.presence import beat_always, evidence_of_end, find, presence_of
 from cueline.actors.runner import Runner, RunnerPort
@@ -17,10 +16,10 @@ from cueline.actors.session_host import HostPort, SessionHost
 from cueline.actors.tool_port import ToolExecutor
 from cueline.deciders.matching import Offer, unmet
 from cueline.errors import CuelineError
-from cueline.events.agent import AgentSpec
 from cueline.events.agent_parts import Demands
 from cueline.events.store import Presence, PresenceBoard
 from cueline.host_wiring import ViewsIndex, collaborators
+from cueline.place import Place
 from cueline.tools.executor import ProcessToolExecutor
 from cueline.wiring import OpenLog
 
@@ -75,10 +74,10 @@ class LocalHostDirectory:
         return {self._host.incarnation: self._host}
 
 
-class Inline:
-    """All actors in this process; see `Place` and `KnownPlacement`."""
+class Inline(Place):
+    """All actors in this process."""
 
-    is_dedicated = True
+    drives = True
 
     def __init__(
         self,
@@ -86,9 +85,10 @@ class Inline:
         executor: ToolExecutor,
         index: WorkIndex,
         *,
-        on_trouble: Trouble,
-        scope: Collection[str] | None,
+        on_trouble: Trouble | None,
+        scope: set[str] | None,
     ) -> None:
+        super().__init__(log.url, scope, on_trouble)
         self.presence = presence_of("inline")
         self.log = log
         loop_time = asyncio.get_running_loop().time
@@ -99,8 +99,9 @@ class Inline:
         self.host = SessionHost(
             self.presence.incarnation,
             collaborators(log, runners, gate, ledger),
-            on_trouble=on_trouble,
+            on_trouble=self.hear,
         )
+        self.live_text = self.host.live_text
         self.dispatcher = Dispatcher(
             store=log.store,
             index=index,
@@ -109,7 +110,6 @@ class Inline:
             clock=log.clock,
             scope=scope,
         )
-        self._on_trouble = on_trouble
         self._live_text_server = LiveTextServer(self.host.live_text)
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -127,18 +127,11 @@ class Inline:
         steps = {"following the log": self.dispatcher.follow, "looking for work": self._look}
         self._tasks = [
             asyncio.create_task(beat_always(self.log.board, self.presence, self.log.clock)),
-            *start_loops(steps, clock=self.log.clock, on_trouble=self._on_trouble),
+            *start_loops(steps, clock=self.log.clock, on_trouble=self.hear),
         ]
 
     async def place(self, streams: Collection[str]) -> None:
         await self.dispatcher.place(streams)
-
-    @property
-    def live_text(self) -> LiveTextHub:
-        return self.host.live_text
-
-    async def check_tools(self, agents: Sequence[AgentSpec]) -> None:
-        """See `host_wiring.KnownPlacement`: they were loaded when the agent was."""
 
     def has(self, incarnation: str | None) -> bool:
         return incarnation == self.presence.incarnation
@@ -168,7 +161,7 @@ class Inline:
 
 @asynccontextmanager
 async def inline(
-    log: OpenLog, *, scope: Collection[str] | None, on_trouble: Trouble
+    log: OpenLog, *, scope: set[str] | None, on_trouble: Trouble | None = None
 ) -> AsyncIterator[Inline]:
     """Drive the sessions of *scope* in this process; None means all that nobody drives."""
     with closing(ViewsIndex(log.backend.open_views(), log.store)) as index:
@@ -189,14 +182,8 @@ async def drive_to_end(log: OpenLog, stream: str) -> None:
     Raises:
         CuelineError: it cannot be driven; the message says why.
     """
-    troubles: list[CuelineError] = []
-
-    def hear(of: str, error: CuelineError) -> None:
-        if of == stream and not error.retryable:
-            troubles.append(error)
-
-    async with inline(log, scope={stream}, on_trouble=hear) as here:
+    async with inline(log, scope={stream}) as here:
         await here.place([stream])
         await here.host.settled(stream)
-    if troubles:
-        raise troubles[0]
+    if (trouble := here.trouble(stream)) is not None:
+        raise trouble

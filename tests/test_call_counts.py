@@ -17,9 +17,9 @@ from cueline.events.inbox import StartAsked, StopAsked
 from cueline.events.journal import FactWrite
 from cueline.events.store import ANY
 from cueline.loop import run
-from cueline.on_ray.attached_runtime import AttachedRuntime
+from cueline.on_ray.attached_runtime import Attached
 from cueline.on_ray.up import record_of
-from cueline.runtime import LocalContext, Runtime, Troubles, open_runtime
+from cueline.runtime import Runtime, open_runtime
 from cueline.stores import sqlite_writer
 from cueline.wiring import open_log
 from tests.scripted import HELLO
@@ -83,8 +83,7 @@ async def a_start_on_ray(log):
     """Its part in the process that asks a running `up`."""
     record = record_of(log, ADDRESS)
     record.write(log.url)
-    up = AttachedRuntime(log, record)
-    client = Runtime(log, LocalContext(log.url, up, Troubles(print), set()), "up")
+    client = Runtime(log, Attached(log, record))
     await client.start(HELLO, "Hello.")
     with Calls() as calls:
         await client.start(HELLO, "Hello.")

@@ -37,7 +37,7 @@ async def test_an_up_is_attached_to_whatever_the_environment_says(log, monkeypat
 
     there = await attach(log)
 
-    assert (False, False) == (there.is_dedicated, there.has("host-1"))
+    assert (False, False) == (there.drives, there.has("host-1"))
 
 
 async def test_another_cluster_than_that_of_the_up_is_refused(log):

@@ -22,7 +22,7 @@ from cueline.cli.settings_context import SettingsContext, is_thinking_hidden, se
 from cueline.cli.terminal import is_attended, only_json_on_stdout
 from cueline.cli.trust import check_trust
 from cueline.events.log_url import LogUrl
-from cueline.runtime import On, Place, place_for
+from cueline.runtime import On, PlaceName, place_for
 
 ACCEPT = "--accept-changed-tools"
 AcceptOption = Annotated[
@@ -53,7 +53,7 @@ class RunOptions:
     context: SettingsContext
 
     @property
-    def place(self) -> Place:
+    def place(self) -> PlaceName:
         """Where it is driven now."""
         return place_for(self.log, self.on, self.address)
 

@@ -14,7 +14,6 @@ from cueline.actors.breaker_reset import reset_breaker
 from cueline.actors.fold import SessionCache
 from cueline.agents.agent import Agent
 from cueline.client.attachment import Attachable
-from cueline.client.context import NoRuntimeContext, RuntimeContext
 from cueline.client.decide import decision_of, question_of
 from cueline.client.fleet import Count, ScaleReceipt, scale
 from cueline.client.fork import fork_request
@@ -33,6 +32,7 @@ from cueline.events.log_url import LogName
 from cueline.events.session import ApprovalRequested
 from cueline.events.start import QUEUE_SECONDS
 from cueline.events.stream import session_stream
+from cueline.place import Place
 from cueline.wiring import OpenLog, open_log
 
 P = ParamSpec("P")
@@ -69,7 +69,7 @@ def _asking(
 class Client(Reader):
     """An open log, and what is known of who drives its sessions."""
 
-    def __init__(self, log: OpenLog, context: RuntimeContext) -> None:
+    def __init__(self, log: OpenLog, context: Place) -> None:
         super().__init__(log)
         self.context = context
         self.cache = SessionCache(log.journal())
@@ -416,4 +416,4 @@ async def open_client(
         LogFormatError: another format wrote it.
     """
     async with open_log(path, must_exist=must_exist) as log:
-        yield Client(log, NoRuntimeContext(log))
+        yield Client(log, Place(log.url))

@@ -8,9 +8,9 @@ from cueline.actors.background_task import background_task
 from cueline.actors.live_text import LiveTextSubscription, TextDelta
 from cueline.actors.live_text_server import receive
 from cueline.actors.session_owner import owner_of
-from cueline.client.context import RuntimeContext
 from cueline.events.session import ModelFailed, ModelReplied, SessionEvent
 from cueline.events.store import Presence, RecordedEvent
+from cueline.place import Place
 from cueline.wiring import OpenLog
 
 __all__ = ["TextDelta", "live_text", "with_live_text"]
@@ -21,7 +21,7 @@ Told = tuple[RecordedEvent, SessionEvent]
 
 @contextmanager
 def live_text(
-    log: OpenLog, stream: str, context: RuntimeContext | None = None
+    log: OpenLog, stream: str, context: Place | None = None
 ) -> Iterator[LiveTextSubscription]:
     """Get the pieces of the replies of session *stream* that begin in this block.
 
@@ -39,7 +39,7 @@ def live_text(
 
 
 async def _follow_owner(
-    log: OpenLog, stream: str, pieces: LiveTextSubscription, local: RuntimeContext | None
+    log: OpenLog, stream: str, pieces: LiveTextSubscription, local: Place | None
 ) -> None:
     """Stay connected to the owner of the session, which is looked for at each event.
 

@@ -11,7 +11,6 @@ from cueline.actors.session_owner import LOOK_SECONDS, OrphanDetector, has_wake_
 from cueline.actors.session_reader import SessionReader
 from cueline.actors.stream_end import BUSY, LastFact, can_resume, has_read_all, last_fact
 from cueline.actors.stream_notifier import StreamNotifier
-from cueline.client.context import RuntimeContext
 from cueline.client.session_view import SessionView
 from cueline.clock import Clock
 from cueline.deciders.session import rests
@@ -19,6 +18,7 @@ from cueline.errors import LogUnavailableError, SessionOwnedError, SessionUndriv
 from cueline.events.session import SessionCompleted, SessionEvent, SessionIdle
 from cueline.events.store import PresenceBoard, RecordedEvent
 from cueline.events.stream import shown
+from cueline.place import Place
 
 Check = Callable[[], Awaitable[bool | None]]
 """Raises if nothing more will come; True ends the wait."""
@@ -39,7 +39,7 @@ class SessionWatcher:
         notifier: StreamNotifier,
         board: PresenceBoard,
         clock: Clock,
-        home: RuntimeContext,
+        home: Place,
     ) -> None:
         self.reader = session_reader
         """The session as far as it was read."""

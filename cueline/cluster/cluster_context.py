@@ -5,24 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
-from typing import Any, Protocol
+from typing import Any
 
 import ray
 
-from cueline.actors.approval_gate import ApprovalGate, GatePort
-from cueline.actors.background_task import Trouble
-from cueline.actors.cost_ledger import CostLedger, LedgerPort
-from cueline.actors.dispatcher import WorkIndex
-from cueline.actors.host_dependencies import RunnerDirectory
-from cueline.actors.session_host import SessionHost
-from cueline.actors.slot import Slots
-from cueline.actors.tool_port import ToolExecutor
 from cueline.clock import SystemClock
 from cueline.cluster.call import Handle, ask_head
 from cueline.errors import ClusterError
-from cueline.events.agent import AgentSpec
-from cueline.events.journal import Journal
-from cueline.events.store import EventStore, PresenceBoard
+from cueline.on_ray.actor_factory import ActorFactory
 
 VERSION = version("cueline")
 NODE_LABEL = "ray.io/node-id"
@@ -30,75 +20,6 @@ NODE_LABEL = "ray.io/node-id"
 CONCURRENCY = 20_000
 """An async actor answers nothing, not even a ping, once so many calls wait in it."""
 _RESOLVE_SECONDS = 0.05
-
-
-class ActorFactory(Protocol):
-    """Makes the plain objects that the actors hold. It is pickled, so it holds none itself."""
-
-    @property
-    def log_id(self) -> str:
-        """The id of the log, wherever its file is."""
-
-    @property
-    def grace_seconds(self) -> float:
-        """Time that running effects have to finish during a shutdown."""
-
-    @property
-    def slots(self) -> Slots:
-        """The slots of each runner."""
-
-    @property
-    def idle_seconds(self) -> float:
-        """How long a worker above the least of its range may be idle before it retires."""
-
-    @property
-    def removal_seconds(self) -> float:
-        """The silence after which an unreachable runner counts as dead."""
-
-    @property
-    def writes_anywhere(self) -> bool:
-        """Whether each process writes to the log by itself, without a writer actor."""
-
-    def log(self) -> tuple[EventStore, PresenceBoard]:
-        """Open the log for writing; return it and its board.
-
-        Raises:
-            LogUnavailableError: the file is not on this machine, or cannot be used.
-        """
-
-    def reader(self) -> EventStore | None:
-        """Open the log for reading, if its file is on this machine."""
-
-    def journal(self, store: EventStore) -> Journal:
-        """Return a journal of the log."""
-
-    def host(
-        self,
-        incarnation: str,
-        *,
-        store: EventStore,
-        board: PresenceBoard,
-        runners: RunnerDirectory,
-        gate: GatePort,
-        ledger: LedgerPort,
-        on_trouble: Trouble,
-    ) -> SessionHost:
-        """Return a session host."""
-
-    def gate(self, store: EventStore) -> ApprovalGate:
-        """Return an approval gate."""
-
-    def ledger(self, store: EventStore) -> CostLedger:
-        """Return a cost ledger."""
-
-    def executor(self) -> ToolExecutor:
-        """Return the executor of a runner's tools."""
-
-    async def check_tools(self, agent: AgentSpec) -> dict[str, str]:
-        """Return, by name, why tools of *agent* cannot be loaded here; none of them runs."""
-
-    def index(self, store: EventStore) -> WorkIndex:
-        """Return the read model of sessions with work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from cueline.actors.dispatcher import TICK_SECONDS
 from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
 from cueline.cluster.call import Handle
-from cueline.cluster.cluster_context import ActorFactory, ClusterContext
+from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.connection import RayConnection
 from cueline.cluster.control_loops import ControlLoops
 from cueline.cluster.log_writer import open_log, start_writer
@@ -25,41 +25,42 @@ from cueline.deciders.fleet import HOSTS, RUNNERS, Range
 from cueline.errors import ClusterError
 from cueline.events.agent import AgentSpec
 from cueline.events.store import EventStore, PresenceBoard
+from cueline.on_ray.actor_factory import ActorFactory
+from cueline.place import Place
 
 
-class Command:
+class Command(Place):
     """Drives the sessions of one command with its own actors."""
 
-    is_dedicated = True
+    drives = True
 
-    def __init__(self, loops: ControlLoops) -> None:
-        self._loops = loops
+    def __init__(
+        self,
+        context: ClusterContext,
+        store: EventStore,
+        board: PresenceBoard,
+        *,
+        scope: set[str],
+        on_trouble: Trouble,
+    ) -> None:
+        super().__init__(context.factory.url, scope, on_trouble)
+        self.loops = ControlLoops(context, store, board, scope=scope, on_trouble=self.hear)
         self._checked = CheckedTools()
 
     async def place(self, streams: Collection[str]) -> None:
-        """Assign sessions to a host; active ones read their inbox."""
-        await self._loops.place(streams)
-
-    @property
-    def live_text(self) -> None:
-        """None: its hosts are other processes."""
+        await self.loops.place(streams)
 
     def has(self, incarnation: str | None) -> bool:
-        """Whether this is one of the command's hosts."""
         return any(m.role == "host" and m.incarnation == incarnation for m in self.members())
 
-    def settled(self, stream: str) -> None:
-        """Return None: its hosts are other processes."""
-
     async def check_tools(self, agents: Sequence[AgentSpec]) -> None:
-        """See `KnownPlacement`."""
         runners = {m.incarnation: m.handle for m in self.members() if m.role == "runner"}
         ask = partial(check_tools, list(runners.values()))
         await self._checked.check(agents, runners, ask)
 
     def members(self) -> Sequence[Worker]:
         """Return the hosts and runners of the command."""
-        return self._loops.fleet.members()
+        return self.loops.fleet.members()
 
 
 @asynccontextmanager
@@ -70,7 +71,7 @@ async def command(
     *,
     store: EventStore,
     board: PresenceBoard,
-    scope: Collection[str],
+    scope: set[str],
     on_trouble: Trouble,
     hosts: int,
     runners: int,
@@ -92,12 +93,12 @@ async def command(
     )
     if not connection.ours:
         await check_nodes(connection.address)
-    loops = ControlLoops(context, store, board, scope=scope, on_trouble=on_trouble)
+    here = Command(context, store, board, scope=scope, on_trouble=on_trouble)
     writer: Handle = None
     try:
         # Concurrently: each is a process that has to start.
         starting = asyncio.create_task(
-            loops.start({HOSTS: Range(hosts, hosts), RUNNERS: Range(runners, runners)})
+            here.loops.start({HOSTS: Range(hosts, hosts), RUNNERS: Range(runners, runners)})
         )
         try:
             writer = await start_writer(context)
@@ -105,11 +106,11 @@ async def command(
             await starting
         finally:
             starting.cancel()
-        with background_task(_watch_ray(context, scope, on_trouble)):
-            yield Command(loops)
-        await loops.drain(0.0)
+        with background_task(_watch_ray(context, scope, here.hear)):
+            yield here
+        await here.loops.drain(0.0)
     finally:
-        await shielded(loops.close())
+        await shielded(here.loops.close())
         if writer is not None:
             ray.kill(writer)  # nothing here needs the log any more
 

@@ -10,10 +10,11 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from cueline.cluster.call import DEAD, PAGE_BYTES, UNCLEAR, Handle, ask_head, call, end_frozen_actor
-from cueline.cluster.cluster_context import ActorFactory, ClusterContext
+from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.proxy import ActorReply
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import EventStore, Presence, PresenceBoard, RecordedEvent
+from cueline.on_ray.actor_factory import ActorFactory
 
 START_SECONDS = 60.0
 

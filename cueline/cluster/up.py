@@ -10,7 +10,7 @@ from ray.exceptions import RayError
 from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, ask_head, call, end_frozen_actor, poll
-from cueline.cluster.cluster_context import VERSION, ActorFactory, ClusterContext
+from cueline.cluster.cluster_context import VERSION, ClusterContext
 from cueline.cluster.connection import RayConnection
 from cueline.cluster.dispatcher import DispatcherActor, DispatcherSettings, Started
 from cueline.cluster.node_check import check_nodes
@@ -19,6 +19,7 @@ from cueline.cluster.runner_directory import living_nodes
 from cueline.cluster.up_actors import DISPATCHERS, OWNER, STOP_SECONDS, actors_of, end_actors
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence
+from cueline.on_ray.actor_factory import ActorFactory
 
 START_SECONDS = 90.0
 RAY_SECONDS = 5.0

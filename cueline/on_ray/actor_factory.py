@@ -31,8 +31,8 @@ _MANY_HOSTS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class LogActorFactory:
-    """See `cluster.cluster_context.ActorFactory`."""
+class ActorFactory:
+    """Makes the plain objects that the actors hold. It is pickled, so it holds none itself."""
 
     url: LogUrl
     """The log's, absolute."""
@@ -40,21 +40,31 @@ class LogActorFactory:
     machine: str | None
     """Where the log's writer has to run; None: anywhere."""
     grace_seconds: float
+    """Time that running effects have to finish during a shutdown."""
     idle_seconds: float
+    """How long a worker above the least of its range may be idle before it retires."""
     removal_seconds: float
+    """The silence after which an unreachable runner counts as dead."""
     slots: Slots
     """Of each runner; the hosts share them."""
 
     @property
     def writes_anywhere(self) -> bool:
+        """Whether each process writes to the log by itself, without a writer actor."""
         return self.machine is None
 
     def log(self) -> tuple[EventStore, PresenceBoard]:
+        """Open the log for writing; return it and its board.
+
+        Raises:
+            LogUnavailableError: the file is not on this machine, or cannot be used.
+        """
         clock = SystemClock()
         backend = backend_of(self.url)
         return backend.open(clock, must_exist=True), backend.open_presence(clock)
 
     def reader(self) -> EventStore | None:
+        """Open the log for reading, if its file is on this machine."""
         backend = backend_of(self.url)
         if not self._is_here(backend):
             return None
@@ -89,6 +99,7 @@ class LogActorFactory:
         return ProcessToolExecutor(max(self.slots.workers, _MANY_HOSTS))
 
     async def check_tools(self, agent: AgentSpec) -> dict[str, str]:
+        """Return, by name, why tools of *agent* cannot be loaded here; none of them runs."""
         tools = [tool for tool in agent.tools if tool.runs]
         executor = ProcessToolExecutor(1)  # a runner's own may be busy
         try:
@@ -119,7 +130,7 @@ class LogActorFactory:
         return self.machine in (None, machine_name()) and backend.exists()
 
 
-def actor_factory_of(log: OpenLog) -> LogActorFactory:
+def actor_factory_of(log: OpenLog) -> ActorFactory:
     """Return the factory of the actors of *log*.
 
     Raises:
@@ -127,7 +138,7 @@ def actor_factory_of(log: OpenLog) -> LogActorFactory:
     """
     log.backend.check(shared=True)
     machine = machine_name() if log.backend.writer_place == "machine" else None
-    return LogActorFactory(
+    return ActorFactory(
         log.url.absolute(),
         log.id,
         machine,

@@ -1,7 +1,7 @@
 """Attaches to the running `cueline up` of a log."""
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 
@@ -9,6 +9,7 @@ from cueline.actors.checked_tools import CheckedTools
 from cueline.actors.presence import living
 from cueline.errors import ClusterError
 from cueline.events.agent import AgentSpec
+from cueline.place import Place
 from cueline.up_record import UpRecord
 from cueline.wiring import OpenLog
 
@@ -17,18 +18,17 @@ ANSWER_SECONDS = 15.0
 POLL_SECONDS = 0.05
 
 
-class AttachedRuntime:
+class Attached(Place):
     """A running `cueline up`. It notices new inbox messages by itself."""
 
-    is_dedicated = False
-
     def __init__(self, log: OpenLog, record: UpRecord) -> None:
+        super().__init__(log.url)
         self._log = log
         self._record = record
         self._checked = CheckedTools()
 
     async def check_tools(self, agents: Sequence[AgentSpec]) -> None:
-        """See `KnownPlacement`: RAY_ADDRESS says that it is the cluster of this process."""
+        """See `Place.check_tools`: RAY_ADDRESS says that it is the cluster of this process."""
         if os.environ.get("RAY_ADDRESS") != self._record.address:
             return
         present = await living(self._log.board, self._log.clock.now())
@@ -47,21 +47,8 @@ class AttachedRuntime:
             runners = await ask_head(partial(runners_in, namespace, OWNER))
             await check_tools(runners, agents)
 
-    async def place(self, streams: Collection[str]) -> None:
-        """See `Placement`."""
 
-    @property
-    def live_text(self) -> None:
-        """See `KnownPlacement`: its hosts are elsewhere."""
-
-    def has(self, incarnation: str | None) -> bool:  # noqa: ARG002 - all hosts are its own
-        return False
-
-    def settled(self, stream: str) -> None:
-        """See `KnownPlacement`: its hosts are elsewhere."""
-
-
-async def attach_to_up(log: OpenLog, record: UpRecord, address: str | None) -> AttachedRuntime:
+async def attach_to_up(log: OpenLog, record: UpRecord, address: str | None) -> Attached:
     """Return the `cueline up` of *record*, if its dispatcher answers.
 
     Raises:
@@ -75,7 +62,7 @@ async def attach_to_up(log: OpenLog, record: UpRecord, address: str | None) -> A
     until = log.clock.now() + timedelta(seconds=ANSWER_SECONDS)
     while log.clock.now() < until:
         if await dispatcher_lives(log):
-            return AttachedRuntime(log, record)
+            return Attached(log, record)
         await log.clock.sleep(POLL_SECONDS)
     again = "`cueline up` starts it again, " if record.kept_by == "ray" else ""
     reason = f"{record.keeper_text} does not answer: {again}`cueline down` ends it"

@@ -1,21 +1,21 @@
 """Where sessions of this process are driven on Ray: by its own actors, or by an `up`."""
 
 import os
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from cueline.actors.background_task import Trouble
-from cueline.host_wiring import KnownPlacement
 from cueline.on_ray.actor_factory import actor_factory_of, namespace_of
 from cueline.on_ray.attached_runtime import attach_to_up
+from cueline.place import Place
 from cueline.up_record import find_up
 from cueline.wiring import OpenLog
 
 
 @asynccontextmanager
 async def on_ray(
-    log: OpenLog, *, scope: Collection[str], address: str | None = None, on_trouble: Trouble
-) -> AsyncIterator[KnownPlacement]:
+    log: OpenLog, *, scope: set[str], address: str | None = None, on_trouble: Trouble
+) -> AsyncIterator[Place]:
     """Drive the sessions of *scope* on a Ray cluster.
 
     Raises:

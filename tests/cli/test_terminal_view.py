@@ -15,7 +15,6 @@ from cueline.cli.failure import Exit
 from cueline.cli.session_run import RequestRecorder
 from cueline.cli.terminal_view import TerminalView
 from cueline.client.client import Client
-from cueline.client.context import NoRuntimeContext
 from cueline.client.question import PersonalQuestion
 from cueline.console.screen import Screen
 from cueline.deciders.session import SESSION
@@ -26,6 +25,7 @@ from cueline.events.message import Estimate, ToolCall
 from cueline.events.sanitize import Redactor
 from cueline.events.session import ApprovalRequested, MessageRefused
 from cueline.inline import inline
+from cueline.place import Place
 from cueline.testing.clock import FakeClock
 from cueline.testing.given import given
 from cueline.up_record import UpRecord
@@ -43,7 +43,7 @@ ONE = "session-default/one"
 
 
 def client_of(log):
-    return Client(log, NoRuntimeContext(log))
+    return Client(log, Place(log.url))
 
 
 async def test_trouble_that_may_pass_is_told_once_and_waited_for(finished, capsys):

@@ -7,7 +7,6 @@ import pytest
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.presence import presence_of
 from cueline.client.client import Client
-from cueline.client.context import NoRuntimeContext
 from cueline.client.fleet import MOST
 from cueline.deciders.fleet import TakeFleet
 from cueline.errors import ConfigError
@@ -22,6 +21,7 @@ from cueline.events.fleet import (
     WorkerGroup,
     WorkersPending,
 )
+from cueline.place import Place
 from cueline.testing.clock import NOON
 from cueline.wiring import open_log
 
@@ -32,7 +32,7 @@ HERE = {"node": "n1", "machine": "m1", "pid": 42, "epoch": 1, "at": NOON}
 @pytest.fixture
 async def client(tmp_path):
     async with open_log(tmp_path / "log.db") as log:
-        yield Client(log, NoRuntimeContext(log))
+        yield Client(log, Place(log.url))
 
 
 async def record(client, *facts):

@@ -491,7 +491,7 @@ async def test_who_waits_for_what_was_started_since_is_told_when_ray_has_ended(t
     monkeypatch.setattr(commands, "TICK_SECONDS", 0.0)
     gone = RayConnection("127.0.0.1:1", "a node that has ended", "127.0.0.1", ours=True)
     hear = lambda stream, _: told.append(stream)  # noqa: E731
-    factory = SimpleNamespace(writes_anywhere=True)
+    factory = SimpleNamespace(writes_anywhere=True, url=None)
     named = {"store": None, "board": None, "hosts": 1, "runners": 1}
 
     async with commands.command(gone, "n", factory, scope=scope, on_trouble=hear, **named):

@@ -15,14 +15,13 @@ from cueline.actors.inbox import ask_start, new_id
 from cueline.agents.agent import Agent
 from cueline.agents.preflight import agent_to_record
 from cueline.client.client import Client
-from cueline.client.context import NoRuntimeContext
 from cueline.client.session import Session
 from cueline.cluster.command import command
 from cueline.cluster.connection import connect_ray
 from cueline.deciders.fleet import HOSTS, RUNNERS, Range
 from cueline.events.inbox import StartAsked
 from cueline.on_ray.actor_factory import actor_factory_of, namespace_of
-from cueline.runtime import LocalContext, Troubles
+from cueline.place import Place
 from cueline.testing.wait import PATIENCE_SECONDS, await_until
 from cueline.wiring import open_log
 
@@ -123,10 +122,8 @@ class World:
 
     @property
     def here(self):
-        """Return what a runtime knows that has these sessions, or a client if nothing is driven."""
-        if self.place is None:
-            return NoRuntimeContext(self.log)
-        return LocalContext(self.log.url, self.place, Troubles(print), self.scope)
+        """Return the place of these sessions, or one that runs none if nothing is driven."""
+        return self.place or Place(self.log.url)
 
     @property
     def session(self):
@@ -134,7 +131,7 @@ class World:
 
     @property
     def fleet(self):
-        return self.place._loops.fleet
+        return self.place.loops.fleet
 
     def scale(self, *, hosts, runners=1):
         """Have so many hosts and runners from now on."""

@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 
 from cueline.actors.presence import presence_of
 from cueline.client.client import Client
-from cueline.client.context import NoRuntimeContext
 from cueline.clock import SystemClock
 from cueline.cluster.dispatcher import DispatcherSettings
 from cueline.cluster.placement import pending_demands
@@ -13,6 +12,7 @@ from cueline.cluster.up import Up
 from cueline.deciders.reconcile import CPUS
 from cueline.events.fleet import FLEET_STREAM
 from cueline.on_ray.actor_factory import actor_factory_of, namespace_of
+from cueline.place import Place
 from cueline.testing.wait import PATIENCE_SECONDS
 
 CALLS = """
@@ -34,7 +34,7 @@ async def up(world):
     kept = Up(world.cluster, namespace_of(factory.log_id), factory, presence_of("up"))
     try:
         await kept.start(DispatcherSettings())
-        yield Client(world.log, NoRuntimeContext(world.log))
+        yield Client(world.log, Place(world.log.url))
     finally:
         await kept.stop()
 

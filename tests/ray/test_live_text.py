@@ -6,8 +6,8 @@ import signal
 
 from cueline.actors.live_text import TextDelta
 from cueline.client.client import Client
-from cueline.client.context import NoRuntimeContext
 from cueline.client.session import Session
+from cueline.place import Place
 from cueline.testing.wait import PATIENCE_SECONDS
 
 SPEAKS = """
@@ -28,7 +28,7 @@ chunk_seconds = 0.05
 
 async def pieces_of(world):
     """Yield the pieces that a client sees which is not on the cluster, and knows no host."""
-    session = Session(Client(world.log, NoRuntimeContext(world.log)), world.streams[0])
+    session = Session(Client(world.log, Place(world.log.url)), world.streams[0])
     async for each in session.stream():
         if isinstance(each, TextDelta):
             yield each

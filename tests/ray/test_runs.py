@@ -11,7 +11,6 @@ from cueline.actors.session_tree import read_start_request
 from cueline.agents.agent import Agent
 from cueline.agents.preflight import agent_to_record
 from cueline.client.client import Client
-from cueline.client.context import NoRuntimeContext
 from cueline.clock import SystemClock
 from cueline.cluster.dispatcher import DispatcherSettings
 from cueline.cluster.up import Up
@@ -20,6 +19,7 @@ from cueline.events.fleet import FLEET_STREAM
 from cueline.events.start import DISCONNECTED
 from cueline.events.stream import session_stream
 from cueline.on_ray.actor_factory import actor_factory_of, namespace_of
+from cueline.place import Place
 from cueline.testing.wait import PATIENCE_SECONDS
 
 SCRIPT = """
@@ -65,7 +65,7 @@ async def test_a_run_ends_with_its_killed_runner_and_its_retry_with_a_retired_on
         agent = agent_to_record(world.agent(SCRIPT, ["undeclared"], policy={"approval": ["off"]}))
         factory = actor_factory_of(world.log)
         kept = Up(world.cluster, namespace_of(factory.log_id), factory, presence_of("up"))
-        client = Client(world.log, NoRuntimeContext(world.log))
+        client = Client(world.log, Place(world.log.url))
 
         async def offered():
             return [each for each in await client.blueprints() if each.status == "online"]
@@ -108,7 +108,7 @@ async def test_a_frozen_runner_is_stale_then_removed_and_its_run_has_failed(worl
         agent = agent_to_record(world.agent(SCRIPT, ["undeclared"], policy={"approval": ["off"]}))
         factory = replace(actor_factory_of(world.log), removal_seconds=20)
         kept = Up(world.cluster, namespace_of(factory.log_id), factory, presence_of("up"))
-        client = Client(world.log, NoRuntimeContext(world.log))
+        client = Client(world.log, Place(world.log.url))
 
         async def in_state(status):
             return [each for each in await client.blueprints() if each.status == status]
@@ -145,7 +145,7 @@ async def test_one_run_goes_on_at_a_time_and_a_series_of_them_has_each_time_once
         agent = agent_to_record(world.agent(said, max_running=1))
         factory = actor_factory_of(world.log)
         kept = Up(world.cluster, namespace_of(factory.log_id), factory, presence_of("up"))
-        client = Client(world.log, NoRuntimeContext(world.log))
+        client = Client(world.log, Place(world.log.url))
 
         async def offered():
             return [each for each in await client.blueprints() if each.status == "online"]

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from cueline.inline import inline
-from cueline.runtime import LocalContext, Runtime, Troubles
+from cueline.runtime import Runtime
 from tests.scripted import memory_log
 
 
@@ -25,11 +25,11 @@ def runtime(log):
 
     @asynccontextmanager
     async def opened(told=None):
-        scope, troubles = (
-            set(),
-            Troubles(lambda *trouble: told is not None and told.append(trouble)),
-        )
-        async with inline(log, scope=scope, on_trouble=troubles.hear) as here:
-            yield Runtime(log, LocalContext(log.url, here, troubles, scope))
+        def tell(*trouble):
+            if told is not None:
+                told.append(trouble)
+
+        async with inline(log, scope=set(), on_trouble=tell) as here:
+            yield Runtime(log, here)
 
     return opened

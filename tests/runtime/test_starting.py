@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from cueline.client.client import Client
-from cueline.client.context import NoRuntimeContext
 from cueline.deciders.session import Status
 from cueline.errors import ConfigError, RejectedError
+from cueline.place import Place
 from tests.scripted import scripted
 
 SCRIPT = 'reply = [{ text = "Good evening." }]'
@@ -36,7 +36,7 @@ async def test_two_that_start_with_one_key_at_the_same_time_get_one_session(runt
 
 
 async def test_the_key_of_a_session_that_nobody_drives_has_it_driven(log, runtime):
-    recorded = await Client(log, NoRuntimeContext(log)).start(CLERK, "go", key="mail 7")
+    recorded = await Client(log, Place(log.url)).start(CLERK, "go", key="mail 7")
     async with runtime() as here:
         again = await here.start(CLERK, "go", key="mail 7")
         result = await again.result()

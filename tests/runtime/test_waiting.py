@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +14,8 @@ from cueline.errors import (
     SessionUndrivenError,
 )
 from cueline.events.inbox import MessageSent
-from cueline.runtime import LocalContext, Troubles
+from cueline.events.log_url import LogUrl
+from cueline.place import Place
 from cueline.testing.wait import await_until
 from cueline.up_record import UpRecord
 from tests.scripted import HELD, HELLO, ask, holder, left_in_a_call
@@ -106,7 +106,7 @@ async def test_what_cannot_be_driven_here_is_not_waited_for_and_told_once(runtim
         await ask(log)
         waiting = asyncio.create_task(here.session("one").result())
         for _ in range(2):
-            here.context.troubles.hear(ONE, ClusterError("Ray", "it has ended on this machine"))
+            here.context.hear(ONE, ClusterError("Ray", "it has ended on this machine"))
         await clock.advance(3)
 
         with pytest.raises(ClusterError, match="it has ended"):
@@ -116,12 +116,12 @@ async def test_what_cannot_be_driven_here_is_not_waited_for_and_told_once(runtim
 
 def test_trouble_that_passes_is_waited_for():
     told = []
-    troubles = Troubles(lambda *trouble: told.append(trouble))
+    place = Place(LogUrl.of("memory:"), on_trouble=lambda *trouble: told.append(trouble))
 
-    troubles.hear(ONE, LogUnavailableError("log.db", "the disk is full"))
+    place.hear(ONE, LogUnavailableError("log.db", "the disk is full"))
 
     assert 1 == len(told)
-    assert troubles.of(ONE) is None
+    assert place.trouble(ONE) is None
 
 
 # I5: whoever has the session now cannot ask after the call, and need not wait for it.
@@ -145,15 +145,14 @@ async def test_who_was_taken_over_from_in_a_call_learns_by_whom(runtime, log, cl
 def test_a_runtime_takes_up_what_it_was_asked_for_as_long_as_its_place_lasts(
     tmp_path, lasts, stream, taken_up
 ):
-    place = SimpleNamespace(is_dedicated=lasts)
+    place = Place(LogUrl.of(tmp_path / "log.db"), {ONE})
+    place.drives = lasts
 
-    assert taken_up is LocalContext(tmp_path / "log.db", place, Troubles(print), {ONE}).takes_up(
-        stream
-    )
+    assert taken_up is place.takes_up(stream)
 
 
 def test_a_living_up_takes_up_all(tmp_path):
-    log, place = tmp_path / "log.db", SimpleNamespace(is_dedicated=False)
+    log = tmp_path / "log.db"
     UpRecord(address="a:1", namespace="n", version="1", keeper=presence_of("up")).write(log)
 
-    assert LocalContext(log, place, Troubles(print), set()).takes_up(ONE)
+    assert Place(LogUrl.of(log)).takes_up(ONE)
