@@ -16,7 +16,7 @@ from bench.table import Row
 from cueline.client.policies import backtest_policy
 from cueline.events.agent import Policy, Rule
 from cueline.loop import run
-from cueline.wiring import open_log
+from cueline.runtime.open_log import open_log
 
 TURNS = 50_000
 ROUNDS = 3

@@ -29,12 +29,12 @@ from cueline.events.session import (
     ToolReturned,
     ToolStarted,
 )
-from cueline.host_wiring import collaborators
-from cueline.inline import LocalRunnerDirectory
+from cueline.runtime.actor_factory import collaborators
+from cueline.runtime.inline import LocalRunnerDirectory
+from cueline.runtime.open_log import OpenLog, open_log
 from cueline.tools.arguments import read_value
 from cueline.tools.executor import ProcessToolExecutor
 from cueline.tools.tool import tool
-from cueline.wiring import OpenLog, open_log
 
 STREAM = "session-default/bench"
 _TURNS_AN_APPEND = 100

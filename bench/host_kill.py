@@ -29,10 +29,10 @@ from cueline.errors import CuelineError
 from cueline.events.agent import AgentSpec, Limits
 from cueline.events.inbox import StartAsked
 from cueline.events.store import PresenceBoard, RecordedEvent
-from cueline.on_ray.placement import on_ray
+from cueline.runtime.on_ray import on_ray
+from cueline.runtime.open_log import OpenLog, open_log
 from cueline.testing.wait import PATIENCE_SECONDS
 from cueline.tools.tool import ToolContext, tool
-from cueline.wiring import OpenLog, open_log
 
 SESSIONS = 50
 TURNS = 1000

@@ -31,7 +31,7 @@ from cueline.events.session import SessionStarted, SessionWaiting
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import sibling, stream_name
 from cueline.loop import run
-from cueline.wiring import OpenLog, open_log
+from cueline.runtime.open_log import OpenLog, open_log
 
 ACTIVE = 1_000
 WAITING = 100_000

@@ -33,7 +33,7 @@ from cueline import Agent, TextDelta, open_runtime
 from cueline.client.client import open_client
 from cueline.events.session import ModelStarted
 from cueline.loop import run
-from cueline.wiring import open_log
+from cueline.runtime.open_log import open_log
 
 TURNS = 100
 WARM = 250

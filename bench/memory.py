@@ -30,8 +30,8 @@ from cueline.events.agent import AgentSpec
 from cueline.events.agent_parts import BreakerPolicy, RetryPolicy
 from cueline.events.inbox import StartAsked
 from cueline.loop import run
+from cueline.runtime.open_log import OpenLog, open_log
 from cueline.stores.waiting import take_turns
-from cueline.wiring import OpenLog, open_log
 
 SESSIONS = 200
 TURNS = 10

@@ -33,11 +33,11 @@ from cueline.events.log_url import LogUrl
 from cueline.events.store import EventStore, Presence
 from cueline.events.stream import stream_name
 from cueline.loop import run
+from cueline.runtime.open_log import OpenLog, open_log
 from cueline.stores.postgres.migration import migrate
 from cueline.stores.postgres.place import place_of
 from cueline.testing.wait import PATIENCE_SECONDS
 from cueline.tools.tool import tool
-from cueline.wiring import OpenLog, open_log
 from tests.postgres_server import PostgresServer, installed
 from tests.torture.ground import CUELINE
 from tests.torture.machines import Machines, missing

@@ -34,10 +34,10 @@ from bench.session import SESSIONS, TURNS_EACH, WARM_TURNS
 from bench.table import Row, plain
 from cueline import open_runtime
 from cueline.loop import run
+from cueline.runtime.open_log import open_log
+from cueline.runtime.up_record import find_up
 from cueline.stores.postgres.migration import migrate
 from cueline.stores.postgres.place import place_of
-from cueline.up_record import find_up
-from cueline.wiring import open_log
 from tests.postgres_server import PostgresServer, installed
 
 ROUNDS = 3

@@ -18,7 +18,7 @@ from cueline.events.agent import AgentSpec
 from cueline.events.agent_parts import Plan, Step
 from cueline.events.inbox import StartAsked
 from cueline.loop import run
-from cueline.wiring import open_log
+from cueline.runtime.open_log import open_log
 
 BRANCHES = 20
 SHORT, LONG = 10, 50

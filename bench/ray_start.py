@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.table import Row
-from cueline.wiring import open_log
+from cueline.runtime.open_log import open_log
 
 ROUNDS = 3
 BARE = """

@@ -17,7 +17,7 @@ from bench.peer import peer
 from bench.table import Row
 from cueline.deciders.session import evolve, session_of
 from cueline.loop import run
-from cueline.wiring import OpenLog, open_log
+from cueline.runtime.open_log import OpenLog, open_log
 
 TURNS = 6_000
 ROUNDS = 7

@@ -23,7 +23,7 @@ from cueline.actors.fold import SessionCache
 from cueline.client.current import current_session
 from cueline.events.snapshot import NO_SNAPSHOTS
 from cueline.loop import run
-from cueline.wiring import OpenLog, open_log
+from cueline.runtime.open_log import OpenLog, open_log
 
 SHORT, LONG, LONGEST = 200, 6_040, 20_040
 """Turns, of five events each."""

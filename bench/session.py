@@ -27,7 +27,7 @@ from cueline.actors.inbox import ask_start
 from cueline.events.inbox import StartAsked
 from cueline.events.log_url import LogName
 from cueline.loop import run
-from cueline.wiring import OpenLog, open_log
+from cueline.runtime.open_log import OpenLog, open_log
 
 TURNS = 400
 SESSIONS = 200

@@ -27,7 +27,7 @@ from cueline.events.session import ModelReplied, SessionCompleted, SessionStarte
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import stream_name
 from cueline.loop import run
-from cueline.wiring import OpenLog, open_log
+from cueline.runtime.open_log import OpenLog, open_log
 
 SESSIONS = 10_000
 TOGETHER = 500

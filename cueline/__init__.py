@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from cueline.agents.agent import Agent, ToolSettings
     from cueline.agents.backoff import retry_with_backoff
     from cueline.agents.workflow import Procedure, Step, Workflow
+    from cueline.client.runtime import Runtime, open_runtime
     from cueline.client.session import Result, Session
     from cueline.clock import SystemClock
     from cueline.errors import CuelineError, ToolFailedError
     from cueline.events.agent import Fallback, Hook, Limits, ModelChoice, Policy, Price, Rule
     from cueline.events.agent_parts import BreakerPolicy, Demands, RetryPolicy
     from cueline.events.session import ApprovalRequested, SessionEvent
-    from cueline.runtime import Runtime, open_runtime
     from cueline.tools.tool import Image, Tool, ToolContext, tool
 
 __all__ = [
@@ -71,7 +71,7 @@ _HOMES = {
     "Result": "cueline.client.session",
     "RetryPolicy": "cueline.events.agent_parts",
     "Rule": "cueline.events.agent",
-    "Runtime": "cueline.runtime",
+    "Runtime": "cueline.client.runtime",
     "Session": "cueline.client.session",
     "SessionEvent": "cueline.events.session",
     "Step": "cueline.agents.workflow",
@@ -82,7 +82,7 @@ _HOMES = {
     "ToolFailedError": "cueline.errors",
     "ToolSettings": "cueline.agents.agent",
     "Workflow": "cueline.agents.workflow",
-    "open_runtime": "cueline.runtime",
+    "open_runtime": "cueline.client.runtime",
     "retry_with_backoff": "cueline.agents.backoff",
     "tool": "cueline.tools.tool",
 }

@@ -8,12 +8,12 @@ from cueline.actors.presence import Presence
 from cueline.actors.stream_notifier import StreamNotifier
 from cueline.agents.preflight import agent_to_record
 from cueline.events.inbox import StartAsked
-from cueline.inline import inline
+from cueline.runtime.inline import inline
+from cueline.runtime.open_log import OpenLog
 from cueline.stores import MemoryPresence, MemoryStore
 from cueline.stores.backend import backend_of
 from cueline.testing.clock import FakeClock
 from cueline.testing.wait import await_until
-from cueline.wiring import OpenLog
 
 HELD = []
 """Grows by one with each call that is held."""

@@ -25,25 +25,21 @@ MAY_IMPORT = {
     "deciders": {"events", "errors", "linear_regex"},
     "projections": {"events", "errors", "files"},
     "actors": {"deciders", "events", "errors", "clock"},
-    "cluster": {"deciders", *PORTS},
+    "cluster": {"deciders", "runtime", *PORTS},
     "stores": {"events", "errors", "clock", "files", "projections"},
     "providers": PORTS | {"files"},
     "tools": PORTS | LOCAL,
     "console": PORTS - {"actors"} | {"client", "projections"},
     "agents": PORTS | {"config", "deciders", "files", "providers", "stores", "tools"},
-    "up_record": {"actors", "events", "stores"},
+    "runtime": PORTS
+    | {"agents", "cluster", "config", "deciders", "projections", "providers", "stores", "tools"},
     "adapters": PORTS | {"agents", "clock", "providers", "stores", "tools"},
 }
 MAY_IMPORT |= {
-    "wiring": set(MAY_IMPORT),
-    "host_wiring": {*MAY_IMPORT, "wiring"},
-    "client": {*MAY_IMPORT, "wiring", "inline"} - {"cluster", "console", "testing"},
-    "inline": {*MAY_IMPORT, "wiring", "host_wiring"} - {"cluster"},
-    "on_ray": {*MAY_IMPORT, "wiring", "host_wiring"},
-    "runtime": {*MAY_IMPORT, "client", "wiring", "host_wiring", "inline", "on_ray"},
-    "testing": {*MAY_IMPORT, "wiring"},
-    "cli": {*MAY_IMPORT, "client", "runtime", "wiring", "inline", "on_ray"},
-    "cueline": {*MAY_IMPORT, "client", "runtime"} - {"cluster"},
+    "client": {*MAY_IMPORT} - {"cluster", "console"},
+    "testing": {*MAY_IMPORT},
+    "cli": {*MAY_IMPORT, "client"},
+    "cueline": {*MAY_IMPORT, "client"} - {"cluster"},
 }
 
 # In actors and deciders only for the type of what is JSON, in providers of what is secret.
@@ -71,7 +67,7 @@ HOMES = {
     "jmespath": {"deciders"},
     "jsonschema_rs": {"tools"},
     "msgspec": PORTS
-    | {"cli", "client", "deciders", "providers", "stores", "testing", "tools", "up_record"},
+    | {"cli", "client", "deciders", "providers", "stores", "testing", "tools", "runtime"},
     "pydantic": PYDANTIC,
     "pydantic_ai": {"adapters"},
     "pydantic_core": PYDANTIC,

@@ -13,15 +13,15 @@ import pytest
 
 from bench.conversation import AGENT, Talker, hosted, loaded, record
 from cueline.actors.inbox import ask_start
+from cueline.client.runtime import Runtime, open_runtime
 from cueline.events.inbox import StartAsked, StopAsked
 from cueline.events.journal import FactWrite
 from cueline.events.store import ANY
 from cueline.loop import run
-from cueline.on_ray.attached_runtime import Attached
-from cueline.on_ray.up import record_of
-from cueline.runtime import Runtime, open_runtime
+from cueline.runtime.on_ray import Attached
+from cueline.runtime.open_log import open_log
+from cueline.runtime.up import record_of
 from cueline.stores import sqlite_writer
-from cueline.wiring import open_log
 from tests.scripted import HELLO
 
 SESSIONS = 10

@@ -25,7 +25,7 @@ from cueline.actors.breaker_registry import BreakerRegistry
 from cueline.deciders.breaker import admission
 from cueline.deciders.session import Status
 from cueline.events.agent_parts import BreakerPolicy, RetryPolicy
-from cueline.wiring import open_log
+from cueline.runtime.open_log import open_log
 
 SESSIONS = 24
 RETRY = RetryPolicy(max_retries=8, base_seconds=0.3, factor=3, cap_seconds=2.7, jitter=0.1)

@@ -9,12 +9,11 @@ from cueline.actors.presence import presence_of
 from cueline.cluster import connection
 from cueline.errors import ClusterError
 from cueline.events.snapshot import NO_SNAPSHOTS, SnapshotRow
-from cueline.on_ray.actor_factory import actor_factory_of
-from cueline.on_ray.attached_runtime import ANSWER_SECONDS
-from cueline.on_ray.placement import on_ray
+from cueline.runtime.actor_factory import actor_factory_of
+from cueline.runtime.on_ray import ANSWER_SECONDS, on_ray
+from cueline.runtime.open_log import open_log
+from cueline.runtime.up_record import UpRecord
 from cueline.testing.clock import FakeClock
-from cueline.up_record import UpRecord
-from cueline.wiring import open_log
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from cueline.providers.anthropic.connection import AnthropicClient
 from cueline.providers.anthropic.provider import PROVIDER
 from cueline.providers.factory import account_for
 from cueline.providers.key_store import KeyStore
-from cueline.wiring import open_log
+from cueline.runtime.open_log import open_log
 from tests.scripted import HELLO
 
 NAMED = 'c4nary/s3cr3t+value "é"'

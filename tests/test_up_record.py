@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from cueline.actors.presence import presence_of
+from cueline.runtime.up_record import UpRecord, find_up, recovers
 from cueline.stores.backend import backend_of
-from cueline.up_record import UpRecord, find_up, recovers
 
 
 @pytest.fixture

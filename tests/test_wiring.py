@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import cueline
 from cueline.errors import LogUnavailableError
-from cueline.inline import inline
+from cueline.runtime.inline import inline
+from cueline.runtime.open_log import open_log
 from cueline.stores import MemoryPresence
 from cueline.testing.clock import FakeClock
-from cueline.wiring import open_log
 from tests.scripted import ask, left_in_a_call, memory_log, no_trouble, scripted
 
 SCRIPT = 'reply = [{ calls = [{ name = "fill", arguments = {} }] }, { text = "Done." }]'

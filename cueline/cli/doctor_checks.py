@@ -23,9 +23,9 @@ from cueline.client.verify import BadRow
 from cueline.console.text import count
 from cueline.errors import CuelineError
 from cueline.events.log_url import LogUrl
-from cueline.on_ray.nodes import count_nodes
 from cueline.providers.factory import retirements
-from cueline.up_record import find_up
+from cueline.runtime.on_ray import count_nodes
+from cueline.runtime.up_record import find_up
 
 _PYTHON = (3, 11)
 _FSYNCS = 20

@@ -19,9 +19,8 @@ from cueline.cli.up_process import print_up
 from cueline.clock import SystemClock
 from cueline.errors import ClusterError, LogUnavailableError
 from cueline.events.log_url import LogUrl
-from cueline.on_ray.orphans import end_left_behind
-from cueline.on_ray.up import record_of
-from cueline.up_record import UpRecord
+from cueline.runtime.up import end_left_behind, record_of
+from cueline.runtime.up_record import UpRecord
 
 DOWN_SECONDS = 40.0
 """And the grace of what is in flight."""

@@ -24,13 +24,13 @@ from cueline.cli.terminal import print_json
 from cueline.client.client import open_client
 from cueline.client.many import ManyRun, Outcome
 from cueline.client.parameters import checked_parameters
+from cueline.client.runtime import runtime_on
 from cueline.client.start import StartOptions, StartRequest, id_of_key
 from cueline.config.problem import problems_of
 from cueline.console.table import print_table
 from cueline.console.text import duration, json_of, money, one_line, visible
 from cueline.errors import ConfigError, CuelineError
 from cueline.files import read_text_file
-from cueline.runtime import runtime_on
 
 _DONE = ("completed", "idle")
 _WAITS = ("waiting", "running")

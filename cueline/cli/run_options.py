@@ -21,8 +21,8 @@ from cueline.cli.option import (
 from cueline.cli.settings_context import SettingsContext, is_thinking_hidden, settings_context_of
 from cueline.cli.terminal import is_attended, only_json_on_stdout
 from cueline.cli.trust import check_trust
+from cueline.client.runtime import On, PlaceName, place_for
 from cueline.events.log_url import LogUrl
-from cueline.runtime import On, PlaceName, place_for
 
 ACCEPT = "--accept-changed-tools"
 AcceptOption = Annotated[

@@ -17,6 +17,7 @@ from cueline.cli.terminal_view import TerminalView
 from cueline.cli.up_lookup import note_detached, other_version, resume_command
 from cueline.client.client import Client
 from cueline.client.export import event_document
+from cueline.client.runtime import Runtime, runtime_on
 from cueline.client.session import Session
 from cueline.config.settings import Settings
 from cueline.console.line import Line
@@ -27,8 +28,7 @@ from cueline.errors import ClusterError, CorruptEventError
 from cueline.events.session import SessionEvent
 from cueline.events.store import NO_STREAM, RecordedEvent
 from cueline.events.stream import shown
-from cueline.runtime import Runtime, runtime_on
-from cueline.wiring import OpenLog
+from cueline.runtime.open_log import OpenLog
 
 Record = Callable[[Client], Awaitable[Session]]
 """Puts into the log what somebody wishes of a session, and has it driven."""

@@ -25,9 +25,9 @@ from cueline.client.blueprint_folder import read_blueprints
 from cueline.console.progress import progress
 from cueline.errors import ClusterError, ConfigError
 from cueline.events.log_url import LogUrl
-from cueline.on_ray.attached_runtime import dispatcher_lives
-from cueline.on_ray.up import UpPlan
-from cueline.up_record import UpRecord, find_up, up_output
+from cueline.runtime.on_ray import dispatcher_lives
+from cueline.runtime.up import UpPlan
+from cueline.runtime.up_record import UpRecord, find_up, up_output
 
 READY_SECONDS = 120.0
 _MOST = 1000

@@ -12,7 +12,7 @@ from cueline.cli.terminal import print_json
 from cueline.client.receipt import Receipt, StartReceipt
 from cueline.console.text import date_time, visible
 from cueline.events.log_url import LogUrl
-from cueline.up_record import find_up
+from cueline.runtime.up_record import find_up
 
 
 def is_up(path: LogUrl) -> bool:

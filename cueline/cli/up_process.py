@@ -18,8 +18,8 @@ from cueline.clock import SystemClock
 from cueline.console.progress import progress
 from cueline.console.text import visible
 from cueline.errors import LogUnavailableError
-from cueline.on_ray.up import UpPlan, UpProcess, run_up, start_up
-from cueline.up_record import UpRecord
+from cueline.runtime.up import UpPlan, UpProcess, run_up, start_up
+from cueline.runtime.up_record import UpRecord
 
 _LOG_SECONDS = 1.0
 _STARTING = "starting Ray, and what drives the sessions"

@@ -32,8 +32,8 @@ from cueline.events.log_url import LogName
 from cueline.events.session import ApprovalRequested
 from cueline.events.start import QUEUE_SECONDS
 from cueline.events.stream import session_stream
-from cueline.place import Place
-from cueline.wiring import OpenLog, open_log
+from cueline.runtime.open_log import OpenLog, open_log
+from cueline.runtime.place import Place
 
 P = ParamSpec("P")
 R = TypeVar("R")

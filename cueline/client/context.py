@@ -3,8 +3,8 @@
 from typing import Protocol
 
 from cueline.actors.fold import SessionCache
-from cueline.place import Place
-from cueline.wiring import OpenLog
+from cueline.runtime.open_log import OpenLog
+from cueline.runtime.place import Place
 
 
 class Connection(Protocol):

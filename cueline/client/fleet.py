@@ -10,7 +10,7 @@ from cueline.actors.presence import living
 from cueline.deciders.fleet import Group, Range
 from cueline.errors import ConfigError
 from cueline.events.fleet import ScaleAsked, WorkerGroup, WorkerKind
-from cueline.wiring import OpenLog
+from cueline.runtime.open_log import OpenLog
 
 Count = int | tuple[int, int]
 """A number of workers, or the least and the most."""

@@ -28,7 +28,7 @@ from cueline.events.fleet import (
 )
 from cueline.projections.effect import started_calls
 from cueline.projections.session import causes
-from cueline.wiring import OpenLog
+from cueline.runtime.open_log import OpenLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

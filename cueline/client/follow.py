@@ -13,8 +13,8 @@ from cueline.deciders.session import rests
 from cueline.errors import LogUnavailableError
 from cueline.events.session import SessionEvent
 from cueline.events.store import RecordedEvent
-from cueline.up_record import recovers
-from cueline.wiring import OpenLog
+from cueline.runtime.open_log import OpenLog
+from cueline.runtime.up_record import recovers
 
 Left = Callable[[str], None]
 """Told why nobody drives a session now."""

@@ -13,7 +13,7 @@ from cueline.errors import CorruptEventError, CuelineError, RejectedError, Unkno
 from cueline.events.session import ContextCompacted, ModelRequested, SessionEvent, ToolReturned
 from cueline.events.store import RecordedEvent
 from cueline.events.stream import shown
-from cueline.wiring import OpenLog
+from cueline.runtime.open_log import OpenLog
 
 LAST = 100
 """About so many events are read of a session that has more than twice as many."""

@@ -15,7 +15,7 @@ from cueline.errors import CuelineError
 from cueline.events.agent import Limits
 from cueline.events.budget import LimitName
 from cueline.events.stream import shown
-from cueline.wiring import OpenLog
+from cueline.runtime.open_log import OpenLog
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from cueline.actors.live_text_server import receive
 from cueline.actors.session_owner import owner_of
 from cueline.events.session import ModelFailed, ModelReplied, SessionEvent
 from cueline.events.store import Presence, RecordedEvent
-from cueline.place import Place
-from cueline.wiring import OpenLog
+from cueline.runtime.open_log import OpenLog
+from cueline.runtime.place import Place
 
 __all__ = ["TextDelta", "live_text", "with_live_text"]
 

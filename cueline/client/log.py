@@ -9,12 +9,12 @@ from cueline.actors.presence import living
 from cueline.client.verify import BadRow, verify_log
 from cueline.errors import ConfigError, LogUnavailableError, RejectedError
 from cueline.events.log_url import LogName, LogUrl
+from cueline.runtime.open_log import open_log
+from cueline.runtime.up_record import find_up
 from cueline.stores.backend import backend_of
 from cueline.stores.log_copy import CopyStep as CopyStep  # noqa: PLC0414 - what `progress` is told
 from cueline.stores.log_copy import copy_rows, finish_copy
 from cueline.stores.waiting import take_turns
-from cueline.up_record import find_up
-from cueline.wiring import open_log
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from cueline.events.agent import Policy, Rule
 from cueline.events.session import SessionEvent
 from cueline.events.store import RecordedEvent, to_us
 from cueline.events.stream import shown
-from cueline.wiring import OpenLog
+from cueline.runtime.open_log import OpenLog
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from cueline.events.message import Arguments
 from cueline.events.session import ApprovalRequested
 from cueline.events.store import RecordedEvent, from_us
 from cueline.events.stream import stream_name, tenant_of
-from cueline.wiring import OpenLog
+from cueline.runtime.open_log import OpenLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from cueline.config.config_file import DEFAULT_LOG
 from cueline.errors import ConfigError
 from cueline.errors.suggestion import known_instead
 from cueline.events.log_url import LogName
-from cueline.wiring import OpenLog, open_log
+from cueline.runtime.open_log import OpenLog, open_log
 
 if TYPE_CHECKING:
     from cueline.client.audit import AuditRow

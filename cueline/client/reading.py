@@ -13,7 +13,7 @@ from sqlite_utils import Database
 from cueline.errors import CorruptEventError, LogUnavailableError
 from cueline.projections.fault import first_fault
 from cueline.projections.views import Views
-from cueline.wiring import OpenLog
+from cueline.runtime.open_log import OpenLog
 
 Notice = Callable[[str], None]
 """Told in a sentence what a user should know about the log while it is read."""

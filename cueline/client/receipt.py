@@ -11,7 +11,7 @@ from cueline.client.document import document
 from cueline.events.inbox import Resolution, StartAsked
 from cueline.events.store import Appended
 from cueline.events.stream import shown
-from cueline.up_record import find_up
+from cueline.runtime.up_record import find_up
 
 ReadBy = Literal["here", "up", "elsewhere", "nobody"]
 """Who reads what was recorded: this process, a running `cueline up`, another process, nobody."""

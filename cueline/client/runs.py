@@ -20,7 +20,7 @@ from cueline.events.start import QUEUE_SECONDS, Run
 from cueline.events.store import from_us
 from cueline.events.stream import shown
 from cueline.projections.session import SessionReadModel
-from cueline.wiring import OpenLog
+from cueline.runtime.open_log import OpenLog
 
 RunnerStatus = Literal["online", "stale", "offline"]
 """`offline`: no registered runner offers the blueprint."""

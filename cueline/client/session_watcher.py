@@ -18,7 +18,7 @@ from cueline.errors import LogUnavailableError, SessionOwnedError, SessionUndriv
 from cueline.events.session import SessionCompleted, SessionEvent, SessionIdle
 from cueline.events.store import PresenceBoard, RecordedEvent
 from cueline.events.stream import shown
-from cueline.place import Place
+from cueline.runtime.place import Place
 
 Check = Callable[[], Awaitable[bool | None]]
 """Raises if nothing more will come; True ends the wait."""

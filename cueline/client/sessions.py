@@ -12,7 +12,7 @@ from cueline.actors.session_owner import owners_of, silent_owner
 from cueline.events.stream import shown
 from cueline.projections import session as model
 from cueline.projections.session import Tokens
-from cueline.wiring import OpenLog
+from cueline.runtime.open_log import OpenLog
 
 STATUSES = (
     "created",

@@ -21,8 +21,8 @@ from cueline.events.store import Presence
 from cueline.events.stream import shown, tenant_of
 from cueline.projections.cost import Descendant, descendants
 from cueline.projections.session import find_session
-from cueline.up_record import find_up
-from cueline.wiring import OpenLog
+from cueline.runtime.open_log import OpenLog
+from cueline.runtime.up_record import find_up
 
 UnreadMessages = Unread
 BEHIND = 10_000

@@ -29,7 +29,7 @@ from cueline.events.agent import AgentSpec
 from cueline.events.inbox import InboxMessage, MessageSent, SecretsWaived, StartAsked
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import session_stream, shown, sibling, stream_name
-from cueline.wiring import OpenLog
+from cueline.runtime.open_log import OpenLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from cueline.actors.session_owner import owners_of
 from cueline.client.reading import Notice, print_notice, read_models
 from cueline.errors import CorruptEventError
 from cueline.projections.session import running
-from cueline.up_record import UpRecord, find_up
-from cueline.wiring import OpenLog
+from cueline.runtime.open_log import OpenLog
+from cueline.runtime.up_record import UpRecord, find_up
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from cueline.events.codec import blobs_named
 from cueline.events.session import MessageReceived, MessageRefused
 from cueline.events.store import RecordedEvent
 from cueline.events.stream import category_of, sibling
-from cueline.wiring import OpenLog
+from cueline.runtime.open_log import OpenLog
 
 
 @dataclass(frozen=True, slots=True)

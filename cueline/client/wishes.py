@@ -36,7 +36,7 @@ from cueline.events.inbox import (
 from cueline.events.session import MessageReceived, SessionCompleted, SessionFailed, SessionStopped
 from cueline.events.store import Appended
 from cueline.events.stream import shown
-from cueline.inline import drive_to_end
+from cueline.runtime.inline import drive_to_end
 
 Wish = Annotated[
     MessageSent

@@ -12,7 +12,7 @@ import ray
 from cueline.clock import SystemClock
 from cueline.cluster.call import Handle, ask_head
 from cueline.errors import ClusterError
-from cueline.on_ray.actor_factory import ActorFactory
+from cueline.runtime.actor_factory import ActorFactory
 
 VERSION = version("cueline")
 NODE_LABEL = "ray.io/node-id"

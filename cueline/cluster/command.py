@@ -25,8 +25,8 @@ from cueline.deciders.fleet import HOSTS, RUNNERS, Range
 from cueline.errors import ClusterError
 from cueline.events.agent import AgentSpec
 from cueline.events.store import EventStore, PresenceBoard
-from cueline.on_ray.actor_factory import ActorFactory
-from cueline.place import Place
+from cueline.runtime.actor_factory import ActorFactory
+from cueline.runtime.place import Place
 
 
 class Command(Place):

@@ -14,7 +14,7 @@ from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.proxy import ActorReply
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import EventStore, Presence, PresenceBoard, RecordedEvent
-from cueline.on_ray.actor_factory import ActorFactory
+from cueline.runtime.actor_factory import ActorFactory
 
 START_SECONDS = 60.0
 

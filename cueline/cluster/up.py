@@ -19,7 +19,7 @@ from cueline.cluster.runner_directory import living_nodes
 from cueline.cluster.up_actors import DISPATCHERS, OWNER, STOP_SECONDS, actors_of, end_actors
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence
-from cueline.on_ray.actor_factory import ActorFactory
+from cueline.runtime.actor_factory import ActorFactory
 
 START_SECONDS = 90.0
 RAY_SECONDS = 5.0

@@ -26,6 +26,7 @@ from rich.table import Table
 
 from cueline.actors.presence import evidence_of_end
 from cueline.agents.agent import Agent
+from cueline.client.runtime import open_runtime
 from cueline.client.session import Session
 from cueline.deciders.session import SessionState, Status
 from cueline.events.event_text import cause_text, doubt_text
@@ -44,8 +45,7 @@ from cueline.events.session import (
     ToolSkipped,
     ToolStarted,
 )
-from cueline.runtime import open_runtime
-from cueline.wiring import OpenLog, open_log
+from cueline.runtime.open_log import OpenLog, open_log
 
 HERE = Path(__file__).parent
 GOALS = {

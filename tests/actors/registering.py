@@ -8,7 +8,7 @@ from cueline.actors.fleet_log import FleetLog
 from cueline.errors import BlueprintConflictError
 from cueline.events.agent import AgentSpec
 from cueline.events.fleet import RunnerRegistered, WorkerGroup
-from cueline.wiring import open_log
+from cueline.runtime.open_log import open_log
 
 
 def say(text):

@@ -13,10 +13,10 @@ from cueline.errors import FencedError, UnknownOutcomeError
 from cueline.events.codec import Codec
 from cueline.events.fleet import FLEET_STREAM, FleetTaken, RunnerBack, ScaleAsked
 from cueline.events.journal import Journal
+from cueline.runtime.open_log import open_log
 from cueline.stores import MemoryStore
 from cueline.testing.clock import NOON, FakeClock
 from cueline.testing.wait import PATIENCE_SECONDS
-from cueline.wiring import open_log
 
 ROOT = Path(__file__).parents[2]
 

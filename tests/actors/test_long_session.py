@@ -11,9 +11,9 @@ from cueline.actors.fold import SessionCache
 from cueline.client.current import current_session
 from cueline.events.inbox import MessageSent
 from cueline.events.snapshot import EVERY, unsealed
+from cueline.runtime.open_log import open_log
 from cueline.stores import MemorySnapshots
 from cueline.testing.fakes import asks_for, says
-from cueline.wiring import open_log
 from tests.actors.session_harness import SESSION as SCENE
 from tests.actors.session_harness import SessionHarness, Valve
 from tests.actors.test_snapshots import Reads

@@ -9,8 +9,8 @@ from cueline.client.decide import was_given
 from cueline.client.question import always_text, approval_of
 from cueline.errors import NotPendingError
 from cueline.events.inbox import DecisionGiven
+from cueline.runtime.open_log import open_log
 from cueline.tools.catalogue import shipped_tool
-from cueline.wiring import open_log
 
 TWICE = """
 [[reply]]

@@ -13,9 +13,9 @@ from cueline.events.inbox import StartAsked
 from cueline.events.journal import FactWrite
 from cueline.events.session import SessionCompleted, SessionStarted
 from cueline.events.store import ANY, Draft, Write
+from cueline.runtime.open_log import open_log
 from cueline.stores import SqliteStore
 from cueline.testing.clock import FakeClock
-from cueline.wiring import open_log
 from tests.scripted import memory_log
 
 FLIP = (

@@ -11,8 +11,8 @@ from cueline.cli.settings_context import SettingsContext
 from cueline.events.journal import FactWrite
 from cueline.events.log_url import LogUrl
 from cueline.events.session import SessionContinued
-from cueline.up_record import UpRecord
-from cueline.wiring import open_log
+from cueline.runtime.open_log import open_log
+from cueline.runtime.up_record import UpRecord
 
 ONE = "session-default/one"
 

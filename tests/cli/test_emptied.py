@@ -8,7 +8,7 @@ import pytest
 from cueline.actors.inbox import ask_start
 from cueline.events.agent import AgentSpec
 from cueline.events.inbox import StartAsked
-from cueline.wiring import open_log
+from cueline.runtime.open_log import open_log
 
 LOOKING = (
     ("show", "one"),

@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from cueline.cli import app, option
-from cueline.wiring import DEFAULT_LOG
+from cueline.runtime.open_log import DEFAULT_LOG
 
 GROUP = get_command(app)
 
@@ -124,7 +124,7 @@ def test_a_list_loads_neither_ray_nor_any_fact(finished, words):
 
     loaded = loaded_by(finished, *words)
 
-    assert set() == loaded & {"ray", "anthropic", "cueline.events.fact", "cueline.runtime"}
+    assert set() == loaded & {"ray", "anthropic", "cueline.events.fact", "cueline.client.runtime"}
 
 
 def test_a_decision_needs_no_ray(asking):

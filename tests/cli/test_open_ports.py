@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from cueline.actors.presence import presence_of
-from cueline.up_record import UpRecord
+from cueline.runtime.up_record import UpRecord
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it is read in /proc")
 

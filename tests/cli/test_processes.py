@@ -6,8 +6,8 @@ import shlex
 import signal
 
 from cueline.actors.presence import presence_of
+from cueline.runtime.open_log import open_log
 from cueline.testing.wait import PATIENCE_SECONDS, wait_until
-from cueline.wiring import open_log
 from tests.cli.conftest import CUELINE
 from tests.cli.processes import busy, inbox_types, let_go, running
 from tests.damage import change

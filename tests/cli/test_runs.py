@@ -6,7 +6,7 @@ import json
 import pytest
 
 from cueline.client.client import open_client
-from cueline.inline import inline
+from cueline.runtime.inline import inline
 from tests.client.test_runs import SCHEMA, agent, record, registered, removed
 
 LOG = ".cueline/log.db"

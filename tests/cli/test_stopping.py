@@ -7,7 +7,7 @@ import pytest
 
 from cueline.events.inbox import StopAsked
 from cueline.loop import run
-from cueline.wiring import open_log
+from cueline.runtime.open_log import open_log
 from tests.cli.test_doubt import SENDER, SENDS
 
 FAR = """name = "far"

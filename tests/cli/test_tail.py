@@ -16,9 +16,9 @@ from cueline.events.codec import Codec
 from cueline.events.inbox import StartAsked
 from cueline.events.journal import Journal
 from cueline.events.log_url import LogUrl
+from cueline.runtime.open_log import open_log
 from cueline.stores import MemoryPresence, MemoryStore
 from cueline.testing.clock import FakeClock
-from cueline.wiring import open_log
 from tests.session_example import AGENT, NOW
 
 ONE = "session-default/one"

@@ -10,7 +10,7 @@ import pytest
 from cueline.actors.presence import presence_of
 from cueline.client.client import Client, open_client
 from cueline.errors import SessionFinishedError
-from cueline.up_record import UpRecord
+from cueline.runtime.up_record import UpRecord
 
 
 def test_a_decision_from_another_shell_counts_when_the_session_is_driven(asking):

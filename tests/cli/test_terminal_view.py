@@ -24,12 +24,12 @@ from cueline.events.inbox import DecisionGiven, MessageSent
 from cueline.events.message import Estimate, ToolCall
 from cueline.events.sanitize import Redactor
 from cueline.events.session import ApprovalRequested, MessageRefused
-from cueline.inline import inline
-from cueline.place import Place
+from cueline.runtime.inline import inline
+from cueline.runtime.open_log import open_log
+from cueline.runtime.place import Place
+from cueline.runtime.up_record import UpRecord
 from cueline.testing.clock import FakeClock
 from cueline.testing.given import given
-from cueline.up_record import UpRecord
-from cueline.wiring import open_log
 from tests.session_example import (
     AGENT,
     NOW,

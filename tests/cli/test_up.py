@@ -17,7 +17,7 @@ from cueline.cli.up_process import keep
 from cueline.config.settings import Settings
 from cueline.errors import ClusterError
 from cueline.events.log_url import LogUrl
-from cueline.on_ray.up import UpPlan
+from cueline.runtime.up import UpPlan
 from cueline.stores.backend import backend_of
 from cueline.testing.wait import await_until
 

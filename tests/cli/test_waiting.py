@@ -10,8 +10,8 @@ from cueline.testing.wait import wait_until
 
 DRIVER = """
 import asyncio, pathlib
-from cueline.inline import inline
-from cueline.wiring import open_log
+from cueline.runtime.inline import inline
+from cueline.runtime.open_log import open_log
 
 async def main():
     path = pathlib.Path(".cueline/log.db")

@@ -21,9 +21,9 @@ from cueline.events.fleet import (
     WorkerGroup,
     WorkersPending,
 )
-from cueline.place import Place
+from cueline.runtime.open_log import open_log
+from cueline.runtime.place import Place
 from cueline.testing.clock import NOON
-from cueline.wiring import open_log
 
 PLAIN = WorkerGroup(kind="runner")
 HERE = {"node": "n1", "machine": "m1", "pid": 42, "epoch": 1, "at": NOON}

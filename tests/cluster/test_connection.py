@@ -33,7 +33,7 @@ def test_what_ray_starts_does_not_end_with_the_terminal():
 
 
 def test_asking_for_a_cluster_does_not_load_ray():
-    wanted = "cueline.on_ray.placement, cueline.on_ray.up, cueline.cluster.connection"
+    wanted = "cueline.runtime.on_ray, cueline.runtime.up, cueline.cluster.connection"
     program = f"import sys, {wanted}; print('ray' in sys.modules)"
     told = subprocess.check_output([sys.executable, "-c", program], text=True)
 

@@ -19,8 +19,8 @@ from cueline.cluster.up import Up
 from cueline.config.settings import Settings
 from cueline.errors import ClusterError
 from cueline.events.log_url import LogUrl
-from cueline.on_ray.up import UpPlan, run_up
-from cueline.up_record import UpRecord, find_up
+from cueline.runtime.up import UpPlan, run_up
+from cueline.runtime.up_record import UpRecord, find_up
 
 OURS = {f"up/dispatcher@{VERSION}", f"up/writer@{VERSION}"}
 OUR_OWN = False

@@ -20,8 +20,8 @@ from cueline.events.session import (
 )
 from cueline.events.start import Run, Schedule
 from cueline.events.stream import shown
-from cueline.host_wiring import ViewsIndex
 from cueline.projections.session import _CAUSES, _WAITING
+from cueline.runtime.work_index import ViewsIndex
 from cueline.testing.fakes import FoldedIndex
 
 A = "session-default/a"
@@ -138,7 +138,7 @@ async def test_only_a_session_with_unread_messages_says_so(log, facts):
 
 
 async def test_work_comes_in_pages(log, facts, monkeypatch):
-    monkeypatch.setattr("cueline.host_wiring.PAGE", 2)
+    monkeypatch.setattr("cueline.runtime.work_index.PAGE", 2)
     for number in range(5):
         await log.ask(f"s{number}", facts.ASKED)
 

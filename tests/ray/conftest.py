@@ -20,10 +20,10 @@ from cueline.cluster.command import command
 from cueline.cluster.connection import connect_ray
 from cueline.deciders.fleet import HOSTS, RUNNERS, Range
 from cueline.events.inbox import StartAsked
-from cueline.on_ray.actor_factory import actor_factory_of, namespace_of
-from cueline.place import Place
+from cueline.runtime.actor_factory import actor_factory_of, namespace_of
+from cueline.runtime.open_log import open_log
+from cueline.runtime.place import Place
 from cueline.testing.wait import PATIENCE_SECONDS, await_until
-from cueline.wiring import open_log
 
 ACTS = Path(__file__).with_name("acts.py")
 

@@ -19,9 +19,9 @@ from itertools import cycle, pairwise
 import psutil
 
 from cueline import Agent
+from cueline.client.runtime import Runtime
 from cueline.client.session import Session
 from cueline.events.session import ApprovalRequested
-from cueline.runtime import Runtime
 from cueline.testing.wait import PATIENCE_SECONDS, await_until
 from tests.ray.conftest import ACTS
 

@@ -11,9 +11,9 @@ import psutil
 import pytest
 import ray
 
+from cueline.runtime.open_log import open_log
+from cueline.runtime.up_record import find_up
 from cueline.testing.wait import PATIENCE_SECONDS, wait_until
-from cueline.up_record import find_up
-from cueline.wiring import open_log
 
 CUELINE = [sys.executable, "-m", "cueline.cli"]
 AGENT = """

@@ -1,10 +1,10 @@
 from decimal import Decimal
 
+from cueline.client.runtime import Runtime
 from cueline.events.agent import Limits, Price
 from cueline.events.inbox import ChildEnded
 from cueline.events.session import MessageReceived, ReservationClosed
 from cueline.events.stream import sibling
-from cueline.runtime import Runtime
 
 READY = """
 [[reply]]

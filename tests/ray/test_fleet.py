@@ -11,8 +11,8 @@ from cueline.cluster.placement import pending_demands
 from cueline.cluster.up import Up
 from cueline.deciders.reconcile import CPUS
 from cueline.events.fleet import FLEET_STREAM
-from cueline.on_ray.actor_factory import actor_factory_of, namespace_of
-from cueline.place import Place
+from cueline.runtime.actor_factory import actor_factory_of, namespace_of
+from cueline.runtime.place import Place
 from cueline.testing.wait import PATIENCE_SECONDS
 
 CALLS = """

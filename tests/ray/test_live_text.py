@@ -7,7 +7,7 @@ import signal
 from cueline.actors.live_text import TextDelta
 from cueline.client.client import Client
 from cueline.client.session import Session
-from cueline.place import Place
+from cueline.runtime.place import Place
 from cueline.testing.wait import PATIENCE_SECONDS
 
 SPEAKS = """

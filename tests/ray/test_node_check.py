@@ -9,7 +9,7 @@ import ray
 
 from cueline.cluster.cluster_context import VERSION
 from cueline.cluster.node_check import runners_in
-from cueline.up_record import find_up
+from cueline.runtime.up_record import find_up
 
 TOOL = """
 from cueline import tool

@@ -19,8 +19,8 @@ from cueline.cluster.dispatcher import DispatcherSettings
 from cueline.cluster.up import Up
 from cueline.errors import ClusterError
 from cueline.events.session import ToolReturned, ToolStarted
-from cueline.on_ray.actor_factory import actor_factory_of, namespace_of
-from cueline.on_ray.attached_runtime import dispatcher_lives
+from cueline.runtime.actor_factory import actor_factory_of, namespace_of
+from cueline.runtime.on_ray import dispatcher_lives
 from cueline.testing.wait import PATIENCE_SECONDS, await_until, wait_until
 
 CALLS = """

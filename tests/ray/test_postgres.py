@@ -3,9 +3,9 @@
 import pytest
 import ray
 
+from cueline.runtime.open_log import open_log
 from cueline.stores.backend import backend_of
 from cueline.stores.postgres.views import PostgresViews
-from cueline.wiring import open_log
 from tests.postgres_server import NONE, PostgresServer, installed
 from tests.ray.conftest import World
 from tests.ray.test_deaths import ONE_CALL

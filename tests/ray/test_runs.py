@@ -18,8 +18,8 @@ from cueline.deciders.fleet import HeartbeatTimes
 from cueline.events.fleet import FLEET_STREAM
 from cueline.events.start import DISCONNECTED
 from cueline.events.stream import session_stream
-from cueline.on_ray.actor_factory import actor_factory_of, namespace_of
-from cueline.place import Place
+from cueline.runtime.actor_factory import actor_factory_of, namespace_of
+from cueline.runtime.place import Place
 from cueline.testing.wait import PATIENCE_SECONDS
 
 SCRIPT = """

@@ -17,8 +17,8 @@ from cueline.cluster.epoch_fence import DISPATCHER
 from cueline.cluster.up import Up
 from cueline.errors import ClusterError
 from cueline.events.fleet import FLEET_STREAM
-from cueline.inline import inline
-from cueline.on_ray.actor_factory import actor_factory_of, namespace_of
+from cueline.runtime.actor_factory import actor_factory_of, namespace_of
+from cueline.runtime.inline import inline
 from cueline.testing.wait import PATIENCE_SECONDS
 
 SCRIPT = """

@@ -10,9 +10,9 @@ import pytest
 import ray
 
 from cueline.cluster.cluster_context import VERSION
+from cueline.runtime.open_log import open_log
+from cueline.runtime.up_record import find_up
 from cueline.testing.wait import wait_until
-from cueline.up_record import find_up
-from cueline.wiring import open_log
 from tests.ray.test_own_ray import ACTS
 
 FORMER = "0.0.9"

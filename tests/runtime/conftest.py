@@ -4,8 +4,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from cueline.inline import inline
-from cueline.runtime import Runtime
+from cueline.client.runtime import Runtime
+from cueline.runtime.inline import inline
 from tests.scripted import memory_log
 
 

@@ -8,7 +8,7 @@ import cueline
 from cueline.actors.inbox import post
 from cueline.errors import CorruptEventError
 from cueline.events.inbox import MessageSent, StopAsked
-from cueline.inline import inline
+from cueline.runtime.inline import inline
 from cueline.testing.wait import await_until
 from tests.damage import swap
 from tests.scripted import HELD, left_in_a_call, scripted

@@ -7,7 +7,7 @@ import pytest
 from cueline.client.client import Client
 from cueline.deciders.session import Status
 from cueline.errors import ConfigError, RejectedError
-from cueline.place import Place
+from cueline.runtime.place import Place
 from tests.scripted import scripted
 
 SCRIPT = 'reply = [{ text = "Good evening." }]'

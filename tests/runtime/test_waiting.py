@@ -15,9 +15,9 @@ from cueline.errors import (
 )
 from cueline.events.inbox import MessageSent
 from cueline.events.log_url import LogUrl
-from cueline.place import Place
+from cueline.runtime.place import Place
+from cueline.runtime.up_record import UpRecord
 from cueline.testing.wait import await_until
-from cueline.up_record import UpRecord
 from tests.scripted import HELD, HELLO, ask, holder, left_in_a_call
 
 ONE = "session-default/one"

@@ -10,13 +10,13 @@ from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
 from cueline.errors import ConfigError, LogUnavailableError
 from cueline.events.log_url import LogUrl
-from cueline.on_ray.actor_factory import actor_factory_of
+from cueline.runtime.actor_factory import actor_factory_of
+from cueline.runtime.open_log import open_log
 from cueline.stores import backend
 from cueline.stores.backend import backend_of
 from cueline.stores.memory_backend import MemoryBackend
 from cueline.testing.event_store_example import SESSION, begin
 from cueline.testing.presence_contract import HOST
-from cueline.wiring import open_log
 from tests.scripted import HELLO
 
 

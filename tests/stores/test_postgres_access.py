@@ -11,13 +11,13 @@ from cueline.errors import ConfigError, LogFormatError, LogUnavailableError
 from cueline.events.log_url import LogUrl
 from cueline.events.snapshot import SnapshotRow
 from cueline.events.store import ANY, Write
+from cueline.runtime.up_record import UpRecord, find_up
 from cueline.stores.backend import backend_of
 from cueline.stores.postgres.connections import connected
 from cueline.stores.postgres.migration import migrate
 from cueline.stores.postgres.place import place_of
 from cueline.testing.event_store_example import INBOX, SESSION, SetClock, begin, facts, whole_log
 from cueline.testing.presence_contract import HOST
-from cueline.up_record import UpRecord, find_up
 
 WRITES = [
     "UPDATE events SET actor = 'eve'",

@@ -15,12 +15,12 @@ from cueline.events.inbox import StartAsked
 from cueline.events.store import ANY, Write
 from cueline.projections.session import list_sessions
 from cueline.projections.views import VERSION
+from cueline.runtime.open_log import open_log
 from cueline.stores.backend import backend_of
 from cueline.stores.postgres.connections import connected
 from cueline.stores.postgres.place import place_of
 from cueline.stores.postgres.views import PostgresViews
 from cueline.testing.event_store_example import INBOX, fact
-from cueline.wiring import open_log
 from tests.postgres_server import PostgresServer
 from tests.stores.conftest import LANES
 

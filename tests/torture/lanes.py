@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 
 import psutil
 
+from cueline.runtime.up_record import find_up
 from cueline.testing.wait import PATIENCE_SECONDS, wait_until
-from cueline.up_record import find_up
 
 SESSIONS = 6
 """In each log; two commands at a time work on it inline, and all of them on Ray."""

@@ -1,8 +1,9 @@
-"""Starts the actors of a log for `cueline up`."""
+"""Starts the actors of `cueline up`, and takes down what a killed one left."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -11,11 +12,13 @@ from cueline.actors.presence import presence_of
 from cueline.config.environment import user_name
 from cueline.config.settings import ClusterSettings, Settings
 from cueline.deciders.fleet import HeartbeatTimes
+from cueline.errors import ClusterError
 from cueline.events.agent import AgentSpec
 from cueline.events.log_url import LogUrl
-from cueline.on_ray.actor_factory import actor_factory_of, namespace_of
-from cueline.up_record import UpRecord
-from cueline.wiring import OpenLog, open_log
+from cueline.runtime.actor_factory import actor_factory_of, namespace_of
+from cueline.runtime.on_ray import POLL_SECONDS, dispatcher_lives
+from cueline.runtime.open_log import OpenLog, open_log
+from cueline.runtime.up_record import UpRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,3 +169,44 @@ def record_of(log: OpenLog, address: str) -> UpRecord:
         keeper=presence_of("up"),
         kept_by="ray",
     )
+
+
+ORPHAN_SECONDS = 10.0
+"""After this time, what ends with a killed `cueline up` has ended."""
+
+
+async def end_left_behind(
+    log: OpenLog, record: UpRecord, *, address: str | None = None, grace_seconds: float
+) -> None:
+    """Take down what a killed `cueline up` left on a shared cluster, or what Ray keeps there.
+
+    The cluster is at *address*, or else where *record* says.
+
+    Raises:
+        ClusterError: some of it lives, and the cluster cannot be reached.
+    """
+    deadline = log.clock.now() + timedelta(seconds=ORPHAN_SECONDS)
+    asked = record.kept_by == "ray" or address is not None
+    while asked or await dispatcher_lives(log):
+        try:
+            await _take_down(address or record.address, record.namespace, grace_seconds)
+        except ClusterError:
+            # A cluster of its own ends with it.
+            if not await dispatcher_lives(log):
+                if address is None:
+                    return
+                raise
+            if log.clock.now() > deadline:
+                raise
+            await log.clock.sleep(POLL_SECONDS)
+        else:
+            return
+
+
+async def _take_down(address: str, namespace: str, grace_seconds: float) -> None:
+    from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - as above
+
+    with connect_ray(address, namespace):
+        from cueline.cluster.up_actors import take_down  # noqa: PLC0415 - it imports Ray
+
+        await take_down(namespace, grace_seconds)

@@ -1,17 +1,20 @@
-"""Attaches to the running `cueline up` of a log."""
+"""Places on Ray: the actors of this process, and a running `cueline up`."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 
+from cueline.actors.background_task import Trouble
 from cueline.actors.checked_tools import CheckedTools
 from cueline.actors.presence import living
 from cueline.errors import ClusterError
 from cueline.events.agent import AgentSpec
-from cueline.place import Place
-from cueline.up_record import UpRecord
-from cueline.wiring import OpenLog
+from cueline.runtime.actor_factory import actor_factory_of, namespace_of
+from cueline.runtime.open_log import OpenLog
+from cueline.runtime.place import Place
+from cueline.runtime.up_record import UpRecord, find_up
 
 ANSWER_SECONDS = 15.0
 """How long a dispatcher may take to restart."""
@@ -36,7 +39,7 @@ class Attached(Place):
         await self._checked.check(agents, runners, self._ask_runners)
 
     async def _ask_runners(self, agents: Sequence[AgentSpec]) -> None:
-        from cueline.cluster.connection import connected_ray  # noqa: PLC0415 - see `placement.on_ray`
+        from cueline.cluster.connection import connected_ray  # noqa: PLC0415 - see `on_ray`
 
         address, namespace = self._record.address, self._record.namespace
         with connected_ray(address, namespace):
@@ -72,3 +75,54 @@ async def attach_to_up(log: OpenLog, record: UpRecord, address: str | None) -> A
 async def dispatcher_lives(log: OpenLog) -> bool:
     """Whether the log has a living dispatcher."""
     return any(each.role == "dispatcher" for each in await living(log.board, log.clock.now()))
+
+
+@asynccontextmanager
+async def on_ray(
+    log: OpenLog, *, scope: set[str], address: str | None = None, on_trouble: Trouble
+) -> AsyncIterator[Place]:
+    """Drive the sessions of *scope* on a Ray cluster.
+
+    Raises:
+        ClusterError: the cluster cannot be used; the message says what to do.
+        LogUnavailableError: the log cannot be used there.
+    """
+    record = find_up(log.url)
+    if record is not None:
+        yield await attach_to_up(log, record, address)
+        return
+    # First: Ray reads the environment on import.
+    from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - see above
+
+    factory = actor_factory_of(log)
+    namespace = namespace_of(factory.log_id)
+    # An empty variable counts as not set.
+    with connect_ray(address or os.environ.get("RAY_ADDRESS") or None, namespace) as connection:
+        from cueline.cluster.command import command  # noqa: PLC0415 - it imports Ray
+
+        async with command(
+            connection,
+            namespace,
+            factory,
+            store=log.store,
+            board=log.board,
+            scope=scope,
+            on_trouble=on_trouble,
+            hosts=1,
+            runners=1,
+        ) as there:
+            yield there
+
+
+async def count_nodes(address: str) -> int:
+    """Return how many nodes the cluster at *address* has, each with this version of cueline.
+
+    Raises:
+        ClusterError: it cannot be joined, or some have another version; the message says which.
+    """
+    from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - see `on_ray`
+
+    with connect_ray(address, "cueline"):
+        from cueline.cluster.node_check import check_nodes  # noqa: PLC0415 - it imports Ray
+
+        return await check_nodes(address)

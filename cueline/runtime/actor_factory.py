@@ -4,30 +4,70 @@ The arguments of actors are pickled: names and paths, never an open file.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.background_task import Trouble
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
-from cueline.actors.host_dependencies import RunnerDirectory
+from cueline.actors.fleet_log import FleetLog
+from cueline.actors.host_dependencies import HostDependencies, RunnerDirectory
 from cueline.actors.presence import machine_name
 from cueline.actors.session_host import SessionHost
 from cueline.actors.slot import Slots
 from cueline.actors.stream_notifier import StreamNotifier
 from cueline.actors.tool_port import ToolExecutor
-from cueline.agents.secret import secret_names
+from cueline.agents.hook import run_hook
+from cueline.agents.secret import check_secrets, secret_names
 from cueline.clock import SystemClock
-from cueline.events.agent import AgentSpec
+from cueline.config.environment import HERE
+from cueline.events.agent import AgentSpec, Hook
 from cueline.events.journal import Journal
 from cueline.events.log_url import LogUrl
 from cueline.events.snapshot import NO_SNAPSHOTS
 from cueline.events.store import EventStore, PresenceBoard
-from cueline.host_wiring import ViewsIndex, collaborators
+from cueline.runtime.open_log import OpenLog
+from cueline.runtime.work_index import ViewsIndex
 from cueline.stores import MemoryPresence
 from cueline.stores.backend import LogBackend, backend_of
 from cueline.tools.executor import ProcessToolExecutor
-from cueline.wiring import OpenLog
 
 _MANY_HOSTS = 64
+
+
+def collaborators(
+    log: OpenLog, runners: RunnerDirectory, gate: GatePort, ledger: LedgerPort
+) -> HostDependencies:
+    """Return whom a session host works with."""
+    from cueline.providers.factory import account_names, model_factory
+    from cueline.providers.prices import bound, cost_of
+    from cueline.tools.arguments import check_call, read_value
+    from cueline.tools.estimate import estimate
+    from cueline.tools.files import preview
+
+    async def tell(agent: AgentSpec, hook: Hook, news: bytes) -> str | None:
+        return await run_hook(hook, news, HERE, hidden=secret_names(agent))
+
+    return HostDependencies(
+        clock=log.clock,
+        journal=log.journal,
+        check_secrets=check_secrets,
+        models=model_factory(HERE, log.clock.sleep),
+        runners=runners,
+        fleet=FleetLog(log.journal()),
+        gate=gate,
+        check_call=check_call,
+        read_output=read_value,
+        estimate=estimate,
+        preview=partial(preview, str(log.url), log.backend.files()),
+        tell=tell,
+        price=cost_of,
+        ledger=ledger,
+        bound=bound,
+        grace_seconds=log.grace_seconds,
+        removal_seconds=log.removal_seconds,
+        slots=log.slots,
+        account=account_names(HERE, salt=log.id),
+    )
 
 
 @dataclass(frozen=True, slots=True)

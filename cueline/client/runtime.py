@@ -14,10 +14,10 @@ from cueline.config.config_file import DEFAULT_LOG
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.log_url import LogName, LogUrl
 from cueline.events.stream import trouble_message
-from cueline.inline import inline
+from cueline.runtime.inline import inline
+from cueline.runtime.open_log import OpenLog, open_log
+from cueline.runtime.up_record import find_up
 from cueline.stores.backend import backend_of
-from cueline.up_record import find_up
-from cueline.wiring import OpenLog, open_log
 
 On = Literal["auto", "ray", "inline"]
 """Where sessions are to be driven: see `open_runtime`."""
@@ -62,7 +62,7 @@ async def runtime_on(
         async with inline(log, scope=scope, on_trouble=on_trouble) as here:
             yield Runtime(log, here)
         return
-    from cueline.on_ray.placement import on_ray  # noqa: PLC0415 - Ray takes its time, and not everybody needs it
+    from cueline.runtime.on_ray import on_ray  # noqa: PLC0415 - Ray takes its time, and not everybody needs it
 
     async with on_ray(log, scope=scope, address=address, on_trouble=on_trouble) as there:
         yield Runtime(log, there)

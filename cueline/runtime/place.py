@@ -8,7 +8,7 @@ from cueline.config.environment import user_name
 from cueline.errors import CuelineError
 from cueline.events.agent import AgentSpec
 from cueline.events.log_url import LogUrl
-from cueline.up_record import recovers
+from cueline.runtime.up_record import recovers
 
 
 class Place:

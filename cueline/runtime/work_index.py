@@ -1,23 +1,11 @@
-"""Puts together what a session host works with.
-
-The actors are the same inline and on Ray; only who holds whom differs.
-"""
+"""The read models of a log, as the dispatcher asks them for work."""
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from datetime import datetime
-from functools import partial
 
-from cueline.actors.approval_gate import GatePort
-from cueline.actors.cost_ledger import LedgerPort
 from cueline.actors.dispatcher import Work
-from cueline.actors.fleet_log import FleetLog
-from cueline.actors.host_dependencies import HostDependencies, RunnerDirectory
 from cueline.actors.runner_registry import ClaimedRun
-from cueline.agents.hook import run_hook
-from cueline.agents.secret import check_secrets, secret_names
-from cueline.config.environment import HERE
 from cueline.deciders.matching import Offer, Unmet, least_unmet
-from cueline.events.agent import AgentSpec, Hook
 from cueline.events.session import WaitKind
 from cueline.events.store import EventStore
 from cueline.projections.session import (
@@ -31,48 +19,11 @@ from cueline.projections.session import (
     waiting,
 )
 from cueline.projections.views import Views
-from cueline.wiring import OpenLog
 
 PAGE = 1000
 """Number of sessions with work that are read at a time."""
 BATCH = 250
 """Number of events that the read models take in before the event loop does something else."""
-
-
-def collaborators(
-    log: OpenLog, runners: RunnerDirectory, gate: GatePort, ledger: LedgerPort
-) -> HostDependencies:
-    """Return whom a session host works with."""
-    from cueline.providers.factory import account_names, model_factory
-    from cueline.providers.prices import bound, cost_of
-    from cueline.tools.arguments import check_call, read_value
-    from cueline.tools.estimate import estimate
-    from cueline.tools.files import preview
-
-    async def tell(agent: AgentSpec, hook: Hook, news: bytes) -> str | None:
-        return await run_hook(hook, news, HERE, hidden=secret_names(agent))
-
-    return HostDependencies(
-        clock=log.clock,
-        journal=log.journal,
-        check_secrets=check_secrets,
-        models=model_factory(HERE, log.clock.sleep),
-        runners=runners,
-        fleet=FleetLog(log.journal()),
-        gate=gate,
-        check_call=check_call,
-        read_output=read_value,
-        estimate=estimate,
-        preview=partial(preview, str(log.url), log.backend.files()),
-        tell=tell,
-        price=cost_of,
-        ledger=ledger,
-        bound=bound,
-        grace_seconds=log.grace_seconds,
-        removal_seconds=log.removal_seconds,
-        slots=log.slots,
-        account=account_names(HERE, salt=log.id),
-    )
 
 
 class ViewsIndex:

@@ -18,10 +18,11 @@ from cueline.deciders.matching import Offer, unmet
 from cueline.errors import CuelineError
 from cueline.events.agent_parts import Demands
 from cueline.events.store import Presence, PresenceBoard
-from cueline.host_wiring import ViewsIndex, collaborators
-from cueline.place import Place
+from cueline.runtime.actor_factory import collaborators
+from cueline.runtime.open_log import OpenLog
+from cueline.runtime.place import Place
+from cueline.runtime.work_index import ViewsIndex
 from cueline.tools.executor import ProcessToolExecutor
-from cueline.wiring import OpenLog
 
 
 class LocalRunnerDirectory:

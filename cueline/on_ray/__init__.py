@@ -1,1 +1,0 @@
-"""Wires the factory on Ray; `inline` does it in one process."""
