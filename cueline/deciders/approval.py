@@ -27,20 +27,20 @@ from cueline.events.message import Arguments, canonical_json
 from cueline.events.session import Verdict
 
 AUTO_APPROVER = "auto:cli-flag"
-"""The actor of a grant that was chosen with a flag when the session was started."""
+"""The actor of automatic grants that a flag of the start allowed."""
 AUTO_IN_TIME = "auto:auto_approve_after"
 """The actor of an automatic grant after its waiting time."""
 READ_LATE_SECONDS = 300.0
-"""Validity of a grant that was read after its deadline, from the reading on.
+"""How long a grant is valid that was read after its deadline, from the reading on.
 
-It leaves time for the calls before it, and is no longer than a terminal question waits.
+Long enough for the calls before it, and no longer than a question at a terminal waits.
 """
 _NOT_PEOPLE = ("auto:", "agent:", "session:")
 """Prefix of deciders that are not persons."""
 
 
 def auto_approver(agent: AgentSpec) -> str:
-    """Return the actor of a grant by `auto_approve`: what set it for this *agent*."""
+    """Return the actor of grants by `auto_approve`: the source of this setting of *agent*."""
     source = agent.limit_sources.get("policy.auto_approve")
     if source is None:
         return f"auto:agent {agent.name}"
@@ -97,13 +97,13 @@ def vote_of(
 
 
 class Expire(Struct, frozen=True):
-    """A time has passed, and the gate has every decision recorded before it."""
+    """The deadline has passed, and the gate has read every earlier decision."""
 
     at: datetime
 
 
 class Supersede(Struct, frozen=True):
-    """The approval is not needed any more."""
+    """The approval is no longer needed."""
 
     reason: SupersedeCode
 
@@ -119,7 +119,7 @@ class ApprovalState(Struct, frozen=True):
     by: str = ""
     note: str = ""
     votes: tuple[str, ...] = ()
-    """The messages whose votes counted."""
+    """The inbox messages whose votes counted."""
     grantors: tuple[str, ...] = ()
     """The people who have voted yes."""
     edit: Arguments | None = None
@@ -197,9 +197,9 @@ def may_not(opened: ApprovalOpened, person: str) -> Refusal | None:
 
 
 def valid_until(deadline_at: datetime, read_at: datetime) -> datetime | None:
-    """Return the expiry of a grant that was in time but read late; None for *deadline_at*.
+    """Return the expiry of a grant that came in time but was read late; None for *deadline_at*.
 
-    Perhaps no process ran to read it; the person who granted need not care (I14).
+    Perhaps no process ran that could read the grant earlier (I14).
     """
     late = read_at > deadline_at
     return read_at + timedelta(seconds=READ_LATE_SECONDS) if late else None

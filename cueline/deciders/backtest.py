@@ -1,8 +1,8 @@
 """Judges recorded calls by another policy.
 
-A fold over the facts of any number of sessions, in log order. It judges each
-call and tool as recorded. It ignores standing grants: under another policy people
-might not have been asked.
+A fold over the facts of any number of sessions, in log order. It judges each call
+with the recorded tool, and ignores standing grants: under another policy, people might
+not have been asked.
 """
 
 from collections import Counter

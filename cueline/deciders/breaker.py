@@ -1,9 +1,9 @@
 """The rules of one circuit breaker: closed → open → half-open → closed or open.
 
-Transient failures count, permanent ones do not (C3, C4). While the breaker is
-open nothing counts, because such calls started before it opened. Half-open admits
-one probe: the first append wins. A provider that limits the rate and names a wait
-holds the breaker without a counted failure.
+Transient failures count, permanent ones do not (C3, C4). While the breaker is open no
+failure counts, because its call started before the opening. Half-open admits one
+probe: the first append wins. A rate limit with a `Retry-After` holds the breaker
+without a counted failure.
 """
 
 from datetime import datetime, timedelta
@@ -26,12 +26,12 @@ from cueline.events.breaker import (
 from cueline.events.codes import OURS, TRANSIENT
 
 PROBE_SECONDS = 120.0
-"""A probe without an outcome after this is lost; its own session recovers it earlier."""
+"""A probe without an outcome after this time is lost; its own session recovers it earlier."""
 LONGEST_OPEN_SECONDS = 600.0
 """The maximum of the doubled time-out, unless the first was longer."""
 _DEFAULTS = BreakerPolicy()
 MOST_FAILURES = 1000
-"""The largest allowed threshold, so no more failures are remembered."""
+"""The largest allowed threshold, and so the most failures that the state has."""
 
 
 class Failure(NamedTuple):

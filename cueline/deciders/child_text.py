@@ -1,4 +1,4 @@
-"""What the model of a parent is told of its children: data, which gives no instructions."""
+"""The text of children for the model of a parent: marked as data, not as instructions."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ UNTRUSTED = (
 
 
 def fenced(child: str, text: str) -> str:
-    """Return what the session *child* says, marked as untrusted.
+    """Return the text of the session *child*, marked as untrusted.
 
     The mark is a digest of the text, so the text cannot contain it.
     """

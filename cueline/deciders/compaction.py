@@ -1,6 +1,6 @@
-"""What a model is sent of a long result or a long prompt: pure functions of the messages.
+"""Cuts long results and long prompts for a model: pure functions of the messages.
 
-The log and the prompt's digest have all of it. With the same window, a message is cut in the
+The log and the prompt's digest have the whole text. With the same window, a message is cut in the
 same way in each request, so the beginning of the prompt stays the same.
 
 The model that answers next gets its own prompt up to the cut, so a cache may have it, and
@@ -24,7 +24,7 @@ _BYTES_PER_TOKEN: Final = 3
 _SHARE: Final = 4
 """One result takes at most this part of the window, as 1/4."""
 _TAIL: Final = 6
-"""The end takes this part of what is sent, as 1/6."""
+"""The end of a result takes this part of the limit, as 1/6."""
 _IMAGE: Final = b'"kind":"image"'
 
 
@@ -58,9 +58,9 @@ def _cut(message: bytes, most: int) -> bytes:
 
 
 KEPT: Final = 0.25
-"""The newest messages of up to this share of all bytes stay as they are."""
+"""The newest messages of up to this share of all bytes are not summarised."""
 KEPT_OF_TOO_LONG: Final = 0.5
-"""The same after a prompt that was too long: the older half has to fit by itself."""
+"""The share after a prompt that was too long: the older half has to fit on its own."""
 ASK: Final = """Summarise the conversation so far. Your summary replaces it: later requests show \
 only the summary and the newest messages. Write for yourself, as the one who goes on with the work.
 Keep, word for word where it matters: the user's goals, instructions and limits; decisions and \
@@ -81,7 +81,7 @@ def compaction_of(
 ) -> Compaction | None:
     """Return the request for a summary of old messages; None if there are none.
 
-    *too_long* says that the prompt did not fit into the model's context *window*, in tokens.
+    *too_long*: the prompt did not fit into the model's context *window*, in tokens.
     """
     messages = current.messages
     share = KEPT_OF_TOO_LONG if too_long else KEPT

@@ -1,4 +1,4 @@
-"""The shape of all rules: decide, evolve, initial state."""
+"""The form of all rules: `decide`, `evolve` and the initial state."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Expressions of a plan: JMESPath over what a session was started with and its steps' results."""
+"""Expressions of a plan: JMESPath over the parameters of a session and its steps' results."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ _INNER: Final = {
     *("or_expression", "and_expression", "not_expression", "comparator"),
     *("function_expression", "multi_select_list", "multi_select_dict", "key_val_pair"),
 }
-"""The kinds of expression whose every part reads the same data as the whole."""
+"""The kinds of expression whose parts all read the same data as the whole."""
 _CACHED: Final = 4096
 
 FUNCTIONS: Final = tuple(sorted(Functions.FUNCTION_TABLE))
@@ -32,7 +32,7 @@ class _Parser(Parser):  # type: ignore[misc]  # jmespath has no types
 
 class _Interpreter(TreeInterpreter):  # type: ignore[misc]  # jmespath has no types
     def visit_comparator(self, node: dict[str, Any], value: object) -> object:
-        """Return null for an ordering of anything but numbers, as the specification says."""
+        """Return null if the operands of `<` or `>` are no numbers, as in the specification."""
         if node["value"] not in self._EQUALITY_OPS:
             sides = [self.visit(each, value) for each in node["children"]]
             numbers = all(isinstance(n, int | float) and not isinstance(n, bool) for n in sides)
@@ -40,7 +40,7 @@ class _Interpreter(TreeInterpreter):  # type: ignore[misc]  # jmespath has no ty
         return super().visit_comparator(node, value)
 
     def visit_function_expression(self, node: dict[str, Any], value: object) -> object:
-        """Refuse a number that JSON cannot say, as of a sum of the largest."""
+        """Refuse a number that JSON cannot hold, such as infinity."""
         found = super().visit_function_expression(node, value)
         if isinstance(found, float) and not math.isfinite(found):
             raise ValueError(f"{node['value']}: the number is not finite")
@@ -54,7 +54,7 @@ Context = Mapping[str, Any]
 
 
 def evaluated(expression: str, context: Context) -> JsonValue:
-    """Return the value of *expression*; null where it reads what is not there.
+    """Return the value of *expression*; null if it reads missing data.
 
     Raises:
         ValueError: it is no expression, a function got a value of a wrong type, or a number
@@ -130,7 +130,7 @@ def compiled(expression: str) -> Any:
     """Return the parsed *expression*.
 
     Raises:
-        ValueError: it is none; `reason` says why.
+        ValueError: *expression* is invalid; `reason` has the cause.
     """
     try:
         return _Parser().parse(expression)
@@ -139,7 +139,7 @@ def compiled(expression: str) -> Any:
 
 
 def reason(error: Exception) -> str:
-    """Return what is wrong with an expression and, if it is known, at which character."""
+    """Return the fault of an expression and, if known, its character."""
     at = getattr(error, "lex_position", None)
     if at is None:
         return str(error).removeprefix("Invalid JMESPath expression: ")
@@ -149,7 +149,7 @@ def reason(error: Exception) -> str:
 
 @lru_cache(_CACHED)
 def pieces(text: str) -> tuple[str, ...]:
-    """Return plain text and expressions of *text* by turns; the first and last are plain.
+    """Return the plain texts and expressions of *text* alternately; the first and last are plain.
 
     An expression ends at the first `}}` that makes it one; else at the first of all.
 

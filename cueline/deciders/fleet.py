@@ -1,4 +1,4 @@
-"""The rules of a fleet's stream: how many workers are wanted, and whose facts count.
+"""The rules of a fleet's stream: the desired workers, the registered runners, the dispatcher.
 
 A runner is registered until it is removed. A blueprint's name belongs to one registered
 runner: the first that offered it.
@@ -47,7 +47,7 @@ RUNNERS = Group("runner")
 
 
 class Range(NamedTuple):
-    """How many workers of a group are wanted."""
+    """The desired number of workers of a group."""
 
     least: int
     most: int
@@ -63,7 +63,7 @@ class Registration(Struct, frozen=True):
 
     fact: RunnerRegistered
     removed_at: datetime | None = None
-    """When it is removed unless it is heard before; None while it is online."""
+    """When the runner is removed, unless it sends a heartbeat before; None while it is online."""
 
 
 class Blueprint(Struct, frozen=True):
@@ -71,21 +71,21 @@ class Blueprint(Struct, frozen=True):
 
     agent: AgentSpec
     runner: str
-    """The incarnation that offers it; empty: none does now."""
+    """The incarnation that offers the agent; empty: none does now."""
 
 
 class FleetState(Struct, frozen=True):
-    """What is wanted of a fleet, and which dispatcher has it."""
+    """The desired state of a fleet, its runners, and its dispatcher."""
 
     epoch: int = 0
     up: str = ""
     """The `up` of that dispatcher."""
     wanted: Mapping[Group, Range] = MappingProxyType({})
-    """By group; also those of which none are wanted any more."""
+    """The desired numbers by group, also 0."""
     runners: Mapping[str, Registration] = MappingProxyType({})
-    """Those that are registered, by incarnation."""
+    """The registered runners, by incarnation."""
     blueprints: Mapping[str, Blueprint] = MappingProxyType({})
-    """All that ever were offered, by name."""
+    """All agents that were ever offered, by name."""
 
     def online(self, blueprint: str) -> str:
         """Return the runner that takes runs of *blueprint* now; empty if none does."""
@@ -101,13 +101,13 @@ class FleetState(Struct, frozen=True):
 
 
 class TakeFleet(Struct, frozen=True):
-    """A dispatcher takes over; the first of an `up` asks for what that was started with."""
+    """A dispatcher takes over; the first one of an `up` asks for the numbers of the command."""
 
     taken: FleetTaken
     asks: tuple[ScaleAsked, ...] = ()
-    """Asked for in any case."""
+    """The groups that are asked for in any case."""
     defaults: tuple[ScaleAsked, ...] = ()
-    """Asked for if nobody ever asked for workers of that kind."""
+    """The groups that are asked for if nobody has ever asked for workers of that kind."""
 
 
 FleetCommand = FleetEvent | TakeFleet
@@ -134,7 +134,7 @@ def decide(command: FleetCommand, state: FleetState) -> list[FleetEvent]:
 
     Raises:
         FencedError: another dispatcher has the fleet; stop.
-        BlueprintConflictError: a runner cannot offer that name; nothing of it is registered.
+        BlueprintConflictError: a runner cannot offer a name; the registration is refused.
     """
     match command:
         case TakeFleet(taken=taken):
@@ -176,7 +176,7 @@ def evolve(state: FleetState, event: FleetEvent) -> FleetState:
 
 
 def _check_names(registered: RunnerRegistered, state: FleetState) -> None:
-    """Raise for a name that another runner has, or cueline itself, or that is there twice.
+    """Raise for a name of another runner or of cueline itself, and for a repeated name.
 
     A new incarnation of a runner takes over from a stale one (C30).
     """
@@ -257,9 +257,9 @@ class HeartbeatTimes(NamedTuple):
     interval: float = 30.0
     """Between two heartbeats."""
     stale: float = 120.0
-    """A runner that is silent for so long gets no more runs."""
+    """The silence after which a runner gets no more runs."""
     removal: float = 600.0
-    """A runner that is silent for so long is removed."""
+    """The silence after which a runner is removed."""
 
 
 HEARTBEAT: Final = HeartbeatTimes()
@@ -274,13 +274,13 @@ def changes(
     since: datetime,
     times: HeartbeatTimes,
 ) -> list[Change]:
-    """Return what is to be recorded of the registered runners *now*.
+    """Return the facts to record about the registered runners *now*.
 
     Args:
         state: the fleet's.
         beats: the last heartbeat of each runner, by incarnation.
         now: the time.
-        since: when somebody began to listen; an earlier silence counts for nothing.
+        since: when the dispatcher began to read heartbeats; earlier silence does not count.
         times: see `HeartbeatTimes`.
     """
     found: list[Change] = []

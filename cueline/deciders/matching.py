@@ -1,4 +1,4 @@
-"""Which runner may execute a call, and how many sessions each host gives up."""
+"""Decides which runner may execute a call, and how many sessions each host gives up."""
 
 from collections.abc import Iterable, Mapping
 from math import ceil
@@ -9,12 +9,12 @@ from cueline.events.agent_parts import NO_DEMANDS, Demands
 
 
 class Offer(NamedTuple):
-    """What a runner offers."""
+    """The offers of a runner: labels, resources and machine."""
 
     runner: str
     """Its incarnation."""
     machine: str | None
-    """None while it is unknown; it then meets no demand for a machine."""
+    """The machine; None while it is unknown: then the runner meets no demand for a machine."""
     labels: Mapping[str, str] = {}
     resources: Mapping[str, float] = {}
 
@@ -27,10 +27,10 @@ class Unmet(NamedTuple):
 
 
 def call_demands(tool: ToolSpec, agent: AgentSpec, runner: str = "") -> Demands:
-    """Return what a call of *tool* needs: the tool's demands over the agent's.
+    """Return the demands of a call of *tool*: the tool's demands over the agent's.
 
-    A tool that needs the workspace needs the machine of it. The calls of a run need the
-    *runner* that claimed it.
+    A tool that needs the workspace demands its machine. The calls of a run demand the *runner*
+    that claimed the run.
     """
     own, general = tool.demands, agent.demands
     place = agent.workspace.machine if tool.needs_workspace and agent.workspace else ""
@@ -45,7 +45,7 @@ def call_demands(tool: ToolSpec, agent: AgentSpec, runner: str = "") -> Demands:
 
 
 def unmet(offer: Offer, demands: Demands) -> Demands:
-    """Return the demands that a runner does not meet; it may execute the call if there are none."""
+    """Return the demands that a runner does not meet; without any, it may execute the call."""
     if not demands:
         return NO_DEMANDS
     has, amounts = offer.labels, offer.resources
@@ -64,7 +64,7 @@ def unmet(offer: Offer, demands: Demands) -> Demands:
 
 
 def least_unmet(offers: Iterable[Offer], demands: Demands) -> Demands:
-    """Return the demands that the runner which meets most of them does not meet.
+    """Return the demands that the closest runner does not meet.
 
     Without any runner these are all demands.
     """
@@ -72,7 +72,7 @@ def least_unmet(offers: Iterable[Offer], demands: Demands) -> Demands:
 
 
 def counted(demands: Iterable[Demands]) -> list[Unmet]:
-    """Return how many calls have which demands."""
+    """Return the number of calls for each set of demands."""
     found: dict[tuple[object, ...], Unmet] = {}
     for each in demands:
         labels, resources = tuple(each.labels.items()), tuple(each.resources.items())
@@ -90,26 +90,26 @@ def _count(demands: Demands) -> int:
 SLACK = 0.1
 """A host may have this share more sessions than the mean: balanced hosts move nothing."""
 FEW = 5
-"""It may have this many more in any case."""
+"""A host may have this many more sessions in any case."""
 MOVES = 100
 """The most sessions that move at a time."""
 
 
 class Load(NamedTuple):
-    """What one host has."""
+    """The load of one host."""
 
     sessions: int
     places: int
-    """The most sessions that it takes; 0: it takes none, for example because it drains."""
+    """The most sessions that the host takes; 0: none, for example because it drains."""
     leaving: int = 0
-    """Those of its sessions that move already, as soon as their running effects have ended."""
+    """The number of its sessions that are moving already."""
 
 
 def surplus(loads: Mapping[str, Load]) -> dict[str, int]:
-    """Return how many more sessions each host gives up, most loaded first.
+    """Return the number of further sessions that each host gives up, most loaded first.
 
-    They go to the hosts with the fewest. No host gives up so many that it has fewer than
-    the mean, so no session moves back.
+    The sessions go to the hosts with the fewest. No host goes below the mean, so no session
+    moves back.
     """
     taking = {host: load for host, load in loads.items() if load.places}
     mean = sum(load.sessions for load in taking.values()) / max(1, len(taking))

@@ -1,4 +1,4 @@
-"""Patterns of policy rules for names, paths and commands, and the texts they are compared with."""
+"""Compares the patterns of policy rules with names, paths and commands."""
 
 import posixpath
 import re
@@ -88,7 +88,7 @@ def escape_glob(path: str) -> str:
 def may_run(text: str, patterns: Iterable[str], *, unknown: bool = True) -> bool:
     """Whether the shell command *text* runs a command that matches one of *patterns*.
 
-    What cannot be resolved counts as matching, if *unknown*.
+    An unresolved command counts as matching, if *unknown*.
     """
     for each in simple_commands(text):
         if each.is_known:
@@ -101,7 +101,7 @@ def may_run(text: str, patterns: Iterable[str], *, unknown: bool = True) -> bool
 
 
 def runs_only(text: str, patterns: Iterable[str]) -> bool:
-    """Whether each command in the shell command *text* is known, and matches as it is written."""
+    """Whether each command in the shell command *text* is known, and matches as written."""
     written = (each for each in simple_commands(text) if each.is_written)
     return all(each.is_known and matches_any(each.text, patterns) for each in written)
 

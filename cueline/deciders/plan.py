@@ -1,4 +1,4 @@
-"""What a plan wants next, and what is wrong with a plan before it runs."""
+"""Computes the next steps of a plan, and finds the faults of a plan before it runs."""
 
 from collections.abc import Collection, Iterator
 from graphlib import CycleError, TopologicalSorter
@@ -38,7 +38,7 @@ class Additions(NamedTuple):
 
 
 class PlanEnd(NamedTuple):
-    """The result of a plan, or why there is none."""
+    """The result of a plan, or the reason why there is none."""
 
     value: JsonValue = None
     """None: it is the text, or null."""
@@ -49,7 +49,7 @@ class PlanEnd(NamedTuple):
 
 
 def additions(progress: Progress, room: int) -> Additions:
-    """Return what *progress* allows now; at most *room* calls, and any waits for messages."""
+    """Return the steps that *progress* allows now: at most *room* calls, and all waits."""
     added = Additions([], {}, [])
     if progress.failed:
         return added
@@ -100,7 +100,7 @@ def _begin(progress: Progress, step: Step, room: int, added: Additions) -> None:
 
 
 def _unfit(step: Step, needs: list[StepResult]) -> str:
-    """Return why the ends of the steps that it needs skip *step*; empty if they do not."""
+    """Return why the outcomes of the needed steps skip *step*; empty if they do not."""
     match step.condition:
         case "on_success" if any(each.status != "completed" for each in needs):
             return "need_not_completed"
@@ -115,7 +115,7 @@ def _failed(result: StepResult) -> bool:
 
 
 def _found_issues(result: StepResult) -> bool:
-    """Whether the structured verdict of a step says so; words in its text say nothing."""
+    """Whether the value of a step reports issues; the words of its text have no influence."""
     values = result.value if isinstance(result.value, list) else [result.value]
     told = [each for each in values if isinstance(each, dict)]
     return result.status == "completed" and any(
@@ -164,7 +164,7 @@ def _view(result: StepResult) -> dict[str, JsonValue]:
 
 
 def end_of(plan: Plan, progress: Progress) -> PlanEnd:
-    """Return how a plan ended in which nothing is left to do."""
+    """Return the end of a plan without open or possible steps."""
     if progress.failed:
         failed = progress.over[progress.failed]
         why = f"step {progress.failed}: {failed.error_code}: {failed.error}"
@@ -186,7 +186,7 @@ def end_of(plan: Plan, progress: Progress) -> PlanEnd:
 
 
 RESULT: Final = ("status", "value", "text", "error", "error_code")
-"""What expressions can read of a step."""
+"""The data of a step for expressions."""
 _DATA: Final = ("input", STEPS)
 _EACH: Final = ("item", "index")
 
@@ -204,7 +204,7 @@ def problems_of(
     tools: Collection[str] | None = None,
     parameters: Collection[str] | None = None,
 ) -> list[PlanProblem]:
-    """Return everything that is wrong with *plan*; nothing if it can run.
+    """Return all faults of *plan*; none if it can run.
 
     Args:
         plan: the plan to check.
@@ -234,7 +234,7 @@ def problems_of(
 def _of_step(
     step: Step, names: Collection[str], parameters: Collection[str] | None
 ) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with one step, by key."""
+    """Yield the faults of one step, by key."""
     if not (step.name.isidentifier() and step.name.isascii()):
         yield "name", "use letters, digits and underscores, and begin with a letter"
     if step.wait and (step.arguments or step.for_each):
@@ -263,7 +263,7 @@ def _of(
     parameters: Collection[str] | None,
     roots: Collection[str] = _DATA,
 ) -> Iterator[str]:
-    """Yield what is wrong with one expression; an empty one is none."""
+    """Yield the faults of one expression; an empty expression has none."""
     if not expression:
         return
     try:

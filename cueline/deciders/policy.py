@@ -89,7 +89,7 @@ def _cost_bands(policy: Policy) -> tuple[Rule, ...]:
 
 
 def gate_of(policy: Policy, tool: ToolSpec) -> ToolGate:
-    """Compute what the rules say about *tool* before it is called."""
+    """Compute the part of the judgement that depends only on *tool*."""
     rules = tuple([rule for rule in rules_of(policy) if _is_about(rule, tool)])
     if tool.estimates or any(map(_reads_arguments, rules)):
         return ToolGate(None, rules)
@@ -133,19 +133,20 @@ def judge(
     standing: Iterable[StandingGrant] = (),
     modules: tuple[str, ...] = (),
 ) -> Judgement:
-    """Judge a call by what is declared about it, never by its name alone.
+    """Judge a call by the declarations of its tool and by its arguments.
 
-    A call that may write a file which a later start reads or runs asks at least.
+        The answer for a call that may write a file which a later start reads or runs is at least
+    `ask`.
 
     Args:
-        policy: the rules.
-        tool: the tool as recorded.
-        arguments: the arguments of the call.
-        estimate: the estimated cost, for tools that estimate each call.
-        workspace: paths below it count as relative to it.
-        gate: the result of `gate_of`, if it is known.
-        standing: the grants for the rest of the session.
-        modules: globs for the modules of the agent's own tools; see `own_modules`.
+            policy: the rules.
+            tool: the tool as recorded.
+            arguments: the arguments of the call.
+            estimate: the estimated cost, for tools that estimate each call.
+            workspace: paths below it count as relative to it.
+            gate: the result of `gate_of`, if it is known.
+            standing: the grants for the rest of the session.
+            modules: globs for the modules of the agent's own tools; see `own_modules`.
     """
     gate = gate or gate_of(policy, tool)
     place = workspace.path if workspace else ""
@@ -245,10 +246,10 @@ def _rule_matches(rule: Rule, tool: ToolSpec, arguments: Arguments, place: str) 
 
 
 def _command_matches(rule: Rule, arguments: Arguments) -> bool:
-    """Whether a command of the call is in the rule's commands.
+    """Whether a command of the call matches the rule's commands.
 
-    A rule that allows has to match each command. For another rule one is enough, which may
-    be in any text; what cannot be resolved matches, but only in what is surely a command.
+    A rule that allows has to match each command. Another rule has to match one command, which
+    may be in any text; an unresolved command matches, but only in an argument named `command`.
     """
     commands = tuple(commands_of(arguments))
     if rule.answer == "allow":
@@ -260,7 +261,7 @@ def _command_matches(rule: Rule, arguments: Arguments) -> bool:
 
 
 def _path_matches(rule: Rule, tool: ToolSpec, arguments: Arguments, place: str) -> bool:
-    """Whether a path of the call is in the rule's paths.
+    """Whether a path of the call matches the rule's paths.
 
     An unknown path matches, unless the rule allows. A path is unknown if the call omits it
     and the tool's schema has no default.
@@ -280,7 +281,7 @@ def _longest_list(value: object) -> int:
 
 
 def always_scope(tool: ToolSpec, arguments: Arguments) -> tuple[str, ...]:
-    """Return the scope of "always allow this": its paths, or else exactly these arguments."""
+    """Return the scope of "always allow this": the call's paths, or else its exact arguments."""
     paths = tuple(dict.fromkeys(map(escape_glob, paths_of(tool, arguments)))) if tool.paths else ()
     return paths or (exact_scope(arguments),)
 

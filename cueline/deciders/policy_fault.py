@@ -19,7 +19,7 @@ def faults(
     Args:
         policy: the policy to check.
         tools: the names of the agent's tools, if they are known.
-        called: what they are called in a reason.
+        called: the word for the tools in a reason.
     """
     yield from _bands(policy)
     yield from _times(policy)
@@ -61,7 +61,7 @@ def _times(policy: Policy) -> Iterator[tuple[str, str]]:
 
 
 def _named(*groups: tuple[str, ...]) -> set[str] | None:
-    """Return the people in *groups*, of which an empty one is anybody; None for patterns."""
+    """Return the people in *groups*; an empty group is anybody; None for patterns."""
     named = [set(group) for group in groups if group]
     if not named or any("*" in name or "?" in name for name in set.union(*named)):
         return None

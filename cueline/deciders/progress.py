@@ -1,4 +1,4 @@
-"""How far a session is with its plan: what each step gave, and what may begin."""
+"""The progress of a session with its plan: the value of each step, and the next steps."""
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,14 +13,14 @@ class StepResult(Struct, frozen=True):
 
     status: StepStatus
     value: JsonValue = None
-    """What its call returned: JSON, or a text."""
+    """The returned value: JSON, or a text."""
     text: str = ""
     error: str = ""
     error_code: str = ""
 
 
 class OpenStep(Struct, frozen=True):
-    """A step that began and is not over."""
+    """A step that has begun and is not over."""
 
     items: int | None = None
     """The number of the items of its `for_each`; None: it has one call."""
@@ -31,22 +31,22 @@ class OpenStep(Struct, frozen=True):
 
 
 class Progress(Struct, frozen=True):
-    """A plan at work. The list of what may begin changes only with a step that ends."""
+    """The progress of a plan. The list of possible steps changes only with the end of a step."""
 
     steps: dict[str, Step]
     needs: dict[str, tuple[str, ...]]
     needed_by: dict[str, tuple[str, ...]]
     parameters: dict[str, JsonValue]
     ready: tuple[str, ...]
-    """Steps that have not begun, and all of whose needs are over."""
+    """Steps that have not begun and whose needed steps are all over."""
     open: dict[str, OpenStep] = {}
     over: dict[str, StepResult] = {}
     added: int = 0
     """The calls so far."""
     failed: str = ""
-    """The first critical step that failed: nothing more begins."""
+    """The first critical step that failed: after it no step begins."""
     messages: dict[str, tuple[JsonValue, ...]] = {}
-    """By name: the values of the messages that came and that no wait has taken, in order."""
+    """By name: the values of the received messages that no wait has taken, in order."""
 
 
 def progress_of(plan: Plan, parameters: dict[str, JsonValue]) -> Progress:
@@ -88,7 +88,7 @@ def call_over(progress: Progress, name: str, index: int, result: StepResult) -> 
 
 
 def _all_of(results: list[StepResult]) -> StepResult:
-    """Return the end of a step with items: it fails with any of them, and keeps the others."""
+    """Return the end of a step with items: failed if an item failed; the other values stay."""
     ends = [each for each in results if each.status != "completed"]
     text = "\n".join([each.text for each in results if each.text])
     values: list[JsonValue] = [each.value for each in results]
@@ -124,5 +124,5 @@ def step_over(progress: Progress, name: str, result: StepResult) -> Progress:
 
 
 def _in_order(steps: dict[str, Step], names: list[str]) -> tuple[str, ...]:
-    """Return *names*, first those that wait for a message: they take no room."""
+    """Return *names*, first the waits for messages, which do not count as calls."""
     return tuple(sorted(names, key=lambda name: not steps[name].wait))

@@ -43,7 +43,7 @@ from cueline.events.session import (
 from cueline.events.stream import effect_of, is_compaction
 
 PROMPT_FOLD: Final = 1
-"""The version of this fold: raised when a fact gives other messages than before."""
+"""The version of this fold; raised when a fact gives other messages than before."""
 
 FORKED_AWAY = "This call belongs to the session this was forked from; it was not run here."
 
@@ -65,7 +65,7 @@ PARAMETERS = "The parameters:"
 GO_ON = "The work can do without this tool: go on, and say what is missing."
 
 _NONE: Final[dict[str, Any]] = {}
-"""No calls, or no results; it is replaced, and never changed."""
+"""The empty dict of calls or results; it is replaced, and never changed."""
 _last_said: list[tuple[ModelReplied | None, bytes]] = [(None, b"")]
 
 
@@ -92,8 +92,8 @@ def chain_digest(previous: str, fingerprint: str) -> str:
 def assistant_message(replied: ModelReplied) -> bytes:
     """Return the model's reply as a message.
 
-    On resume it is needed twice in a row, for the state's digest and for the prompt,
-    and takes 1.6 us to make. So the last result is cached, together with its fact.
+    A resume needs the message twice in a row, for the state's digest and for the prompt, and
+    it takes 1.6 us to create. So the last result is cached, together with its fact.
     """
     fact, said = _last_said[0]
     if fact is not replied:
@@ -124,7 +124,7 @@ def summary_message(replied: ModelReplied) -> bytes:
 def result_of(
     event: ToolReturned | ToolFailed | ToolSkipped | ToolReconciled,
 ) -> tuple[str, bool] | None:
-    """Return a call's result for the model, and whether it failed; None if the call goes on."""
+    """Return a call's result for the model, and whether it failed; None if the call continues."""
     match event:
         case ToolReturned(child=""):
             return event.output, False

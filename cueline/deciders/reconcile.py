@@ -1,7 +1,7 @@
-"""Compares the workers that are wanted with those that there are.
+"""Compares the desired workers with the observed ones.
 
-`Observed` is told of each change of a worker or node, and counts. So `decide` costs a look
-at each group, and what there is to do; it does not look at each worker or node.
+`Observed` gets each change of a worker or node, and counts. So the cost of `decide` depends
+on the number of groups and of changes, not on the number of workers or nodes.
 
 Times are seconds of any one clock.
 """
@@ -17,11 +17,11 @@ from cueline.deciders.matching import unmet as unmet_by
 from cueline.events.agent_parts import Demands
 
 CPUS = 0.01
-"""What a worker takes if its group does not say: Ray reports no demand for one that takes none."""
+"""The default resources of a worker: Ray reports no demand for a worker without resources."""
 BRIEF_SECONDS = 5.0
-"""A worker that ends earlier died young: its start may kill it."""
+"""A worker that ends earlier has died young: its start may be the cause."""
 REST_SECONDS = 5.0
-"""The wait before the next start in a group whose workers die young one after the other."""
+"""The wait before the next start in a group whose workers die young."""
 
 
 class Start(NamedTuple):
@@ -29,9 +29,9 @@ class Start(NamedTuple):
 
     group: Group
     node: str = ""
-    """On this node, whose turn it is; empty: where Ray places it."""
+    """The node to start it on, whose turn it is; empty: Ray chooses."""
     avoid: tuple[str, ...] = ()
-    """But on none of these nodes, which have as many as they may."""
+    """The nodes that have the most workers of the group that they may have."""
 
 
 class Retire(NamedTuple):
@@ -41,7 +41,7 @@ class Retire(NamedTuple):
 
 
 class Report(NamedTuple):
-    """So many workers of *group* wait for a node now."""
+    """The number of workers of *group* that wait for a node has changed."""
 
     group: Group
     pending: int
@@ -51,11 +51,11 @@ Action = Start | Retire | Report
 
 
 class Node(NamedTuple):
-    """What a node offers in all, used or not."""
+    """The resources of a node, used or not."""
 
     labels: Mapping[str, str]
     resources: Mapping[str, float]
-    """By the names of `WorkerGroup.resources`."""
+    """The amounts by the names of `WorkerGroup.resources`."""
 
 
 class _Worker:
@@ -68,7 +68,7 @@ class _Worker:
 
 
 class _Members:
-    """The workers of one group by what they do, in the order in which they began it."""
+    """The workers of one group by their state, in the order in which they entered it."""
 
     __slots__ = (
         "brief",
@@ -88,13 +88,13 @@ class _Members:
         self.idle: dict[str, float] = {}
         """With the time since when."""
         self.pending: dict[str, None] = {}
-        """Those of `starting` that wait for a node."""
+        """The workers of `starting` that wait for a node."""
         self.reported = 0
         self.on_node: Counter[str] = Counter()
         self.room: OrderedDict[str, None] = OrderedDict()
-        """The nodes that can hold one more, in the order of their turns."""
+        """The nodes that can hold one more worker, in the order of their turns."""
         self.brief = 0
-        """So many died young, one after the other."""
+        """The number of workers that died young in a row."""
         self.rests_until = 0.0
 
     def __len__(self) -> int:
@@ -112,12 +112,12 @@ class _Members:
 
 
 class Observed:
-    """The workers and nodes as they are."""
+    """The observed workers and nodes."""
 
     def __init__(self) -> None:
         self.groups: dict[Group, _Members] = {}
         self.leaving: dict[str, Group] = {}
-        """The workers that count and are on a node that is about to leave."""
+        """The counted workers on a node that is about to leave."""
         self._workers: dict[str, _Worker] = {}
         self._nodes: dict[str, Node] = {}
         self._on_node: dict[str, dict[str, None]] = {}
@@ -248,14 +248,14 @@ def decide(
     unmet: Mapping[Group, int] = {},
     idle_seconds: float = 0.0,
 ) -> list[Action]:
-    """Return what is to do for the workers to become those that are *wanted*.
+    """Return the actions that make the workers those that are *wanted*.
 
     Args:
         wanted: how many of each group.
         observed: the workers as they are.
         now: in seconds.
-        unmet: so many more workers of a group the waiting work could use.
-        idle_seconds: workers beyond the least that are idle for longer retire.
+        unmet: the number of further workers of a group that waiting work could use.
+        idle_seconds: workers above the minimum that are idle for longer retire.
     """
     actions: list[Action] = [Retire(worker) for worker in observed.leaving]
     leaving = Counter(observed.leaving.values())
@@ -284,7 +284,7 @@ def decide(
 def needed(
     wanted: Mapping[Group, Range], waiting: Iterable[Unmet], slots: int, *, is_full: bool
 ) -> dict[Group, int]:
-    """Return how many more workers of each group the waiting work could use.
+    """Return the number of further workers of each group that waiting work could use.
 
     Args:
         wanted: the groups; those with an exact number need none.

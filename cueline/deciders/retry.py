@@ -1,4 +1,4 @@
-"""When a failed effect is retried, and which replies count as failed."""
+"""Decides when a failed effect is retried, and which replies count as failed."""
 
 import hashlib
 import json
@@ -10,9 +10,9 @@ from cueline.events.codes import NO_ANSWER, NOT_STARTED
 from cueline.events.message import Block, TextBlock, ToolCall
 
 FATAL_MODEL = frozenset({"invalid_request", "refused", "content_filtered", NO_ANSWER})
-"""Failures that any retry of the same request would repeat."""
+"""Failures that every retry of the same request would repeat."""
 SUITS_ANOTHER = frozenset({"invalid_request", NO_ANSWER})
-"""Some of these may succeed with another model, which knows the parameter, or answers."""
+"""Those of these failures for which another model may succeed."""
 LOST = frozenset({"lost", NOT_STARTED})
 """A tool call that was lost with its runner, or never began."""
 HELD = frozenset({NOT_STARTED, "tool_changed"})
@@ -71,7 +71,7 @@ def rests(failed_at: datetime | None, retry_at: datetime | None) -> bool:
 
 
 _ENDS = frozenset({"end_turn", "max_tokens"})
-"""The reasons to stop with which a model ends its turn by itself, or by the limit of a reply."""
+"""The stop reasons of a turn that the model ended, or that reached the limit of a reply."""
 
 
 def silence(

@@ -1,4 +1,4 @@
-"""The simple commands that a shell command runs (ADR 0046)."""
+"""Finds the simple commands that a shell command runs (ADR 0046)."""
 
 import re
 import shlex
@@ -22,7 +22,7 @@ _MISREAD: Final = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
     r"|\n[ \t]*\\|(?<=\S)\\\n\S"
 )
-"""Where the grammar separates words unlike a shell, and our own marks."""
+"""The places where the grammar separates words unlike a shell, and our own marks."""
 _LITERAL: Final = re.compile(r"(?:[^\\*?\[]|\\.)*", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(?:\n|(.))", re.DOTALL)
 _ESCAPE_IN_QUOTES: Final = re.compile(r"\\(?:\n|([$`\"\\]))")
@@ -80,7 +80,7 @@ def _grammar() -> "Callable[[bytes], tuple[dict[str, list[Node]], bool]]":
 
 
 def _value(node: "Node") -> str:
-    """Return a word as the command gets it."""
+    """Return a word in the form in which the command gets it."""
     text = (node.text or b"").decode()
     match node.type:
         case "word" | "number" | "variable_name":
@@ -104,7 +104,7 @@ def _value(node: "Node") -> str:
 
 
 def _no_comment(before: bytes) -> bool:
-    """Whether *before* a `#` is what makes it a part of a word."""
+    """Whether the text *before* a `#` makes the `#` a part of a word."""
     return before[-1:] not in b" \t\n;&|(" or before[:-1] == b"\\"
 
 
@@ -138,7 +138,7 @@ _ANY_COMMAND: Final = re.compile(
     r"\S+ /(?:dev|proc)/|env -(?:\w*S|-split)|xargs -(?:[IJi]|-replace)"
     r"|(?:\w*sh|sudo|doas|source|\.) -(?:\w*s\w*)?$|(?!git )\S+ -.*[^\w./:,@%+=-]"
 )
-"""A program and an option by which it runs what is not a word of its own."""
+"""A program, and an option by which it runs another command."""
 
 
 class SimpleCommand(NamedTuple):
@@ -146,16 +146,16 @@ class SimpleCommand(NamedTuple):
 
     words: Words
     text: str
-    """What is known of it: all up to the first word that is not."""
+    """The known words: all before the first unknown word."""
     is_known: bool
-    """Whether all of it is known."""
+    """Whether all words are known."""
     is_written: bool
-    """Whether it is written like this; else a path, wrapper or option was taken off."""
+    """Whether the command is as written; otherwise a path, wrapper or option was removed."""
     is_innermost: bool = True
 
 
 UNKNOWN: Final = SimpleCommand((WORDS,), "", is_known=False, is_written=True)
-"""What cannot be resolved: it may be any command, or several."""
+"""The unresolved command, which may be any command, or several."""
 
 
 def commands_of(arguments: Mapping[str, object]) -> Iterator[str]:
@@ -183,7 +183,7 @@ def _commands_in(text: str, deep: int, *, is_written: bool) -> Iterator[SimpleCo
 
 
 def _unwrapped(words: Words, deep: int, *, is_written: bool) -> Iterator[SimpleCommand]:
-    """Yield a command as it is, and the commands that it runs."""
+    """Yield a command as written, and the commands that it runs."""
     inner = list(islice(_inner(words), _WIDEST))
     if len(inner) == _WIDEST:
         inner[-1] = (WORDS,)
@@ -223,7 +223,7 @@ def _inner(words: Words) -> Iterator[Words]:
 
 
 def _operands(words: Words) -> Iterator[Words]:
-    """Yield the commands that a wrapper may run: which one, its options decide."""
+    """Yield the commands that a wrapper may run, depending on its options."""
     name, before, with_value = words[0], _WRAPPERS[words[0]], _WITH_VALUE.get(words[0], ())
     surely = possibly = 0
     may_be_value = False

@@ -1,7 +1,7 @@
-"""Files that a later start reads or runs: a call that may write one asks, whatever the policy says.
+"""Finds calls that may write a file which a later start reads or runs: they always ask.
 
-They are settings, agent files, the modules of the agent's own tools, git's hooks and settings, and
-the start-up files of shells, editors and continuous integration.
+These files are settings, agent files, the modules of the agent's own tools, git's hooks
+and settings, and the start-up files of shells, editors and continuous integration.
 """
 
 import posixpath
@@ -99,7 +99,7 @@ def writes_startup_file(
 
 
 def _paths(tool: ToolSpec, arguments: Arguments, modules: tuple[str, ...]) -> Iterator[str]:
-    """Yield what may be a path: declared ones, else each text; and what a command may write."""
+    """Yield the possible paths: declared paths, else each text; and the files of a command."""
     names = (*tool.paths, *(tool.writes or ())[:1]) or tuple(arguments)
     given = named_paths(tool, arguments, (each for each in names if each not in COMMANDS))
     yield from (text for text in texts_of(given) if len(text) <= _LONGEST)

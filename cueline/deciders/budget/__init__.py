@@ -10,7 +10,7 @@ Rule 3. A repeated request has the same answer, for granted and closed calls. On
 a refused request is decided again.
 
 Rule 4. A refused session waits in a queue. When budget is freed, the sessions that
-fit are told, oldest first. That is a hint: the first to ask gets the budget.
+fit get an offer, oldest first. An offer is a hint: the first to ask gets the budget.
 """
 
 from cueline.deciders.budget.decide import (

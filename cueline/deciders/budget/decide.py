@@ -39,7 +39,7 @@ _NONE: Mapping[str, Amount] = MappingProxyType({})
 
 
 class Shortage(Struct, frozen=True):
-    """Why a call does not fit."""
+    """The reason why a call does not fit the budget."""
 
     answer: Literal["busy", "exhausted"]
     limit: LimitName
@@ -51,7 +51,7 @@ def shortage(
 ) -> Shortage | None:
     """Return why a call of *session* may not cost *amount*; None if it may.
 
-    *promised* holds by node what other sessions are about to reserve.
+    *promised* has, by node, the amounts that other sessions are about to reserve.
     """
     busy = None
     for name, node in state.path(session):

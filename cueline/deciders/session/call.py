@@ -1,4 +1,4 @@
-"""The state changes of a tool call's facts, and of the plan's steps that end or begin with it."""
+"""The state changes of a tool call's facts, and of plan steps that begin or end with a call."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -41,7 +41,7 @@ NOT_STARTED: Final = frozenset({"requested", "retry"})
 def planned_call_over(
     state: SessionState, call: Call, event: ToolReturned | ToolSkipped | ToolFailed | ToolReconciled
 ) -> SessionState:
-    """Give the outcome of a call to its step; the call leaves the list that rules walk."""
+    """Add the outcome of a call to its step; the call leaves the list that rules read."""
     if call.judged.answer != "notify" or not state.agent.policy.hooks:
         left = tuple([each for each in state.turn.calls if each.effect != call.effect])
         state = replace(state, turn=state.turn.with_calls(left))
@@ -52,7 +52,7 @@ def planned_call_over(
 
 
 def with_end(state: SessionState, name: str, index: int | None, result: StepResult) -> SessionState:
-    """End a step, or its call of that index; without a critical step the plan has failed."""
+    """End a step, or its call with an index; the plan fails if a critical step fails."""
     progress = state.progress
     assert progress is not None, "a step belongs to a plan"
     assert state.setup is not None, "a session with a plan was started"
@@ -69,7 +69,7 @@ def with_end(state: SessionState, name: str, index: int | None, result: StepResu
 
 
 def _given_up(state: SessionState) -> SessionState:
-    """Let nothing more begin; what runs goes on to its end."""
+    """Skip all further steps; running calls continue to their end."""
     calls = [
         replace(call, problem=call.problem or CallProblem("step_failed"))
         if call.phase in NOT_STARTED
@@ -110,7 +110,7 @@ def _code_of(call: Call) -> str:
 
 _LONGEST_EVIDENCE = 200
 _ATTEMPTED = frozenset({"ToolReturned", "ToolFailed"})
-"""Facts that end an attempt: after one, its host did not die of the effect."""
+"""Facts that end an attempt, and prove that its host did not die of the effect."""
 
 
 def with_call(state: SessionState, changed: Call) -> SessionState:
@@ -222,7 +222,7 @@ def _with_child_stopped(state: SessionState, session: str | None) -> SessionStat
 
 
 def _without_child(state: SessionState, call: Call) -> SessionState:
-    """Forget what the end of a delegated call records: a message, or a child that is gone."""
+    """Remove the message or child that a delegated call's end has recorded."""
     ended = tuple([each for each in state.ended if each.effect != call.effect])
     children = tuple([c for c in state.children if not (c.gone and c.effect == call.effect)])
     return replace(state, ended=ended, children=children)

@@ -16,7 +16,7 @@ from cueline.events.session import CallDelegated, MessageReceived
 END_SECONDS: Final = 60.0
 """Time that a child has to end after it was stopped at its deadline."""
 PERSON_SECONDS: Final = 60.0
-"""A deadline that a wait for a person moves is moved by this at least: each look is recorded."""
+"""The minimum by which a wait for a person moves a deadline, because each move is recorded."""
 
 
 def call_delegated(state: SessionState, event: CallDelegated) -> SessionState:
@@ -32,13 +32,13 @@ def call_delegated(state: SessionState, event: CallDelegated) -> SessionState:
 
 
 def child_asked(state: SessionState, message: ChildAsked) -> SessionState:
-    """Note a child that a program started; nothing waits for it."""
+    """Note a child that a program started; the session does not wait for it."""
     child = OpenChild(message.child, stopping=state.stop is not None)
     return replace(state, children=(*state.children, child))
 
 
 def child_ended(state: SessionState, event: MessageReceived, message: ChildEnded) -> SessionState:
-    """Forget the child; keep its *message* for its call, or for the model's next request."""
+    """Remove the child; keep its *message* for its call, or for the model's next request."""
     left = tuple([each for each in state.children if each.stream != message.child])
     effects = state.side_effects or message.side_effects_possible
     state = replace(state, children=left, side_effects=effects)
@@ -55,7 +55,7 @@ def child_ended(state: SessionState, event: MessageReceived, message: ChildEnded
 
 
 def child_paused(state: SessionState, version: int, message: ChildPaused) -> SessionState:
-    """Note whether the child is paused; its parent's model is told when it is."""
+    """Note whether the child is paused; a pause is a message to the parent's model."""
     paused = bool(message.reason)
     children = [
         replace(c, paused=paused) if c.stream == message.child else c for c in state.children
@@ -76,14 +76,14 @@ def with_stop(state: SessionState, stop: Stop) -> SessionState:
 
 
 def stopping(children: tuple[OpenChild, ...]) -> tuple[OpenChild, ...]:
-    """Return *children* of a session that ends: those of its calls end with it."""
+    """Return *children* of a session that ends: the children of its calls are stopped."""
     return tuple([replace(c, stopping=True) if c.deadline_at else c for c in children])
 
 
 def stop_overdue(
     state: SessionState, at: datetime | None, waited: Mapping[str, float]
 ) -> SessionState:
-    """Stop the children whose deadline has passed; give up those that did not end after that.
+    """Stop the children whose deadline has passed; give up stopped ones that have not ended.
 
     The seconds that a child *waited* for people move its deadline, unless it was stopped.
     """
@@ -118,7 +118,7 @@ def _after(child: OpenChild, at: datetime) -> OpenChild | None:
 
 
 def is_late(state: SessionState, message: InboxMessage) -> bool:
-    """Whether *message* is the end of a child that goes on by itself, as its call has timed out."""
+    """Whether *message* is the end of a child that continued after its call had timed out."""
     if not isinstance(message, ChildEnded) or message.mode != "sync":
         return False
     return any(each.stream == message.child and each.left for each in state.children)

@@ -1,4 +1,4 @@
-"""The agent as the session uses it now: changed by messages, or a fallback.
+"""The session's current agent, after changes by messages and fallbacks.
 
 After a permanent failure of a model, the next of the agent's `fallback` is called
 from then on. A user's message or a resume returns to the agent's own model. A
@@ -23,7 +23,7 @@ from cueline.events.session import AgentChanged, PrefixReason, PromptPrefixChang
 
 
 def next_fallback(state: SessionState, given_up: ModelCall) -> int | None:
-    """Return the model after the one that was given up; None after the last."""
+    """Return the fallback after the given-up model; None after the last."""
     following = given_up.fallback + 1
     return following if following <= len(state.agent.fallback) else None
 
@@ -106,7 +106,7 @@ def with_changes(agent: AgentSpec, messages: Iterable[object]) -> AgentSpec:
 
 
 def accept_tools(state: SessionState, tools: Collection[ToolSpec]) -> SessionState:
-    """Use *tools* from now on; requested calls of them that have not run are closed."""
+    """Use *tools* from now on; requested calls of these tools that have not run are closed."""
     assert state.setup is not None, "a session that takes messages was started"
     agent = with_tools(state.agent, tools)
     by_name = {tool.name: tool for tool in agent.tools}
@@ -122,13 +122,13 @@ def accept_tools(state: SessionState, tools: Collection[ToolSpec]) -> SessionSta
 
 
 def choose_model(state: SessionState, chosen: ModelChoice) -> SessionState:
-    """Remember the model that a person chose; choosing the present one takes that back."""
+    """Remember the model that a person chose; the choice of the current model cancels this."""
     same = chosen == own_model(state.agent)
     return replace(state, chosen=None if same else chosen)
 
 
 def agent_change(state: SessionState) -> AgentChanged | None:
-    """Return the event that takes the chosen model; None while a model call is in flight."""
+    """Return the event that changes to the chosen model; None while a model call is in flight."""
     model = state.turn.model
     if state.chosen is None or (model is not None and _in_flight(state, model)):
         return None

@@ -51,7 +51,7 @@ from cueline.events.session import (
 
 _PERHAPS_VAIN = frozenset({"SessionContinued", "SessionWaiting"})
 _ENDED_BY_US = frozenset({"lost", "cancelled", "killed"})
-"""The error of a call that a stop cut off: it may have had effects."""
+"""The error of a call that a stop cut off; the call may have had effects."""
 
 
 def decide(command: SessionEvent, state: SessionState) -> list[SessionEvent]:
@@ -141,7 +141,7 @@ def opening_of(command: SessionEvent, state: SessionState) -> SessionEvent | Non
 
 
 def _waiting(command: SessionWaiting, state: SessionState) -> SessionEvent | None:
-    """Wait for something unavailable, if it is still needed."""
+    """Wait for an unavailable runner or breaker, if it is still needed."""
     match command.kind:
         case "runner":
             return _unreachable(command, state)
@@ -164,7 +164,7 @@ def _may(
     | ApprovalResolved,
     state: SessionState,
 ) -> bool:
-    """Whether a start, question or answer fits the effect that it names."""
+    """Whether a start, question or answer fits the state of the effect that it names."""
     match command.type:
         case "ToolStarted":
             call = state.call(command.effect)

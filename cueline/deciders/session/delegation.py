@@ -1,4 +1,4 @@
-"""The rules of a session and its children: calls that start one, and how they end.
+"""The rules of a session's children: the calls that start a child, and their ends.
 
 A call of the scheme `agent:` is *delegated*: it goes to no runner. Its child's end is
 one message in the inbox, which closes the call in the append that records it.
@@ -39,7 +39,7 @@ def delegated_outcome(state: SessionState) -> ToolReturned | ToolFailed | None:
 
 
 def poll_outcome(state: SessionState) -> ToolReturned | ToolFailed | None:
-    """Return the outcome of a call that asks for the end of a child; None if none may run."""
+    """Return the outcome of a call that asks for the end of a child; None if it may not run."""
     for call in state.turn.awake:
         if call.polls is not None and may_start(state, call):
             return _poll(state, replace(call, attempt=call.attempt + 1), call.polls)
@@ -122,7 +122,7 @@ def child_request(
     now: datetime,
     blueprint: AgentSpec | None = None,
 ) -> StartAsked:
-    """Return the start request of the child of a delegated call; of a *blueprint*, it is a run."""
+    """Return the start request of the child of a delegated call; with a *blueprint*, of a run."""
     setup = state.setup
     assert setup is not None, "a session that delegates was started"
     place, limits = setup.family, state.limit_state.limits
@@ -147,7 +147,7 @@ def child_request(
 
 
 def parameters_of_run(arguments: Arguments) -> Arguments:
-    """Return what a call starts a run of a blueprint with."""
+    """Return the parameters with which a call starts a run of a blueprint."""
     given = arguments.get("parameters", {})
     return given if isinstance(given, dict) else {}
 
@@ -155,7 +155,7 @@ def parameters_of_run(arguments: Arguments) -> Arguments:
 def allowances_below(
     stream: str, limits: Limits, above: tuple[Allowance, ...]
 ) -> tuple[Allowance, ...]:
-    """Return the limits of a session and its ancestors, as its children keep them."""
+    """Return the limits of a session and its ancestors that its children keep."""
     own = Allowance(session=stream, max_tokens=limits.max_tokens, max_cost=limits.max_cost)
     path = (own, *above)
     return tuple([a for a in path if a.max_tokens is not None or a.max_cost is not None])
@@ -164,8 +164,8 @@ def allowances_below(
 def child_agent(parent: AgentSpec, child: AgentSpec) -> AgentSpec:
     """Return *child* with no more rights than its *parent* has.
 
-    Each question that the parent's rules ask of a call is asked of the child's calls,
-    too. Without a workspace it works in its parent's.
+    A call of the child needs each approval that the parent's rules demand. A child without a
+    workspace works in its parent's.
     """
     calls = any(tool.target.startswith(AGENT_SCHEME) for tool in child.tools)
     depth = min(parent.limits.max_depth, child.limits.max_depth)
@@ -182,12 +182,12 @@ def child_agent(parent: AgentSpec, child: AgentSpec) -> AgentSpec:
 
 
 def with_children(agent: AgentSpec) -> list[AgentSpec]:
-    """Return *agent*, and those that it starts, with what they get of it."""
+    """Return *agent* and the agents that it starts, with the workspace and rules of the parent."""
     return [agent, *(child_agent(agent, each) for each in agent.agents.values())]
 
 
 def stricter(parent: Policy, child: Policy) -> Policy:
-    """Return the policy that asks whenever one of the two does, and grants as both do."""
+    """Return the policy that asks if one of the two asks, and grants only if both grant."""
     waits = (parent.auto_approve_after, child.auto_approve_after)
     after = None if None in waits else max(filter(None, waits))
     denials = [each for each in (parent.deny_from_usd, child.deny_from_usd) if each is not None]

@@ -1,9 +1,9 @@
 """The events that follow from a session's state without outside input.
 
-`derived_events` is called after every fact, live and after a replay; so the
-session goes on from every prefix of a log (I13). It terminates: each fact closes
-one of finitely many calls and questions, or requests the model, waits or ends,
-after which nothing follows.
+`derived_events` is called after every fact, live and after a replay; so a session
+continues from every prefix of a log (I13). `derived_events` terminates: each fact closes
+one of finitely many calls and questions, or requests the model, waits or ends, after
+which no event follows.
 """
 
 from cueline.deciders import prompt
@@ -134,7 +134,7 @@ def _resolve_event(state: SessionState, approval: CallApproval) -> ApprovalResol
 
 
 def _stop_event(state: SessionState) -> SessionEvent | None:
-    """End the session once nothing runs; unreachable runners are not waited for."""
+    """End the session once no effect runs; the session does not wait for unreachable runners."""
     assert state.stop is not None, "a session stops because somebody wants it to"
     for call in state.turn.awake:
         if call.phase == "started" and (call.unreached or state.takeovers >= MAX_TAKEOVERS):
@@ -177,7 +177,7 @@ def _skip_event(state: SessionState, call: Call) -> SessionEvent | None:
 
 
 def _not_run(problem: CallProblem) -> str:
-    """Return the model's text about a call that did not run."""
+    """Return the text for the model about a call that did not run."""
     match problem.code:
         case "judged":
             return problem.text
@@ -192,7 +192,7 @@ def _not_run(problem: CallProblem) -> str:
 
 
 def _fail_event(state: SessionState, model: ModelCall) -> SessionFailed | None:
-    """End the session if the model's failure cannot be mended, also while it is paused."""
+    """End the session after a fatal failure of the model, also while the session is paused."""
     if model.phase != "given_up" or not model.fatal or state.account.bills:
         return None
     assert model.error is not None, "what is given up has failed"
@@ -314,7 +314,7 @@ def _request(
 
 
 def _wait_event(state: SessionState) -> SessionEvent | None:
-    """Start a wait if nothing is left to do; leave it otherwise."""
+    """Start a wait if the session has no effect to do; end the wait otherwise."""
     wait = wait_of(state)
     if wait == state.waiting:
         return None

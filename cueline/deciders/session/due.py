@@ -1,8 +1,8 @@
-"""The effects that a session needs, as if none were running.
+"""Lists the effects that a session needs, whether or not they are running.
 
-After a crash the host calls this again; there is no other recovery. A call whose
-runner is unreachable is recovered after its wait, or when
-`SessionContinued(by="runner")` says that a runner came.
+After a crash the host calls `due` again; there is no other recovery. A call whose
+runner is unreachable is recovered after its wait, or after
+`SessionContinued(by="runner")`.
 """
 
 from datetime import datetime
@@ -60,7 +60,7 @@ class StartChild(Struct, frozen=True):
 
     effect: str
     valid_until: datetime | None
-    """When its grant ends."""
+    """The end of the grant of the call."""
 
 
 class AwaitMessage(Struct, frozen=True):
@@ -101,9 +101,9 @@ class CloseApproval(Struct, frozen=True):
     effect: str
     approval: str
     deadline_at: datetime
-    """When it expires, or is granted automatically."""
+    """When the approval expires, or is granted automatically."""
     superseded_by: SupersedeCode | None
-    """None: at its deadline."""
+    """The reason; None: the deadline has passed."""
 
 
 class Cancel(Struct, frozen=True):

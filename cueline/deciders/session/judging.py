@@ -28,7 +28,7 @@ def judge_reply(state: SessionState, replied: ModelReplied) -> ModelReplied:
 def judge_added(state: SessionState, added: CallsAdded) -> CallsAdded:
     """Return *added* with the judgement of each call.
 
-    A call is asked about if a step that it needs says so, whatever else allows it.
+    If a needed step has `auto_approve = false`, a person is asked about the call in any case.
     """
     progress = state.progress
     assert progress is not None, "only a plan adds calls"
@@ -47,7 +47,7 @@ def judge_added(state: SessionState, added: CallsAdded) -> CallsAdded:
 
 
 def judge_edit(state: SessionState, resolved: ApprovalResolved) -> ApprovalResolved:
-    """Return *resolved* with the judgement of the call as a person edited it."""
+    """Return *resolved* with the judgement of the edited call."""
     call = state.call_of_approval(resolved.approval)
     if call is None or resolved.verdict != "granted" or resolved.edit is None:
         return resolved
@@ -108,7 +108,7 @@ def _beyond(judged: Judgement, most: int) -> Judgement:
 
 
 def digest_of(state: SessionState, effect: str, tool: str, arguments: Arguments) -> str:
-    """Return the digest of exactly what would run in this session."""
+    """Return the digest of a call of this session."""
     assert state.setup is not None, "a call belongs to a session that was started"
     spec = state.setup.tools.get(tool)
     workspace = state.setup.agent.workspace
@@ -131,6 +131,6 @@ def order_digest(
     arguments: object,
     workspace: tuple[str, str] | None,
 ) -> str:
-    """Return the digest of exactly what would run; the runner computes it again (I9)."""
+    """Return the digest of the exact call; the runner computes it again (I9)."""
     whole = [session, effect, tool, tool_digest, arguments, workspace]
     return hashlib.sha256(canonical_json(whole)).hexdigest()

@@ -60,9 +60,9 @@ def session_started(state: SessionState, event: SessionStarted) -> SessionState:
 
 
 def session_forked(state: SessionState, event: SessionForked) -> SessionState:
-    """Start from another session's past; nothing in flight crosses a fork.
+    """Start a fork from another session's past, without its effects in flight.
 
-    Messages that the model has not seen are kept, and go first.
+    Messages that the model has not seen are kept, and come first.
     """
     prompt_digests = _forked_prefix(state, event.agent).prompt_digests
     for call in state.open_calls:
@@ -209,7 +209,7 @@ def session_continued(state: SessionState, event: SessionContinued) -> SessionSt
 
 
 def _is_released(blocked_by_breaker: BreakerWait | None, by: str, at: datetime | None) -> bool:
-    """Whether a blocked effect may be tried: its time has come, or the breaker closed."""
+    """Whether a blocked effect may be tried: its time has come, or the breaker has closed."""
     return blocked_by_breaker is not None and (
         by == "breaker" or _passed(blocked_by_breaker.until, at)
     )
@@ -259,7 +259,7 @@ def session_taken_over(state: SessionState, event: SessionTakenOver) -> SessionS
 
 
 def _ran(state: SessionState) -> bool:
-    """Whether its host ran a call for it. One that waits, say for a slot, takes no host down."""
+    """Whether a host ran a call of the session; a waiting call cannot take its host down."""
     model = state.turn.model
     if model is not None and model.phase == "started":
         return True

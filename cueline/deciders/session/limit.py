@@ -39,7 +39,7 @@ class Use(Struct, frozen=True):
     used: float
     of: float
     since: float
-    """Identifies the counted period; each period is warned of once."""
+    """The counted period; each period has one warning."""
 
     @property
     def budget(self) -> str:
@@ -183,7 +183,7 @@ def raise_refusal(limits: Limits, unread: Iterable[object], asked: RaiseAsked) -
 
 
 def with_raise(limits: Limits, asked: RaiseAsked) -> Limits:
-    """Return *limits* after *asked*; unchanged if it is refused."""
+    """Return *limits* after the request *asked*; unchanged if the request is refused."""
     if refusal(limits, asked) is not None:
         return limits
     return limits.model_copy(update=asked.model_dump(exclude={"type"}, exclude_none=True))

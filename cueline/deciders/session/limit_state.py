@@ -29,16 +29,16 @@ class BudgetAccount(Struct, frozen=True):
 
 
 class Used(Struct, frozen=True):
-    """What the session has used itself; a fork begins at nothing."""
+    """The usage of the session itself; a fork begins at 0."""
 
     turns: int = 0
-    """Answers of the model."""
+    """The number of the model's answers."""
     tokens: int = 0
-    """Sent and answered."""
+    """Input and output tokens."""
     usd: Decimal = Decimal(0)
 
     def after(self, usage: Usage | None, cost: Cost | None, turns: int = 0) -> "Used":
-        """Return the sums with one more model call; None is what nobody knows."""
+        """Return the sums with one more model call; None is unknown."""
         return Used(
             self.turns + turns,
             self.tokens + (usage.total if usage else 0),
@@ -64,6 +64,6 @@ class LimitState(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """Digests of the warnings for the next request."""
     shares: tuple[tuple[str, float], ...] = ()
-    """For tokens and cost: the largest spent share, as the ledger said last."""
+    """For tokens and cost: the largest spent share, from the ledger's last answer."""
     asked: LimitRaised | None = None
     """Requested limits that are not applied yet."""

@@ -41,7 +41,7 @@ from cueline.events.session import MessageReceived
 
 
 def message_received(state: SessionState, event: MessageReceived) -> SessionState:
-    """Apply the message; it counts from the time at which the log recorded it."""
+    """Apply the message, which counts from the time at which the log recorded it."""
     return advance_wall_clock(_apply_message(state, event), event.recorded_at)
 
 
@@ -105,7 +105,7 @@ def _queue_message(state: SessionState, version: int, message: MessageSent) -> S
 
 
 def _pause(state: SessionState, why: Literal["asked", "signal"]) -> SessionState:
-    """Pause the session; also one at its limit, which a message would continue otherwise."""
+    """Pause the session, also a session at its limit, which a message would continue."""
     if state.stop is not None or (state.hold and not held_at_limit(state)):
         return state
     return replace(state, hold=SessionHold(Cause(code=why)))
@@ -122,7 +122,7 @@ def _waive_secrets(state: SessionState, names: tuple[str, ...]) -> SessionState:
 
 
 def _resume(state: SessionState) -> SessionState:
-    """Resume, and retry what was given up or waits; a fatal failure stays."""
+    """Resume the session, and retry effects that wait or were given up; a fatal failure stays."""
     state = end_budget_wait(replace(state, account=account_to_release(state)))
     turn = replace(state.turn, since_user=0)
     model = turn.model
@@ -166,7 +166,7 @@ def will_be_held(state: SessionState, unread: Iterable[object]) -> bool:
 
 
 def unheard(agent: AgentSpec, message: InboxMessage) -> Refusal | None:
-    """Return why a session of *agent* does not hear *message*: it has no model, or no such wait."""
+    """Return why a session of *agent* refuses *message*: it has no model, or no such wait."""
     plan = agent.plan
     match message:
         case MessageSent(name=name) if name:

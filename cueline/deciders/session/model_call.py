@@ -3,7 +3,7 @@
 The summary is the reply of an ordinary model call, `<turn>.c`, with its own attempts,
 reservation and cost. It is requested when the last call took `compact_at` of the model's
 context window, before the next request; or after a prompt was too long, before the same
-messages are sent again in a new turn. If it fails, the session goes on without it.
+messages are sent again in a new turn. If it fails, the session continues without it.
 """
 
 from msgspec.structs import replace
@@ -37,7 +37,7 @@ from cueline.events.session import (
 from cueline.events.stream import is_compaction
 
 _STEP = 20
-"""After a compaction in vain, the next comes when another 1/20 of the window is used."""
+"""After a failed compaction, the next comes when another 1/20 of the window is used."""
 
 
 def window_used(state: SessionState, fallback: int) -> bool:
@@ -115,7 +115,7 @@ def _next_floor(state: SessionState, tokens: int) -> int:
 
 _LONGEST_ERROR = 500
 UNCOUNTED = frozenset({"lost", "cancelled"})
-"""Failures that say nothing about the model."""
+"""Failures that are not the model's."""
 
 
 def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
@@ -157,7 +157,7 @@ def _requested(turn: Turn, event: ModelRequested) -> ModelCall:
 
 
 def _compaction_requested(state: SessionState, event: ModelRequested) -> SessionState:
-    """Begin a compaction: what the next request includes waits for it."""
+    """Begin a compaction, for which the next request waits."""
     return replace(
         state,
         status=Status.STOPPING if state.stop else Status.RUNNING,
@@ -223,7 +223,7 @@ def _summary_replied(state: SessionState, event: ModelReplied) -> SessionState:
 
 
 def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
-    """Record when the call is retried, or that it is given up."""
+    """Record the time of the retry, or that the call is given up."""
     model, used = state.turn.model, state.used.after(event.usage, event.cost)
     if model is None:
         return replace(state, used=used)
@@ -255,6 +255,6 @@ def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
 
 
 def _fatal(state: SessionState, model: ModelCall, kind: str) -> bool:
-    """Whether the failure cannot be mended, not even with another model."""
+    """Whether the failure is fatal, also with another model."""
     elsewhere = kind in SUITS_ANOTHER and next_fallback(state, model) is not None
     return kind in FATAL_MODEL and not elsewhere

@@ -20,7 +20,7 @@ from cueline.events.fact import Fact, Part
 
 FOLDS: Final = (STATE_FOLD, PROMPT_FOLD)
 _BITS: Final = 63
-"""Of the integers that msgpack has."""
+"""The largest integer of msgpack."""
 _PLAIN = (bool, int, float, str, bytes, datetime, type(None))
 
 

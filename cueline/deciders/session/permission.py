@@ -1,4 +1,4 @@
-"""What may start now: a model call, a tool call, a question."""
+"""Decides whether a model call, a tool call or a question may start now."""
 
 from cueline.deciders.session.state import SessionState
 from cueline.deciders.session.turn import Call, ModelCall, Question
@@ -24,7 +24,7 @@ def may_start(state: SessionState, call: Call) -> bool:
 def startable(state: SessionState, call: Call) -> bool:
     """Whether the call's order allows it to run now: a call that is not parallel runs alone.
 
-    A call of a plan is added once all that it needs is over.
+    A call of a plan is added only when its needed steps are over.
     """
     if state.progress is not None:
         return True
@@ -49,7 +49,7 @@ def asks(state: SessionState, call: Call) -> Question | None:
 
 
 def need_ended_by(state: SessionState, effect: str) -> SupersedeCode | None:
-    """Return why that call's approval is not needed any more; None while it is."""
+    """Return why the call's approval is no longer needed; None while it is needed."""
     if state.finished or state.stop is not None:
         return "stop"
     call = state.call(effect)

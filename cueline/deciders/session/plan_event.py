@@ -1,4 +1,4 @@
-"""What follows from the state of a session with a plan: more calls, or its end."""
+"""The events of a session with a plan that follow from its state: more calls, or its end."""
 
 from cueline.deciders.plan import additions, end_of
 from cueline.deciders.progress import Progress
@@ -21,7 +21,7 @@ NOT_RUN = "Not run: a step failed without which the plan does not go on."
 
 
 def plan_event(state: SessionState, progress: Progress) -> SessionEvent | None:
-    """Return what the plan wants next; None while it waits for the calls that are open."""
+    """Return the next event of the plan; None while it waits for open calls."""
     plan = state.agent.plan
     assert plan is not None, "it makes progress with a plan"
     open_calls = state.open_calls

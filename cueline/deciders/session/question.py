@@ -42,7 +42,7 @@ def approval_requested(state: SessionState, event: ApprovalRequested) -> Session
 
 
 def approval_answered(state: SessionState, gate: GateAnswer) -> SessionState:
-    """Keep the gate's verdict until it is resolved in a fact of its own."""
+    """Keep the gate's verdict until `ApprovalResolved` records it."""
     call = state.call_of_approval(gate.approval)
     if gate.verdict is None or call is None or call.approval is None or not call.asking:
         return state
@@ -79,9 +79,9 @@ def approval_resolved(state: SessionState, event: ApprovalResolved) -> SessionSt
 
 
 def _apply_resolution(call: Call, asked: CallApproval, event: ApprovalResolved) -> Call:
-    """Apply a person's resolution of a call in doubt; running it again is a new grant (I5, I9).
+    """Apply a person's resolution of a call in doubt; `run_again` is a new grant (I5, I9).
 
-    A call that needs named approvers or several votes is asked about again.
+    If the call needs named approvers or several votes, they are asked again.
     """
     resolution = event.resolution or "do_not_run"
     ruled = replace(
@@ -104,7 +104,7 @@ def _apply_resolution(call: Call, asked: CallApproval, event: ApprovalResolved) 
 def _grant(
     state: SessionState, call: Call, approval: CallApproval, event: ApprovalResolved
 ) -> SessionState:
-    """Let exactly the granted call run (I9); anything else is asked about again."""
+    """Let exactly the granted call run (I9); for any other call, a person is asked again."""
     allowed = call
     if event.edit is not None:
         polls = None if call.polls is None else str(event.edit.get("session", ""))

@@ -1,4 +1,4 @@
-"""What happens to a failed call, or one whose outcome is unknown (I5).
+"""Decides about failed calls, and calls of unknown outcome (I5).
 
 The texts are recorded, so they do not change later.
 """
@@ -106,7 +106,7 @@ def degrades(state: SessionState, call: Call, kind: str = "") -> bool:
 
 
 def resolve_in_doubt(state: SessionState, call: Call) -> ToolReconciled | None:
-    """Return the resolution of a call in doubt; None while somebody is being asked."""
+    """Return the resolution of a call in doubt; None while a tool or person is asked."""
     if call.in_doubt_resolution is not None:
         return _apply_resolution(state, call, call.in_doubt_resolution)
     if call.reconciles:
@@ -124,9 +124,9 @@ def resolve_in_doubt(state: SessionState, call: Call) -> ToolReconciled | None:
 
 
 def result_given(text: str, tool: ToolSpec) -> dict[str, Any]:
-    """Return what a step passes on whose result came as *text*: JSON, or the text that it is.
+    """Return the value of a step whose result is *text*: JSON, or the text.
 
-    Nothing is null: the result is not known.
+    An empty text is null: the result is unknown.
     """
     value = text if tool.returns_text and text else json_or_text(text) if text else None
     return {"value": value, "is_null": value is None}

@@ -1,11 +1,11 @@
 """The waits before a session starts: for its time, in the queue, for its runner.
 
-Nothing of a run starts before a runner has claimed it. If only so many of its blueprint
-may run at a time, it is admitted before, and waits for that without a deadline.
-The wait for a runner begins when its host finds none; the deadline counts from there,
-since it may have no host for hours before.
-A run whose runner is removed fails; after a graceful leave it is queued again, unless a
-call that must not be repeated may be running.
+No effect of a run starts before a runner has claimed the run. If the blueprint has
+`max_running`, the run first waits to be admitted, without a deadline.
+The wait for a runner begins when the run's host finds none; the deadline counts from
+then, because the run may have had no host for hours.
+A run whose runner is removed fails; after a graceful leave the run is queued again,
+unless a call that must not be repeated may be running.
 """
 
 from datetime import datetime
@@ -36,12 +36,12 @@ def run_claimed(state: SessionState, event: RunClaimed) -> SessionState:
 
 
 def claimed_by(state: SessionState) -> str:
-    """Return the runner of a run; empty: none has claimed it, or it is no run."""
+    """Return the runner of a run; empty if no runner has claimed it, or if it is no run."""
     return state.run.runner if state.run is not None else ""
 
 
 def runner_gone(state: SessionState, message: RunnerGone) -> SessionState:
-    """Queue the run again, or end it; a runner that has not claimed it changes nothing."""
+    """Queue the run again, or end it, if its own runner is gone."""
     run = state.run
     if run is None or run.runner != message.runner:
         return state
@@ -51,19 +51,19 @@ def runner_gone(state: SessionState, message: RunnerGone) -> SessionState:
 
 
 def _may_be_cut(state: SessionState) -> bool:
-    """Whether a call may have been cut off that must not be repeated."""
+    """Whether a call that must not be repeated may have been cut off."""
     return any(c.phase in ("started", "in_doubt") and not c.repeatable for c in state.open_calls)
 
 
 def run_admitted(state: SessionState) -> SessionState:
-    """End the wait for other runs of its blueprint; that for a runner begins."""
+    """End the wait for other runs of the blueprint; the wait for a runner begins."""
     if state.run is None:
         return state
     return replace(state, run=replace(state.run, admitted=True, max_running=0))
 
 
 def queue_passed(state: SessionState, event: SessionContinued) -> SessionState:
-    """Wait longer for a stale runner, or end a run that nobody claimed in time."""
+    """Wait longer for a stale runner, or end a run that no runner claimed in time."""
     run, at = state.run, event.at
     if run is None or run.runner or state.stop is not None:
         return state
@@ -77,14 +77,14 @@ def queue_passed(state: SessionState, event: SessionContinued) -> SessionState:
 
 
 def stop_failure(stop: Stop) -> SessionFailed:
-    """Return the end of a session that stops because it fails."""
+    """Return the end of a session that stops because of a failure."""
     return SessionFailed(
         kind=stop.code, message=_MESSAGES.get(stop.code, ""), approval=stop.approval
     )
 
 
 def start_passed(state: SessionState, at: datetime | None) -> SessionState:
-    """Start the work if its time has come; a session that is paused or stopped does not.
+    """Start the work if its time has come, unless the session is paused or stopped.
 
     Wall time counts from here.
     """
@@ -98,7 +98,7 @@ def start_passed(state: SessionState, at: datetime | None) -> SessionState:
 
 
 def next_in_series(before: SessionState, after: SessionState, now: datetime) -> Schedule | None:
-    """Return when the next session of the series starts, if this one's work starts in between.
+    """Return the time of the next session of the series, if this session's work starts now.
 
     A stop in the same append ends the series.
     """

@@ -1,6 +1,6 @@
 """The state of a session: open effects, counters and digests, no message bodies.
 
-Except the ends of children that the model has yet to ask for.
+The only content is that of ended children for which the model has not asked yet.
 """
 
 from collections.abc import Mapping
@@ -22,15 +22,15 @@ from cueline.events.session import Cut, PrefixReason, StopCode, WaitKind
 from cueline.events.start import ChildCall, Mode, Schedule
 
 STATE_FOLD: Final = 4
-"""The version of this fold: raised when a fact gives another state than before."""
+"""The version of this fold; raised when a fact gives another state than before."""
 FailCode = Literal["approval_expired", "no_matching_runner", "runner_disconnected"]
-"""Why a session fails that has to end what it has in flight first."""
+"""The failures of a session that first has to end its effects in flight."""
 MAX_TAKEOVERS = 3
-"""After so many deaths of hosts that ran something for it, a person is asked."""
+"""The number of deaths of hosts that ran a call of the session, after which a person is asked."""
 
 
 class Status(StrEnum):
-    """The status of the work; presence says whether somebody drives it."""
+    """The status of the work; presence shows whether a process drives the session."""
 
     CREATED = "created"
     RUNNING = "running"
@@ -44,9 +44,9 @@ class Status(StrEnum):
 
 TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.STOPPED})
 DRIVEN = frozenset({Status.RUNNING, Status.STOPPING})
-"""In these, a session needs a host."""
+"""The statuses in which a session needs a host."""
 LIVE = frozenset(Status) - TERMINAL - {Status.CREATED}
-"""Started and not over; in any other status, nothing follows and nothing is due."""
+"""The statuses of a started, unfinished session; in others, no event follows and none is due."""
 
 
 class PendingMessage(Struct, frozen=True):
@@ -60,7 +60,7 @@ class PendingMessage(Struct, frozen=True):
 
 
 class PrefixBreak(Struct, frozen=True):
-    """Why the next request begins differently from the last."""
+    """The reason why the next request begins differently from the last."""
 
     before: str
     """Provider and model of the last request."""
@@ -76,7 +76,7 @@ class PromptDigests(Struct, frozen=True):
     results: tuple[tuple[str, str], ...] = ()
     """Effect and digest of results that the model has not seen."""
     broken: PrefixBreak | None = None
-    """Set until `PromptPrefixChanged` says so."""
+    """The change of the prompt's beginning, until `PromptPrefixChanged` records it."""
 
 
 class PendingSummary(Struct, frozen=True):
@@ -88,12 +88,12 @@ class PendingSummary(Struct, frozen=True):
 
 
 class ContextUse(Struct, frozen=True):
-    """How much of the model's context window the conversation takes."""
+    """The part of the model's context window that the conversation takes."""
 
     tokens: int = 0
-    """Of the last call and its reply; 0 if unknown, or after a compaction."""
+    """The tokens of the last call and its reply; 0 if unknown, or after a compaction."""
     floor: int = 0
-    """No compaction below this: the last one failed here, or left so much."""
+    """The tokens below which there is no compaction: the last one failed here, or left so many."""
     last: Literal["", "compacted", "failed"] = ""
     """The compaction since the last reply of a turn."""
     summary: PendingSummary | None = None
@@ -124,7 +124,7 @@ class Setup(Struct, frozen=True):
     attached: bool
     tools: dict[str, ToolSpec]
     limited: bool = False
-    """A limit of cost or tokens applies up to the root, so it asks the ledger."""
+    """Whether a limit of cost or tokens applies up to the root, so that the ledger is asked."""
     asked_by: str = ""
     """The person who started the session, if known."""
     standing: tuple[StandingGrant, ...] = ()
@@ -137,35 +137,35 @@ class Setup(Struct, frozen=True):
 
 
 class OpenChild(Struct, frozen=True):
-    """A child that has not ended, as far as the session knows."""
+    """A child whose end the session has not read."""
 
     stream: str
     effect: str = ""
     """The call that started it; empty: a program did."""
     mode: Mode = "sync"
     deadline_at: datetime | None = None
-    """The end of the wait for it; None: nothing waits."""
+    """The end of the wait for the child; None: the session does not wait."""
     stopping: bool = False
-    """It was asked to stop."""
+    """Whether the child was asked to stop."""
     overdue: bool = False
     """Its deadline passed."""
     waited: float = 0.0
     """Seconds for which its waits for people moved the deadline."""
     gone: bool = False
-    """It did not end after it was asked to."""
+    """Whether the child did not end after a stop."""
     leave: bool = False
-    """It is not stopped at its deadline."""
+    """Whether the child is not stopped at its deadline."""
     paused: bool = False
-    """It waits for a person who resumes it."""
+    """Whether the child waits for a person who resumes it."""
 
     @property
     def given_up(self) -> bool:
-        """Whether a call waits for it no longer."""
+        """Whether its call no longer waits for it."""
         return self.gone or self.left
 
     @property
     def left(self) -> bool:
-        """Whether it goes on by itself, since it did not end in time."""
+        """Whether the child continues on its own, since it did not end in time."""
         return self.leave and self.overdue
 
 
@@ -175,13 +175,13 @@ class RunState(Struct, frozen=True):
     blueprint: str
     queue_seconds: float
     until: datetime | None = None
-    """The end of the wait for a runner; None: it has one, or nobody has looked for one."""
+    """The end of the wait for a runner; None: the run has one, or no host has looked for one."""
     runner: str = ""
-    """The incarnation that claimed it."""
+    """The incarnation that claimed the run."""
     admitted: bool = False
-    """As one of those that may run at a time."""
+    """Whether the run is admitted as one of those that may run at a time."""
     max_running: int = 0
-    """It waits to be admitted as one of so many; 0: it does not."""
+    """The limit for which the run waits to be admitted; 0: it does not wait."""
 
 
 class SessionHold(Struct, frozen=True):
@@ -205,7 +205,7 @@ class Wait(Struct, frozen=True):
 
     @property
     def is_pause(self) -> bool:
-        """Whether only a person can continue it; a session without budget is woken by an offer."""
+        """Whether only a person can continue it; an offer wakes a session without budget."""
         return self.kind == "operator" or self.exhausted
 
 
@@ -214,7 +214,7 @@ class Stop(Struct, frozen=True):
 
     by: str
     code: StopCode | FailCode
-    """With a `FailCode`, it ends as failed."""
+    """The code of a failure, with which the session ends as failed."""
     reason: str = ""
     """The person's text."""
     approval: str = ""
@@ -236,15 +236,15 @@ class SessionState(Struct, frozen=True):
     limit_state: LimitState = LimitState()
     inbox_read: int = 0
     hold: SessionHold | None = None
-    """A person has to resume it; nothing new starts."""
+    """Whether a person has to resume the session; no effect starts."""
     waiting: Wait | None = None
     stop: Stop | None = None
     takeovers: int = 0
-    """Hosts that died since the last finished effect, while they ran one for it."""
+    """The hosts that died since the last finished effect, while they ran a call of the session."""
     account: BudgetAccount = BudgetAccount()
     used: Used = Used()
     partial: bool = False
-    """A tool that is not critical failed since the start or the last idle time."""
+    """Whether a tool that is not critical failed since the start or the last idle time."""
     context: ContextUse = ContextUse()
     chosen: ModelChoice | None = None
     """The model that a person chose, until the session takes it."""
@@ -254,24 +254,24 @@ class SessionState(Struct, frozen=True):
     ended: tuple[ChildEnded, ...] = ()
     """Messages that close delegated calls, in the next facts."""
     results: Mapping[str, str] = {}
-    """How the children of the mode `async_poll` ended, as the model is told; by stream."""
+    """By stream, the ends of children of the mode `async_poll`, as texts for the model."""
     progress: Progress | None = None
-    """With its plan; None: a model drives it."""
+    """The progress of its plan; None: the session has a model."""
     side_effects: bool = False
-    """A tool that is not read-only was started in it or below it."""
+    """Whether a tool that is not read-only was started in the session or below it."""
     run: RunState | None = None
-    """None: it was started from no blueprint."""
+    """The run's state; None: the session was not started from a blueprint."""
     schedule: Schedule | None = None
-    """When its work starts; None: it has started."""
+    """When its work starts; None: the work has started."""
 
     @property
     def queued(self) -> bool:
-        """Whether it is a run that waits for a runner to claim it."""
+        """Whether the session is a run that waits for a runner to claim it."""
         return self.run is not None and not self.run.runner and self.schedule is None
 
     @property
     def unstarted(self) -> bool:
-        """Whether it waits for its time, or to be claimed; nothing starts meanwhile."""
+        """Whether the session waits for its time, or to be claimed; no effect starts meanwhile."""
         return self.schedule is not None or (self.run is not None and not self.run.runner)
 
     @property
@@ -286,7 +286,7 @@ class SessionState(Struct, frozen=True):
 
     @property
     def poisoned(self) -> bool:
-        """Whether it killed so many hosts that a person has to look at it."""
+        """Whether so many hosts died of the session that a person has to resume it."""
         return self.takeovers >= MAX_TAKEOVERS and self.hold is not None
 
     @property
@@ -302,7 +302,7 @@ class SessionState(Struct, frozen=True):
 
     @property
     def limited(self) -> bool:
-        """Whether it asks the ledger before a model call."""
+        """Whether the session asks the ledger before a model call."""
         return self.setup is not None and self.setup.limited
 
     @property

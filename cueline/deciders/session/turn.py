@@ -26,7 +26,7 @@ class BudgetWait(Struct, frozen=True):
 
     cause: Cause
     until: datetime | None
-    """When it asks again; None if only a raised limit helps."""
+    """When the session asks again; None if only a raised limit helps."""
 
 
 class LastFailure(Struct, frozen=True):
@@ -37,7 +37,7 @@ class LastFailure(Struct, frozen=True):
 
     @property
     def cause(self) -> Cause:
-        """The cause of what follows from it."""
+        """The cause of the wait or end that follows from the failure."""
         return Cause(code="model_failed", failure=self.failure, message=self.message)
 
 
@@ -55,20 +55,20 @@ class ModelCall(Struct, frozen=True):
     """When the first attempt failed."""
     retry_at: datetime | None = None
     rests: bool = False
-    """The retry is so late that the session waits for it."""
+    """Whether the retry is so late that the session waits for it."""
     error: LastFailure | None = None
     """The last failure."""
     fatal: bool = False
-    """The failure cannot be mended."""
+    """Whether the failure is fatal."""
     blocked_by_breaker: BreakerWait | None = None
     granted: bool = False
-    """The ledger holds a reservation for it."""
+    """Whether the ledger holds a reservation for the call."""
     room: BudgetWait | None = None
-    """It waits for budget."""
+    """The wait for budget."""
     silent: bool = False
-    """That model has replied without an answer."""
+    """Whether that model has replied without an answer."""
     early: bool = False
-    """A person resumed: it may probe an open breaker before its time."""
+    """Whether a person resumed, so that the call may probe an open breaker before its time."""
 
 
 Question = Literal["may_it_run", "did_it_happen"]
@@ -99,12 +99,12 @@ class CallApproval(Struct, frozen=True):
     id: str
     digest: str
     deadline_at: datetime
-    """When it expires; for a grant, when it stops being valid."""
+    """The expiry of the approval; for a grant, the end of its validity."""
     question: Question
     answer: ApprovalAnswer | None = None
     """Answered by the gate and not resolved yet."""
     granted: str | None = None
-    """Who granted the call."""
+    """The person who granted the call."""
     auto_at: datetime | None = None
     """When it is granted automatically, unless denied before."""
     people_only: bool = False
@@ -121,7 +121,7 @@ class CallApproval(Struct, frozen=True):
 
 
 class InDoubtResolution(Struct, frozen=True):
-    """The resolution of a call in doubt, and who gave it."""
+    """The resolution of a call in doubt, and the person who gave it."""
 
     resolution: Resolution
     by: str
@@ -133,12 +133,12 @@ class RunnerWait(Struct, frozen=True):
     """A call whose runner cannot be reached."""
 
     until: datetime
-    """The end of the wait; it never moves."""
+    """The end of the wait, which never moves."""
     phase: Literal["waiting", "trying", "last_try"]
 
 
 class CallProblem(Struct, frozen=True):
-    """Why a call does not run."""
+    """The reason why a call does not run."""
 
     code: Literal["judged", "rejected", "expired", "tool_changed", "step_failed"]
     text: str = ""
@@ -147,7 +147,7 @@ class CallProblem(Struct, frozen=True):
 
 Phase = Literal["requested", "started", "delegated", "awaiting", "retry", "in_doubt", "closed"]
 AT_REST: Final[frozenset[Phase]] = frozenset({"delegated", "closed"})
-"""The phases of a call for which nothing is due, and of which no rule has to think."""
+"""The phases of a call for which no effect is due and no rule applies."""
 
 
 class Call(Struct, frozen=True):
@@ -159,9 +159,9 @@ class Call(Struct, frozen=True):
     tool: str
     declared: Declared
     gated: bool
-    """It needs an approval."""
+    """Whether the call needs an approval."""
     digest: str
-    """The digest of exactly what will run (I9)."""
+    """The digest of the exact call (I9)."""
     judged: Judgement = UNJUDGED
     """The policy's judgement."""
     phase: Phase = "requested"
@@ -170,21 +170,21 @@ class Call(Struct, frozen=True):
     failing_since: datetime | None = None
     runner: str | None = None
     retry_at: datetime | None = None
-    """Of a wait for a message: its deadline; None once that has passed."""
+    """For a wait for a message: its deadline; None once that has passed."""
     rests: bool = False
     approval: CallApproval | None = None
     asked: int = 0
-    """How often a person was asked about it."""
+    """How often a person was asked about the call."""
     escalated: bool = False
-    """Nobody answered in time, and it was escalated."""
+    """Whether nobody answered in time, so that the approval was escalated."""
     told: tuple[tuple[str, int], ...] = ()
-    """The approvals and hooks of which people were notified."""
+    """The approvals and hooks by which people were notified."""
     problem: CallProblem | None = None
-    """Why it cannot run."""
+    """The reason why the call cannot run."""
     doubt: Cause | None = None
     """The evidence that nobody will report the outcome of a call in doubt."""
     unclear: bool = False
-    """Its `reconcile` could not tell."""
+    """Whether its `reconcile` did not know the outcome."""
     in_doubt_resolution: InDoubtResolution | None = None
     """A person's resolution of a call in doubt."""
     reach: RunnerWait | None = None
@@ -192,24 +192,24 @@ class Call(Struct, frozen=True):
     early: bool = False
     """As in `ModelCall`."""
     delegates: bool = False
-    """It starts a child session instead of a tool."""
+    """Whether the call starts a child session instead of a tool."""
     child: str | None = None
     """The child's stream, once it was started."""
     message: str = ""
     """The name of the message that a step waits for instead of a tool."""
     polls: str | None = None
-    """The session whose end it asks for; None: it runs a tool."""
+    """The session for whose end the call asks; None: the call runs a tool."""
     stops: bool = False
-    """It ends that session."""
+    """Whether the call also stops that session."""
 
     @property
     def repeatable(self) -> bool:
-        """Whether it may run twice."""
+        """Whether the call may run twice."""
         return self.declared in ("read_only", "idempotent")
 
     @property
     def parallel(self) -> bool:
-        """Whether it may run beside others."""
+        """Whether the call may run beside others."""
         return self.delegates or self.repeatable
 
     @property
@@ -219,7 +219,7 @@ class Call(Struct, frozen=True):
 
     @property
     def unreached(self) -> bool:
-        """Whether it waits for a runner."""
+        """Whether the call waits for a runner."""
         return self.reach is not None and self.reach.phase == "waiting"
 
     @property
@@ -231,7 +231,7 @@ class Call(Struct, frozen=True):
 
     @property
     def allowed(self) -> bool:
-        """Whether it needs no approval, or has one."""
+        """Whether the call needs no approval, or has one."""
         return not self.gated or (self.approval is not None and not self.asking)
 
 
@@ -245,13 +245,13 @@ class Turn(Struct, frozen=True):
     calls: tuple[Call, ...] = ()
     """Changed by `with_calls` and `with_call` alone."""
     awake: tuple[Call, ...] = ()
-    """Those of the calls that are not at rest: what rules walk after each fact."""
+    """The calls that are not at rest, which the rules read after each fact."""
     delegated: int = 0
     """The number of calls that wait for their child."""
     active_seconds: float = 0.0
     """Known duration of the calls of this turn and all before, in seconds."""
     unanswered: bool = False
-    """The model call has no reply yet."""
+    """The model call without a reply."""
     answer: str = ""
     """The last reply, if it requested no calls; until the next request."""
     fallback: int = 0
@@ -285,7 +285,7 @@ class Turn(Struct, frozen=True):
         )
 
     def place(self, effect: str) -> int | None:
-        """Return where the call of that effect stands."""
+        """Return the index of the call of that effect."""
         try:
             # Calls of a reply stand at their number: a search in 1,000 costs more than the rule.
             place = int(effect.rpartition(".")[2])

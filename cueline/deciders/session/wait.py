@@ -1,4 +1,4 @@
-"""Whether a session waits, why, and until when."""
+"""Computes whether a session waits, the reason, and the end of the wait."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -44,9 +44,9 @@ _RETRY = Cause(code="retry_pending")
 
 
 def rests(state: SessionState, now: datetime) -> bool:
-    """Whether nothing happens until a message comes, so it needs no host.
+    """Whether the session does nothing until a message comes, so it needs no host.
 
-    An expired question does not wait for people any more.
+    An expired question no longer waits for people.
     """
     wait = state.waiting
     if wait is None or state.finished:
@@ -56,7 +56,7 @@ def rests(state: SessionState, now: datetime) -> bool:
 
 
 def wait_of(state: SessionState) -> Wait | None:
-    """Return what the session waits for; None while it has something to do.
+    """Return the wait of the session; None while it has an effect to do.
 
     The kind is the strongest open reason; the deadline is the earliest of all.
     """
@@ -99,8 +99,9 @@ def wait_of(state: SessionState) -> Wait | None:
 def wake_at(state: SessionState) -> datetime | None:
     """Return the next time at which an effect becomes due.
 
-    It is then recorded as `SessionContinued(at=now)`, or for an approval as the gate's
-    answer. A time that passes during a pause starts nothing. A poisoned session has none.
+    The passed time is recorded as `SessionContinued(at=now)`, or for an approval as the
+    gate's answer. A time that passes during a pause starts no effect. A session that killed
+    hosts has no such time.
     """
     if state.status not in LIVE:
         return None
@@ -142,7 +143,7 @@ def in_flight(call: Call) -> bool:
 
 
 def _finishes_while_paused(state: SessionState) -> bool:
-    """Whether something finishes, or an approval is closed, although the session is paused."""
+    """Whether an effect finishes, or an approval is closed, although the session is paused."""
     if due_closings(state):
         return True
     if state.poisoned:
@@ -154,7 +155,7 @@ def _finishes_while_paused(state: SessionState) -> bool:
 
 
 def _has_work(state: SessionState) -> bool:
-    """Whether something runs or is due."""
+    """Whether an effect runs or is due."""
     model = state.turn.model
     if state.account.bills or (model is not None and _is_busy(model)):
         return True
