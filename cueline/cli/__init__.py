@@ -1,14 +1,51 @@
-"""The command line: one module a concept, put together here."""
+"""The command line: one module a concept, put together here.
 
+A command's module is imported when the command is used, so that `--help` and `list` are quick.
+"""
+
+from functools import cached_property
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
+from typer.main import get_group
 
 from cueline.cli.failure import Commands
-from cueline.cli.lazy_command import LazyCommand
+from cueline.cli.settings_context import defaults_of, tell_left_out
 from cueline.cli.terminal import settle_streams
+
+
+class LazyCommand(TyperCommand):
+    """A command that knows its name and short help, and imports the rest when it is called."""
+
+    def __init__(self, name: str, short_help: str, place: str = "") -> None:
+        """Take the *place* of the function or group: `MODULE:NAME`, by default twice the name."""
+        super().__init__(name, short_help=short_help)
+        self.place = place or f"{name}:{name}"
+
+    @cached_property
+    def loaded(self) -> Any:
+        """The command itself."""
+        module, _, attribute = self.place.partition(":")
+        found = getattr(import_module(f"cueline.cli.{module}"), attribute)
+        around = typer.Typer(rich_markup_mode=None)
+        if isinstance(found, typer.Typer):
+            around.add_typer(found, name=self.name)
+        else:
+            around.command(self.name)(found)
+        return get_group(around).commands[str(self.name)]
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
+        """Read what was typed behind the name of the command."""
+        tell_left_out(self.name, parent)
+        defaults = defaults_of(self.loaded, parent)
+        return self.loaded.make_context(info_name, args, parent, default_map=defaults, **extra)
+
 
 _EPILOG = (
     "Exit codes: 0 completed, idle or detached; 1 failed, stopped, or a check that failed; "
@@ -18,13 +55,13 @@ _EPILOG = (
 _PANELS = {
     "Run sessions": (
         LazyCommand("run", "Start a session, and watch it."),
-        LazyCommand("submit", "Start a run of a blueprint."),
-        LazyCommand("retry", "Start a run that has ended once more.", "submit:retry"),
+        LazyCommand("submit", "Start a run of a blueprint.", "runs:submit"),
+        LazyCommand("retry", "Start a run that has ended once more.", "runs:retry"),
         LazyCommand("resume", "Go on with a session, and watch it."),
         LazyCommand("send", "Say something to a session.", "message:send"),
         LazyCommand("pause", "Ask a session to pause.", "message:pause"),
-        LazyCommand("stop", "End a session."),
-        LazyCommand("fork", "Go on from another session's past."),
+        LazyCommand("stop", "End a session.", "message:stop"),
+        LazyCommand("fork", "Go on from another session's past.", "resume:fork"),
         LazyCommand("workflow", "Check and show workflows.", "workflow:group"),
     ),
     "Look at sessions": (
@@ -34,7 +71,7 @@ _PANELS = {
         LazyCommand("runners", "List the registered runners.", "runs:runners"),
         LazyCommand("show", "Show one session."),
         LazyCommand("tail", "Print a session's events, also as they come."),
-        LazyCommand("export", "Print a session as JSON."),
+        LazyCommand("export", "Print a session as JSON.", "tail:export"),
     ),
     "Decide what agents may do": (
         LazyCommand("pending", "List the approvals that wait."),
@@ -49,14 +86,14 @@ _PANELS = {
     ),
     "Verify the log": (
         LazyCommand("replay", "Rebuild a session's state, and check it."),
-        LazyCommand("rerun", "Run a past again, with another agent."),
+        LazyCommand("rerun", "Run a past again, with another agent.", "resume:rerun"),
         LazyCommand("audit", "List events; check the chains.", "audit:group"),
     ),
     "Keep cueline running": (
         LazyCommand("up", "Keep cueline running for a log."),
         LazyCommand("down", "Take down what `up` started."),
         LazyCommand("status", "Show what runs where."),
-        LazyCommand("scale", "Have more or fewer hosts and runners."),
+        LazyCommand("scale", "Have more or fewer hosts and runners.", "fleet:scale"),
         LazyCommand("fleet", "Show hosts and runners, and what waits."),
     ),
     "Set up": (
@@ -66,7 +103,7 @@ _PANELS = {
         LazyCommand("models", "List the models of a provider.", "providers:models"),
         LazyCommand("config", "Show the settings that hold.", "settings:group"),
         LazyCommand("trust", "Trust a folder's settings."),
-        LazyCommand("keys", "Store the keys of providers.", "keys:group"),
+        LazyCommand("keys", "Store the keys of providers.", "providers:group"),
         LazyCommand("log", "Make, upgrade or copy a log.", "log:group"),
     ),
 }

@@ -1,5 +1,8 @@
-"""What is asked at the prompt, and the decision that an answer is."""
+"""The questions of a session and its children at the terminal, and their answers."""
 
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from typing import NamedTuple
@@ -8,11 +11,18 @@ from cueline.agents.preflight import judge_edit
 from cueline.client.client import Client
 from cueline.client.decide import decision_of, tool_of
 from cueline.client.decide import question_of as open_question
-from cueline.client.question import PersonalQuestion, always_text
+from cueline.client.question import PersonalQuestion, always_text, personal_question
+from cueline.client.receipt import DecisionReceipt
 from cueline.client.session_view import SessionView
+from cueline.client.wishes import wish
 from cueline.console.edit import edit_arguments
-from cueline.console.prompt import Answered
+from cueline.console.entry import Entry
+from cueline.console.event_renderer import EventRenderer
+from cueline.console.line import Line
+from cueline.console.prompt import Answered, Prompts
 from cueline.console.question import Question
+from cueline.console.screen import Screen
+from cueline.errors import ConfigError, NotPendingError
 from cueline.events.agent import AgentSpec
 from cueline.events.event_text import RESOLUTIONS
 from cueline.events.fact import shared_fields
@@ -100,3 +110,118 @@ def decision_on(asked: ApprovalRequested, answered: Answered) -> DecisionGiven:
         resolution=answered.resolution,
         result=answered.result,
     )
+
+
+Decide = Coroutine[object, object, DecisionReceipt]
+
+
+class OpenQuestions:
+    """What waits for a person's word; nothing is asked where nobody is *attended*."""
+
+    def __init__(
+        self,
+        client: Client,
+        screen: Screen,
+        entry: Entry,
+        telling: EventRenderer,
+        *,
+        session: Callable[[], SessionView],
+        attended: bool,
+        soon: Callable[[Coroutine[object, object, object]], object],
+        wish: Callable[[Decide], Coroutine[object, object, DecisionReceipt | None]],
+    ) -> None:
+        self.client = client
+        """Through which is decided."""
+        self.asked: dict[str, ApprovalRequested] = {}
+        """What waits for a person's word, by approval."""
+        self.prompts = Prompts(
+            screen,
+            client.log.clock.now,
+            lambda answered: soon(self._give(answered)),
+            entry,
+            lambda question, change: soon(self._change(question, change)),
+        )
+        self._screen = screen
+        self._telling = telling
+        self._session = session
+        self._attended = attended
+        self._soon = soon
+        self._wish = wish
+        self._asking = asyncio.Lock()
+        self._of_children: dict[str, ChildQuestion] = {}
+        """What children ask, by approval."""
+
+    def add(self, fact: ApprovalRequested, *, ask: bool) -> None:
+        """Keep in mind what the session asks, and *ask* it."""
+        self.asked[fact.approval] = fact
+        if ask:
+            self.ask(fact)
+
+    def ask(self, fact: ApprovalRequested | None) -> None:
+        """Ask what is not decided already; one whose decision is refused is asked again."""
+        if self._attended and fact is not None:
+            self._soon(self._ask_as_it_stands(fact))
+
+    def ask_for_child(self, child: SessionView) -> None:
+        """Ask what *child* asks, once."""
+        for each in child.questions:
+            if each.id not in self._of_children and not child.automatic:
+                self._soon(self._ask_for_child(child, each.id))
+
+    def withdraw(self, approval: str) -> None:
+        """Ask no more what was decided."""
+        self.asked.pop(approval, None)
+        self.prompts.withdraw(approval)
+
+    def withdraw_all(self) -> None:
+        """Ask nothing more of what was asked."""
+        for approval in list(self.asked):
+            self.withdraw(approval)
+
+    def withdraw_child(self, stream: str) -> None:
+        """Ask no more what a child asked that has ended."""
+        for approval, question in self._of_children.items():
+            if question.child.state.stream == stream:
+                self.withdraw(approval)
+
+    async def _ask_for_child(self, child: SessionView, approval: str) -> None:
+        with suppress(NotPendingError):  # it was answered elsewhere
+            found = await question_of_child(self.client, child, approval)
+            if approval not in self._of_children:
+                self._of_children[approval] = found
+                self.asked[approval] = found.asked
+                await self._ask_as_it_stands(found.asked)
+
+    async def _ask_as_it_stands(self, fact: ApprovalRequested) -> None:
+        async with self._asking:  # what was asked first comes first
+            session, found = self._view_of(fact.approval), self._of_children.get(fact.approval)
+            here = await personal_question(self.client.log, session.state, fact)
+            if here is not None and fact.approval in self.asked:
+                called = self._telling.calls.get(fact.effect) if found is None else found.call
+                self.prompts.ask(question_of(session.id, fact, called, here))
+
+    def _view_of(self, approval: str) -> SessionView:
+        """Return the session that asks: a child, or this one."""
+        found = self._of_children.get(approval)
+        return self._session() if found is None else found.child
+
+    async def _give(self, answered: Answered) -> None:
+        fact = self.asked.get(answered.question.approval)
+        if fact is None:
+            return  # it was decided meanwhile
+        stream = self._view_of(fact.approval).state.stream
+        receipt = await self._wish(wish(self.client, stream, decision_on(fact, answered)))
+        if receipt is None:
+            self.ask(self.asked.get(fact.approval))
+        elif receipt.votes > 1 and receipt.verdict == "grant":
+            said = f"allowed by {receipt.by}; it takes {receipt.votes} people"
+            self._screen.show([Line("note", said)])
+
+    async def _change(self, question: Question, change: str) -> None:
+        agent = self._view_of(question.approval).agent
+        assert agent is not None, "a session that asks has begun"
+        redactor = self.client.log.redactor(agent)
+        try:
+            self.prompts.change(await question_with_edit(question, change, agent, redactor))
+        except ConfigError as error:
+            self._screen.show([Line("bad", str(error))])

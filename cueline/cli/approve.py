@@ -8,8 +8,7 @@ import typer
 
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.cli.pending import complete_approval, find, is_cut, print_whole
-from cueline.cli.resolution import ASKED, answer_lines
+from cueline.cli.pending import ASKED, answer_lines, complete_approval, find, is_cut, print_whole
 from cueline.cli.terminal import is_attended
 from cueline.cli.trust import check_log_is_known
 from cueline.cli.up_lookup import print_receipt

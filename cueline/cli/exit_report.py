@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 from cueline.cli.failure import Exit
-from cueline.cli.resolution import ASKED, answer_lines, answers
+from cueline.cli.pending import ASKED, answer_lines, answers
 from cueline.cli.run_options import RunOptions
 from cueline.cli.terminal import print_json
 from cueline.cli.terminal_view import TerminalView

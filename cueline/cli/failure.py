@@ -1,5 +1,7 @@
 """How a command that cannot do what was asked ends: a message, a hint, a code.
 
+Texts from the log were cleaned before they were recorded.
+
 This is the one place that does so. A mistake of a user is never a traceback.
 """
 
@@ -8,14 +10,14 @@ import re
 import sys
 import traceback
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperGroup
 
 from cueline.cli.option import DEFAULT_LOG, named_log, naming
-from cueline.cli.quiet_stderr import print_redacted
 from cueline.cli.settings_context import SettingsContext, set_settings_context
+from cueline.console.text import visible
 from cueline.errors import (
     ClusterError,
     CorruptEventError,
@@ -34,6 +36,26 @@ from cueline.errors import (
 from cueline.errors.suggestion import closest
 from cueline.events.log_url import LogUrl
 from cueline.files import shortage_of
+
+if TYPE_CHECKING:
+    from cueline.cli.settings_context import SettingsContext
+
+
+def redact_stderr(text: str, outside: "SettingsContext | None") -> str:
+    """Return *text* without the providers' keys, and without what is known to be secret here."""
+    from cueline.agents.secret import secret_names, secret_values
+    from cueline.config.environment import HERE
+    from cueline.events.sanitize import Redactor
+    from cueline.providers.key_store import KeyStore
+
+    named = secret_names(None) | (set() if outside is None else outside.secrets)
+    known = [*secret_values(named, HERE), *KeyStore(HERE).secrets()]
+    return Redactor(known).redact(text)[0]
+
+
+def print_redacted(text: str, outside: "SettingsContext | None") -> None:
+    """Say on stderr what may quote anything: no secret, and nothing that a terminal would obey."""
+    typer.echo(visible(redact_stderr(text, outside)), err=True)
 
 
 class Exit(IntEnum):

@@ -8,11 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from cueline.cli import open_log
-from cueline.cli.name_lookup import completions
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.cli.resolution import answer_lines, answers
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, completions
 from cueline.cli.up_lookup import command
-from cueline.client.pending import PendingRow
+from cueline.client.pending import CHOICES, PendingRow
 from cueline.client.reader import Reader
 from cueline.client.reading import Page
 from cueline.console.line import Line
@@ -23,6 +21,38 @@ from cueline.console.text import arguments, duration, json_of, one_line
 from cueline.errors import NotPendingError
 from cueline.events.log_url import LogUrl
 from cueline.tools.folder import REACHES_LOG
+
+_WORDS = {
+    "happened": ("approve", "--happened"),
+    "run_again": ("approve", "--run-again"),
+    "do_not_run": ("deny",),
+}
+ASKED = "nobody knows whether this call took effect; answer with one of"
+
+
+def answers(log: LogUrl, approval: str) -> list[dict[str, str]]:
+    """Return each answer with its code, what follows from it, and the command that gives it.
+
+    That it happened may take `--result TEXT`.
+    """
+    told = []
+    for each in CHOICES:
+        verb, *flags = _WORDS[each.resolution]
+        way = command(log, verb, approval, *flags)
+        told.append({"resolution": each.resolution, "then": each.then, "command": way})
+    return told
+
+
+def answer_lines(log: LogUrl, approval: str) -> list[str]:
+    """Return each answer as a line to be pasted, with its consequence behind it."""
+    said = answers(log, approval)
+    width = max(len(each["command"]) for each in said)
+    more = {"happened": " (--result TEXT)"}
+    return [
+        f"  {each['command']:{width}}  # {each['then']}{more.get(each['resolution'], '')}"
+        for each in said
+    ]
+
 
 _WIDTH = 80
 """Of a call's arguments in the list."""

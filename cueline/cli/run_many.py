@@ -18,9 +18,8 @@ from cueline.agents.preflight import check_answerable, check_log_is_out_of_reach
 from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.run_options import RunOptions
-from cueline.cli.signals import Interrupts
 from cueline.cli.start_options import AgentOptions, prepare, warn_of_retirements
-from cueline.cli.terminal import print_json
+from cueline.cli.terminal import Interrupts, print_json
 from cueline.client.client import open_client
 from cueline.client.many import ManyRun, Outcome
 from cueline.client.parameters import checked_parameters

@@ -11,8 +11,7 @@ import typer
 from cueline.cli.exit_report import report
 from cueline.cli.failure import Exit
 from cueline.cli.run_options import RunOptions
-from cueline.cli.signals import Interrupts
-from cueline.cli.terminal import print_json
+from cueline.cli.terminal import Interrupts, print_json
 from cueline.cli.terminal_view import TerminalView
 from cueline.cli.up_lookup import note_detached, other_version, resume_command
 from cueline.client.client import Client

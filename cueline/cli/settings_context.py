@@ -14,7 +14,6 @@ from cueline.config.config_file import LOG, PERSONAL, find_file, is_of_others, s
 from cueline.config.environment import HERE
 from cueline.console.text import visible
 from cueline.errors import ConfigError
-from cueline.events.agent_parts import variables_in
 from cueline.events.log_url import LogUrl
 from cueline.files import Trust, personal_folder
 
@@ -135,6 +134,7 @@ def read(config: Path | None) -> SettingsContext:
     if path is None and not has_own and set(set_in(os.environ)) <= {LOG}:
         return SettingsContext()
     from cueline.config.config_source import from_environment, from_file
+    from cueline.events.agent_parts import variables_in
 
     personal = from_file(own) if own is not None and has_own else {}
     environment = from_environment(os.environ)

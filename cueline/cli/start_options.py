@@ -12,6 +12,7 @@ from cueline.agents.agent import Agent
 from cueline.agents.agent_file import NAME as BUILT_IN
 from cueline.agents.agent_file import SHARED
 from cueline.cli import open_log
+from cueline.cli.failure import print_redacted
 from cueline.cli.option import (
     AtOption,
     AttachOption,
@@ -22,7 +23,6 @@ from cueline.cli.option import (
     parameters_of,
     takes,
 )
-from cueline.cli.quiet_stderr import print_redacted
 from cueline.cli.run_options import RunOptions
 from cueline.cli.session_run import seconds_to_answer
 from cueline.client.start import StartOptions, StartRequest, start_request

@@ -1,8 +1,10 @@
-"""`cueline tail`: a session's events, one a line."""
+"""`cueline tail` and `export`: the events of a session, also as they come."""
 
+import asyncio
 import os
-from collections.abc import Callable
-from contextlib import aclosing, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager, nullcontext
+from datetime import datetime
 from functools import partial
 from typing import Annotated
 
@@ -20,19 +22,85 @@ from cueline.cli.option import (
     ThinkingOption,
 )
 from cueline.cli.settings_context import is_thinking_hidden
-from cueline.cli.tail_view import TailView
 from cueline.cli.terminal import is_attended
 from cueline.cli.up_lookup import resume_command
-from cueline.client.export import event_document
+from cueline.client.document import document
+from cueline.client.export import event_document, export_of
 from cueline.client.follow import follow as follow_session
+from cueline.client.live_text import TextDelta, live_text
+from cueline.client.reader import Reader
 from cueline.clock import SystemClock
+from cueline.console.bottom import Bottom
+from cueline.console.event_renderer import EventRenderer, reply_lines
+from cueline.console.reply_preview import ReplyPreview
 from cueline.console.screen import Screen
+from cueline.console.status_line import StatusLine
 from cueline.console.text import date_time, json_of, one_line
 from cueline.events.fact import Fact
 from cueline.events.inbox import MessageSent
 from cueline.events.log_url import LogUrl
-from cueline.events.session import SessionEvent
+from cueline.events.session import ModelReplied, SessionEvent
 from cueline.events.store import RecordedEvent
+
+_TICK_SECONDS = 0.2
+
+
+class TailView:
+    """The bottom of the screen of somebody who follows a session."""
+
+    def __init__(self, screen: Screen, now: Callable[[], datetime], *, hide_thinking: bool) -> None:
+        self._screen = screen
+        self._now = now
+        self._telling = EventRenderer(whole_past=False)
+        self._status = StatusLine(self._telling, ways="")
+        self._preview = ReplyPreview(screen, hide_thinking=hide_thinking, whole_past=False)
+        self._bottom = Bottom(screen, self._rows)
+
+    def above(self) -> AbstractContextManager[None]:
+        """Return what is entered while something else writes on the screen."""
+        return self._screen.above()
+
+    def learn(self, recorded: RecordedEvent, fact: SessionEvent | None) -> None:
+        """Take in an event that is shown next."""
+        if fact is not None:
+            self._preview.learn(fact)
+            self._telling.learn(fact, recorded.recorded_at)
+            self._status.learn(fact, recorded.recorded_at)
+
+    def show_reply(self, fact: SessionEvent | None) -> None:
+        """Show the whole of a reply, of which its line has the beginning."""
+        if isinstance(fact, ModelReplied):
+            thinking = not self._preview.hide_thinking
+            self._screen.show(reply_lines(fact, thinking=thinking))
+
+    def _rows(self) -> list[str]:
+        status = self._status.text(self._now())
+        return [*self._preview.rows(), *([f"\x1b[2m{status}\x1b[m"] if status else [])]
+
+    @asynccontextmanager
+    async def watching(self, reader: Reader, stream: str) -> AsyncIterator[None]:
+        """Show what comes of *stream* at the bottom while this is entered."""
+        with live_text(reader.log, stream) as pieces, self._bottom:
+            work = (self._preview_replies(pieces.take), self._tick(reader))
+            tasks = [asyncio.create_task(each) for each in work]
+            try:
+                yield
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.wait(tasks)
+
+    async def _preview_replies(self, take: Callable[[], Awaitable[Sequence[TextDelta]]]) -> None:
+        while True:
+            for piece in await take():
+                self._preview.add(piece)
+            self._bottom.refresh()
+
+    async def _tick(self, reader: Reader) -> None:
+        while True:
+            await reader.log.clock.sleep(_TICK_SECONDS)
+            self._bottom.refresh()
+
 
 Show = Callable[[RecordedEvent, SessionEvent | None], None]
 
@@ -137,3 +205,31 @@ def _fields(fact: SessionEvent) -> str:
 
 def _word(value: object) -> str:
     return value if isinstance(value, str) else json_of(value)
+
+
+def export(
+    session: SessionArgument,
+    *,
+    events: Annotated[bool, typer.Option("--events", help="One JSON object an event.")] = False,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = True,  # noqa: ARG001 - every command takes it; this one prints nothing else
+) -> None:
+    # Printed when the loop is over: Ctrl-C ends it at once.
+    """Print a session as one JSON document, or with --events as JSON lines.
+
+    The document holds status, messages, tool calls, metrics, limits, error and
+    version. A row that cannot be read is named on stderr, what is before it is
+    printed, and the exit code is 1.
+
+    \b
+    Examples:
+      cueline export 7f3a > 7f3a.json
+      cueline export 7f3a --events | jq -r .type
+    """
+    history = open_log.run(open_log.history(log, session))
+    if events:
+        for recorded, fact in history.events:
+            typer.echo(json_of(event_document(recorded, fact)))
+    else:
+        typer.echo(json_of(document(export_of(history)), indent=2))
+    raise typer.Exit(open_log.exit_of_damage(history.damage))

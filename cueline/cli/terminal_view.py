@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 from pydantic import JsonValue
 
-from cueline.cli.open_questions import OpenQuestions
+from cueline.cli.approval_prompt import OpenQuestions
 from cueline.client.client import Client
 from cueline.client.document import document
 from cueline.client.export import ending_of

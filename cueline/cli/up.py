@@ -14,9 +14,8 @@ import typer
 
 from cueline.agents.preflight import check_log
 from cueline.cli import open_log
-from cueline.cli.failure import Exit
+from cueline.cli.failure import Exit, print_redacted
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.cli.quiet_stderr import print_redacted
 from cueline.cli.settings_context import SettingsContext, settings_context_of
 from cueline.cli.terminal import is_attended
 from cueline.cli.trust import check_trust

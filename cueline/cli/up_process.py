@@ -8,10 +8,9 @@ from contextlib import suppress
 
 import typer
 
-from cueline.cli.failure import Exit
-from cueline.cli.quiet_stderr import print_redacted
+from cueline.cli.failure import Exit, print_redacted
 from cueline.cli.settings_context import SettingsContext
-from cueline.cli.signals import ending_signals, leave_terminal, show_cursor
+from cueline.cli.terminal import ending_signals, leave_terminal, show_cursor
 from cueline.client.document import document
 from cueline.client.status import row_of
 from cueline.clock import SystemClock

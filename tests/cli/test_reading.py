@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from cueline.cli import export, replay
+from cueline.cli import replay, tail
 from cueline.client import reading
 from cueline.console.text import date_time
 
@@ -201,8 +201,8 @@ def test_events_are_exported_as_lines(finished):
 @pytest.mark.parametrize(
     ("words", "module", "work"),
     [
-        (["export"], export, "export_of"),
-        (["export", "--events"], export, "event_document"),
+        (["export"], tail, "export_of"),
+        (["export", "--events"], tail, "event_document"),
         (["replay", "--check"], replay, "check_of"),
     ],
 )

@@ -5,7 +5,7 @@ import sys
 
 LEAVE = """
 import os
-from cueline.cli.signals import leave_terminal
+from cueline.cli.terminal import leave_terminal
 
 os.close(0)
 os.close(2)
