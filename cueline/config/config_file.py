@@ -1,4 +1,4 @@
-"""Finds settings without reading them, which takes longer than a list of sessions does."""
+"""Finds the sources of settings without reading them."""
 
 import os
 import stat

@@ -1,6 +1,6 @@
 """Reads one source of settings: a TOML table, the environment, or a command's flags.
 
-A wrong key or value raises `ConfigError`, which names it.
+A wrong key or value raises `ConfigError` with the key or value in its message.
 """
 
 import tomllib
@@ -36,7 +36,7 @@ ConfigSource = Mapping[str, SourcedValue]
 PRESET = "CUELINE_RETRY"
 """The variable that names a retry preset."""
 Flags = Mapping[str, tuple[str, object]]
-"""By key: the flag, and what was typed; None if it was not given."""
+"""By key: the flag, and the typed value; None if the flag was not given."""
 
 
 def from_flags(flags: Flags) -> ConfigSource:
@@ -67,7 +67,7 @@ def from_environment(environ: Mapping[str, str]) -> ConfigSource:
 
 
 def _preset(environ: Mapping[str, str]) -> dict[str, SourcedValue]:
-    """Return the settings of the retry preset; variables of single keys go before it."""
+    """Return the settings of the retry preset; variables of single keys take precedence."""
     name = environ.get(PRESET)
     if not name:
         return {}
@@ -88,7 +88,7 @@ def from_file(path: Path) -> ConfigSource:
 
 
 def of_user(file: ConfigSource, user: str) -> ConfigSource:
-    """Return what the settings *file* says for *user*; it goes before what it says for all."""
+    """Return the settings for *user* in *file*, which precede its settings for all users."""
     if "users" not in file or user not in file["users"].value:
         return {}
     said, source = file["users"].value[user].model_dump(exclude_unset=True), file["users"].source
@@ -136,7 +136,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
 def _flat(
     table: Mapping[str, Any], shape: type[BaseModel], above: str, problems: list[SettingProblem]
 ) -> Iterator[tuple[Setting, Any]]:
-    """Yield each setting in *table* with its raw value; add other *problems*."""
+    """Yield each setting in *table* with its raw value; append each other key to *problems*."""
     for name, value in table.items():
         key = f"{above}{name}"
         field = shape.model_fields.get(name)
@@ -154,7 +154,7 @@ def _flat(
 
 
 def _meant(key: str) -> str | None:
-    """Return the key probably meant by an unknown one: in another table, or spelled alike."""
+    """Return the key that an unknown key probably means: in another table, or spelled alike."""
     name = key.rpartition(".")[2]
     elsewhere = [each for each in leaves() if each.endswith(f".{name}")]
     return next(iter([*elsewhere, *closest(key, leaves(), cutoff=0.8)]), None)

@@ -1,4 +1,4 @@
-"""The effective settings: for each key the value of the first source that has it."""
+"""Computes the effective settings: for each key, the value of the first source that has it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from cueline.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class EffectiveSettings:
-    """The effective settings, and the origins of those that are no defaults."""
+    """The effective settings, and the origins of the values that are no defaults."""
 
     settings: Settings
     given: ConfigSource
@@ -24,7 +24,7 @@ class EffectiveSettings:
 
 
 def effective(*layers: ConfigSource) -> EffectiveSettings:
-    """Return the effective settings; earlier *layers* go before later ones.
+    """Return the effective settings; earlier *layers* take precedence over later ones.
 
     Raises:
         ConfigError: two values contradict each other.

@@ -1,6 +1,6 @@
 """A problem with a setting, in one line: the key, the reason, and the known keys.
 
-A text names the value if that can be no secret.
+A text contains the value only if the value can be no secret.
 """
 
 import re
@@ -52,10 +52,10 @@ _KINDS = {
     "mapping": "table",
     "model": "table",
 }
-"""What a value should be, by the start of the error's type."""
+"""The expected value, by the start of the error's type."""
 _QUOTES = "; put quotes around it"
 _PUT = {"text": _QUOTES, "path": _QUOTES, "list": "; put brackets around it"}
-"""How to write the value in a file, if only its form is wrong."""
+"""The form of the value in a file, if only its form is wrong."""
 TOO_DEEP = "it is nested too deep"
 _WHOLE = {
     "missing": "it is missing",
@@ -65,7 +65,7 @@ _WHOLE = {
 
 
 def error_text(problem: ErrorDetails) -> str:
-    """Return what is wrong with a value, and what would be right."""
+    """Return the fault of a value, and the expected value."""
     kind, said = problem["type"], value_text(problem["input"])
     context: Mapping[str, Any] = problem.get("ctx", {})
     if kind in _BOUNDS:
@@ -94,7 +94,7 @@ def _of_another_kind(problem: ErrorDetails, said: str) -> str:
 
 
 def value_text(value: object) -> str:
-    """Return how a message names *value*: by itself if it can be no secret."""
+    """Return the words for *value* in a message; they do not show a possible secret."""
     match value:
         case str():
             short = len(value) < _SHORTEST_SECRET
@@ -119,7 +119,7 @@ def _plain(number: float | Decimal) -> str:
 
 _UNKNOWN = "extra_forbidden"
 _DEEPEST = 10
-"""The most names in a key in a message; no table of cueline is as deep."""
+"""The most names of a key that a message shows; no table of cueline is as deep."""
 _IT_IS_UNKNOWN = "it is unknown"
 
 

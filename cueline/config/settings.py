@@ -52,12 +52,12 @@ def _checked(others: tuple[Fallback, ...]) -> tuple[Fallback, ...]:
 
 
 class ApprovalSettings(BaseModel):
-    """How long an approval waits, unless the policy says it."""
+    """How long an approval waits, unless the policy has another time."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     attached_seconds: Seconds = Field(default=300.0, gt=0)
-    """If somebody watches at a terminal."""
+    """If a person watches at a terminal."""
     detached_seconds: Seconds = Field(default=86_400.0, gt=0)
     """If nobody watches."""
 
@@ -91,7 +91,7 @@ class ClusterSettings(BaseModel):
 
 
 class UserSettings(BaseModel):
-    """What one user has instead of what the settings say for all."""
+    """The provider, model and address of one user, instead of those for all users."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -103,7 +103,7 @@ class UserSettings(BaseModel):
 class Settings(BaseModel):
     """All settings; every key has a value.
 
-    It holds no secret, only the names of variables that do (I11).
+    The settings hold no secret, only the names of variables that do (I11).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -122,7 +122,7 @@ class Settings(BaseModel):
     allow_base_urls: tuple[Address, ...] = ()
     """Where an agent's file may send a key, beside the vendor and this machine."""
     allow_key_variables: tuple[Variable, ...] = ()
-    """What an agent's file may send, beside the variables that its provider names."""
+    """The variables that an agent's file may send, beside the variables that its provider names."""
     secrets: tuple[Variable, ...] = ()
     prices: dict[str, Price] = {}
     on_unknown_price: Literal["error", "assume", "ignore"] | None = None
@@ -142,9 +142,9 @@ class Settings(BaseModel):
 ADDED = frozenset({"allow_base_urls", "allow_key_variables", "prices", "secrets"})
 """The values of all sources are combined."""
 OF_PROVIDER = frozenset({"model", "base_url", "key_variable", "headers"})
-"""A source sets these for its provider; they are never sent to another."""
+"""A source sets these for its provider; they are never sent to another provider."""
 APPROVAL_SECONDS = "policy.approval_seconds"
-"""If not set, `approval` decides, by whether somebody watches."""
+"""If not set, `approval` decides, by whether a person watches."""
 
 
 _RENAMED = {"limits.max_active_seconds": "CUELINE_TIME_BUDGET"}

@@ -1,8 +1,8 @@
-"""What a settings file that was found may say before a person trusts it: what is stricter.
+"""Which values of a found settings file apply before a person trusts it: the stricter ones.
 
-A file that comes with a folder is the folder's word. Until the person who runs cueline there
-trusts it, only what widens nothing counts: no address, key, hook, price, weaker approval,
-higher limit, or log elsewhere.
+The author of a folder may have written the file. Until the person who runs cueline there
+trusts the file, only values that permit no more than before apply: no address, key, hook,
+price, weaker approval, higher limit, or log elsewhere.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ _HARMLESS: Final = (
     "tool_retry",
 )
 _LESS: Final = ("limits.", "policy.notify_from_usd", "policy.ask_from_usd", "policy.deny_from_usd")
-"""Where less is stricter."""
+"""The keys for which a lower value is stricter."""
 _STRICT: Final[dict[str, Callable[[Any], bool]]] = {
     "fallback": lambda said: (
         all(each.provider in OWN for each in said)
@@ -41,23 +41,23 @@ _STRICT: Final[dict[str, Callable[[Any], bool]]] = {
     "policy.in_doubt": lambda said: said == "ask",
     "policy.on_deny": lambda said: said != "inform",
 }
-"""By key: whether a value widens nothing, whatever held before."""
+"""By key: whether a value is never less strict, whatever the former value was."""
 _MODEL: Final = ("provider", "model")
-"""What counts for cueline's own providers: the model of another may be a file with code."""
+"""Keys that apply only for cueline's own providers: another's model may be a file with code."""
 _TOGETHER: Final = ("policy.rules", "policy.approval")
-"""Rules and profiles that hold already go on holding."""
+"""Keys whose rules and profiles are added to the existing ones."""
 
 
 class FoundSettings(NamedTuple):
-    """The settings of a file that was found, in two halves."""
+    """The settings of a found file, in two halves."""
 
     counts: ConfigSource
     wider: ConfigSource
-    """What counts once a person trusts the file."""
+    """The settings that apply once a person trusts the file."""
 
 
 def found_settings(file: ConfigSource, path: Path, below: Settings) -> FoundSettings:
-    """Return the settings of the *file* that was found at *path*, before those *below* it."""
+    """Return the settings of the *file* found at *path*, which precede the settings *below*."""
     counts, wider = {}, {}
     if "model" in file and "provider" not in file:
         # Else it would be the model of whatever provider holds in the end.

@@ -3,13 +3,13 @@
 `backend.backend_of` returns the `LogBackend` of a URL. To write another backend:
 
 1. Implement `cueline.events.store.EventStore`. Subclass
-   `cueline.testing.event_store_contract.EventStoreContract`, with the fixtures `store`
-   and `empty`; it tests every rule of the port.
+   `cueline.testing.event_store_contract.EventStoreContract`, with the fixture `store`;
+   it tests every rule of the port.
 2. Implement `PresenceBoard`; subclass `cueline.testing.presence_contract.PresenceContract`.
 3. Implement `backend.LogBackend`, and name its class in an entry point of the group
    `cueline.stores`, under the scheme. `docs/guides/stores.md` has an example.
 
-Nothing outside this package knows where a log is stored.
+No code outside this package depends on the place of a log.
 """
 
 from cueline.stores.memory import MemoryStore

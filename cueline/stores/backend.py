@@ -33,10 +33,10 @@ EXTRAS = {"psycopg": "postgres"}
 
 
 class LogBackend(Protocol):
-    """One log, and the data stored beside it. It holds nothing open by itself.
+    """One log, and the data stored beside it. A backend itself keeps nothing open.
 
-    What cannot be used raises `LogUnavailableError`; a log that another format wrote,
-    `LogFormatError`. The messages say what to do.
+    If the log cannot be used, methods raise `LogUnavailableError`; if another format wrote
+    it, `LogFormatError`. The messages say what to do.
     """
 
     @property
@@ -45,19 +45,19 @@ class LogBackend(Protocol):
 
     @property
     def writer_place(self) -> Literal["process", "machine"] | None:
-        """Where its writer has to run: in this process, on this machine, or (None) anywhere."""
+        """The place of the writer: this process, this machine, or (None) any machine."""
 
     def exists(self) -> bool:
         """Whether the log exists."""
 
     def found(self) -> tuple[Path, str] | None:
-        """Return the log's path, links as they are, and its id, if a folder may have brought it.
+        """Return the log's path, with links, and its id, if a copied folder may contain the log.
 
-        The id is empty if there are only other files of it, or links. None: there is nothing.
+        The id is empty if there are only other files of the log, or links. None: no file.
         """
 
     def check(self, *, shared: bool = False) -> None:
-        """Raise if there can be no such log, or none that several processes *share*."""
+        """Raise if the URL can have no log, or none that several processes *share*."""
 
     def open(
         self, clock: Clock, *, must_exist: bool = False, read_only: bool = False
@@ -65,17 +65,19 @@ class LogBackend(Protocol):
         """Open the log; create it, unless it *must_exist* or is *read_only*."""
 
     def migrate(self, writers: Sequence[str] = (), readers: Sequence[str] = ()) -> bool:
-        """Make the log, or bring it to this format; return whether anything was done.
+        """Create the log, or upgrade it to this format; return whether anything was done.
 
-        The roles *writers* may then append, and the *readers* read. It raises `ConfigError`
-        if the log has no roles.
+        The roles *writers* may then append, and the roles *readers* read.
+
+        Raises:
+            ConfigError: the log has no roles.
         """
 
     def open_rows(self, *, to_write: bool = False) -> LogRows:
-        """Open the tables, to be copied; *to_write* makes them if they are missing."""
+        """Open the tables for a copy; *to_write* creates missing tables."""
 
     def describe(self) -> str | None:
-        """Return which server has the log, and what this role may do there; None for a file."""
+        """Return the server of the log, and the rights of this role there; None for a file."""
 
     def open_presence(self, clock: Clock) -> PresenceBoard:
         """Open the presence board; create it if it is missing."""
@@ -107,7 +109,7 @@ class LogBackend(Protocol):
 
 @cache
 def _installed() -> dict[str, EntryPoint]:
-    """Return the backends of installed packages; reading them takes a while, so only if asked."""
+    """Return the backends of installed packages; slow, so read only for an unknown scheme."""
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 

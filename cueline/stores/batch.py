@@ -1,8 +1,8 @@
 """The rules of one write transaction, for every kind of tables.
 
-A batch holds what one transaction has read and what it will write. It checks each
-append against the current streams, extends the hash chain, and collects the rows to
-write at the end. A refused append changes nothing, so it costs the others nothing.
+A batch holds the read rows of one transaction, and the rows that it will write. It checks
+each append against the current streams, extends the hash chain, and collects the rows to
+write at the end. A refused append changes nothing, so the other appends succeed.
 """
 
 from collections.abc import Collection, Sequence
@@ -88,7 +88,7 @@ def check_text(*texts: str | None) -> None:
 
 
 class Batch:
-    """One transaction: what it has read, and what it will write."""
+    """One transaction: the read rows, and the rows to write."""
 
     def __init__(self, tables: Tables, now_us: int) -> None:
         self.tables = tables
@@ -136,7 +136,7 @@ class Batch:
         return self._take(writes, streams)
 
     def finish(self) -> None:
-        """Write the rest; then the transaction can commit."""
+        """Write the remaining rows; then the transaction can commit."""
         if self._events:
             self.tables.write(self._events, self._blobs, self._moved)
             self._events, self._blobs, self._moved = [], [], set()

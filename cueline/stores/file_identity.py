@@ -1,4 +1,4 @@
-"""An open file: whether its path still leads to it, who locks it, and its file system."""
+"""Checks an open file: whether its path still leads to it, its lock owner, its file system."""
 
 import os
 import re
@@ -7,11 +7,11 @@ from pathlib import Path
 from cueline.errors import LogUnavailableError
 
 _OPEN = getattr(os, "O_PATH", None)
-"""Opens no content, and closing it drops no lock. Linux only."""
+"""The flag to open a file without its content; closing it drops no lock. Linux only."""
 
 
 class FileIdentity:
-    """One file of a log, as it was when it was opened.
+    """The identity of one file of a log at the time of its opening.
 
     On Linux, the path of the open file is read instead of its times: since Linux 6.13,
     reading the times of a file makes its next write update them, and each fsync then
@@ -34,7 +34,7 @@ class FileIdentity:
         """Return what happened to the file; None if its path still leads to it.
 
         Raises:
-            OSError: it cannot be told.
+            OSError: the file system cannot be read.
         """
         try:
             if self._look() == self._place:
@@ -86,7 +86,7 @@ def find_lock_owner(locks: str, inode: int) -> int | None:
 
 
 def lock_owner(shared: Path) -> int | None:
-    """Return the process that is writing, if the machine can tell."""
+    """Return the writing process; None if it is unknown."""
     try:
         return find_lock_owner(_LOCKS.read_text(), shared.stat().st_ino)
     except (OSError, ValueError):

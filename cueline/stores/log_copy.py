@@ -1,7 +1,8 @@
-"""Copies a log row by row: positions, chains, keys, epochs and blobs stay as they are.
+"""Copies a log row by row, with the same positions, chains, keys, epochs and blobs.
 
-The backends have the same tables and columns. A copy can be stopped at any moment, and goes on
-after the events that it has. Until it is whole, its log's id says so, and nobody can open it.
+The backends have the same tables and columns. A copy can be stopped at any moment, and
+continues after the copied events. The id of an unfinished copy says so, and no process can
+open it as a log.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +32,7 @@ class Table(NamedTuple):
     key: Sequence[str]
     columns: Sequence[str]
     renewed: bool = False
-    """Whether rows that were copied may have changed."""
+    """Whether copied rows may have changed since."""
 
     def insert(self, columns: Sequence[str]) -> str:
         """Return the statement that inserts a row with *columns*."""
@@ -70,10 +71,10 @@ class LogRows(Protocol):
         """The log's URL, for messages."""
 
     def one_moment(self) -> AbstractContextManager[None]:
-        """Let all that is asked inside see the log of one moment."""
+        """Make all queries in the block see the log at one moment."""
 
     def changing(self) -> AbstractContextManager[None]:
-        """Have a transaction during which nobody else appends."""
+        """Open a transaction during which no other process appends."""
 
     def ask(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
@@ -89,7 +90,7 @@ class LogRows(Protocol):
 
 
 class CopyStep(NamedTuple):
-    """How far a copy has come."""
+    """The progress of a copy."""
 
     what: str
     """The table of which rows are copied, or `compared`."""
@@ -98,7 +99,7 @@ class CopyStep(NamedTuple):
 
 
 def unfinished(log_id: str) -> str | None:
-    """Return why a log with this id cannot be opened; None if it can."""
+    """Return the reason why a log with this id cannot be opened; None if it can be."""
     if not log_id.startswith(_UNFINISHED):
         return None
     return "it is an unfinished copy; run the same `cueline log copy` again"
@@ -108,7 +109,7 @@ def copy_rows(source: LogRows, target: LogRows) -> Iterator[CopyStep]:
     """Copy the log, a transaction for each step.
 
     Raises:
-        LogUnavailableError: the target has something else, or somebody appends to one of the two.
+        LogUnavailableError: the target has other content, or a process appends to one of the two.
     """
     with source.one_moment():
         [(log_id, created_us)] = source.ask(_ID)
@@ -197,7 +198,7 @@ def _page(rows: LogRows, table: Table, after: Sequence[object] | None) -> list[t
 
 
 def _follow_deletions(source: LogRows, target: LogRows) -> None:
-    """Empty what the source has emptied since its rows were copied, and drop its blobs."""
+    """Empty the events that the source has emptied since they were copied, and drop their blobs."""
     emptied = set(source.ask(_EMPTIED)) - set(target.ask(_EMPTIED))
     target.change(_EMPTY, sorted(emptied))
     target.change(_UNREFER, sorted(emptied))

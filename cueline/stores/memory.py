@@ -158,7 +158,7 @@ class MemoryTables:
 
 
 class MemoryStore:
-    """An `EventStore` in this process; it ends with it. Those with the same tables share a log."""
+    """An `EventStore` in the memory of this process. Stores with the same tables share a log."""
 
     def __init__(
         self,

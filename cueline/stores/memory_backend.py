@@ -1,4 +1,4 @@
-"""A log in the memory of this process; it ends with it."""
+"""The backend of logs in the memory of this process."""
 
 from collections.abc import Sequence
 from pathlib import Path

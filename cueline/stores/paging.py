@@ -1,4 +1,4 @@
-"""How a log in tables is read and checked: parts of streams, pages, and the tables beside them.
+"""Reads and checks a log in tables: parts of streams, pages, and the other tables.
 
 The hash chain covers only the events, and the next append relies on the rest.
 """
@@ -29,7 +29,7 @@ class LogPage(NamedTuple):
 
 
 def unbroken(numbers: Sequence[int], after: int) -> int:
-    """Return how many of *numbers* follow *after* without a gap."""
+    """Return how many of *numbers* directly follow *after*, without a gap."""
     if numbers and numbers[-1] - after == len(numbers):
         return len(numbers)
     return sum(number == after + place for place, number in enumerate(numbers, 1))

@@ -68,7 +68,7 @@ class MemoryPresence:
         return [self._present[incarnation] for incarnation in sorted(self._present)]
 
     async def close(self) -> None:
-        """See `PresenceBoard.close`: who lives is still there for the next."""
+        """See `PresenceBoard.close`; the presences stay for the next user of the board."""
 
 
 class SqlitePresence:
@@ -125,9 +125,9 @@ class SqlitePresence:
                 return
 
     def _find_again(self) -> None:
-        """Open the file at the path again, if ours was removed or replaced.
+        """Open the file at the path again, if the open file was removed or replaced.
 
-        Not if its folder is gone: then the log is gone, too.
+        If the folder is gone, the log is gone, too, and the file is not created again.
         """
         try:
             found = identity(self._path)
@@ -138,7 +138,7 @@ class SqlitePresence:
             self._db = self._open()
 
     def _mend(self, error: Exception) -> None:
-        """Start with an empty board if this one is damaged."""
+        """Start with an empty board if the file is damaged."""
         if not is_broken(error):
             raise self._unavailable(error) from error
         self._let_go()

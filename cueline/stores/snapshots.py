@@ -96,7 +96,7 @@ class MemorySnapshots:
 class SqliteSnapshots:
     """Snapshots for all processes of one machine; see `SnapshotStore`.
 
-    It opens a connection for each request, so it never reads a deleted or replaced file.
+    Each request opens a connection, so no request reads a deleted or replaced file.
     """
 
     def __init__(self, path: Path, every: int = EVERY) -> None:

@@ -214,7 +214,7 @@ class SqliteStore(PagedStore):
         self._bell.ring()
 
     def _grew(self) -> bool:
-        """Wake all waiters if anybody has committed since the last check."""
+        """Wake all waiters if any process has committed since the last check."""
         version = self._reader.data_version()
         grew = version != self._seen_version
         if grew:

@@ -1,4 +1,4 @@
-"""A log in a SQLite file, with its files beside it."""
+"""The backend of logs in a SQLite file, with other files beside it."""
 
 import os
 from collections.abc import Sequence
@@ -118,7 +118,7 @@ class SqliteBackend:
         return ours and real(path.parent) == log.parent
 
     def _own(self, path: Path) -> Path:
-        """Return a *path* beside the log; a link there leads to a file that is not ours to write.
+        """Return *path*, a file beside the log, unless it is a link to another file.
 
         Raises:
             LogUnavailableError: it is a link; remove it.

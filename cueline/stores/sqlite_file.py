@@ -1,4 +1,4 @@
-"""The log's file: checks and connections."""
+"""Checks the file of a log, and opens connections to it."""
 
 import os
 import sqlite3
@@ -25,13 +25,13 @@ from cueline.stores.sqlite_schema import FORMAT, SCHEMA
 PATIENCE_SECONDS = 10.0
 """The longest wait for another process's transaction."""
 RETRY_SECONDS = 0.0005
-"""SQLite's own waits grow to 100 ms, and starve all but the busiest."""
+"""The pause between attempts; SQLite's own pauses grow to 100 ms, and starve most processes."""
 
 LOOK_SECONDS = 0.02
 """The shortest interval of checks for the index; opening a log takes longer."""
 
 _READER_PATIENCE_SECONDS = 1.0
-"""Readers of a WAL wait only while another process recovers it."""
+"""The wait of readers, who wait only while another process recovers the WAL."""
 _WRITER = (
     # The file stores the mode; setting it again costs nothing.
     "PRAGMA journal_mode = WAL",
@@ -82,7 +82,7 @@ def identity(path: Path) -> tuple[int, int] | None:
     """Return the device and inode of the file at *path*; None without a file.
 
     Raises:
-        OSError: it cannot be told.
+        OSError: the file system cannot be read.
     """
     try:
         found = path.stat()
@@ -176,10 +176,10 @@ class LogFile:
     def check(self) -> None:
         """Check that the open file is the one at its path.
 
-        SQLite goes on writing to a removed file, and all of it is lost on close.
+        SQLite continues to write to a removed file, and all of these writes are lost on close.
 
         Raises:
-            LogLostError: it is another one; stop.
+            LogLostError: another file is at the path; stop.
         """
         for file in self._held:
             try:
@@ -197,7 +197,7 @@ class LogFile:
         do not see each other's writes, and overwrite them.
 
         Raises:
-            LogIndexLostError: they use another; stop, and write nothing more.
+            LogIndexLostError: others use another index; stop writing.
             LogLostError: see `check`.
         """
         now = monotonic()

@@ -26,7 +26,7 @@ _INSTALL = (
 
 
 def is_sound(version: tuple[int, ...]) -> bool:
-    """Whether a SQLite of *version* keeps what it committed."""
+    """Whether a SQLite of *version* never loses committed transactions."""
     return version >= _MENDED or any(
         version[:2] == mended[:2] and version >= mended for mended in _MENDED_LINES
     )
@@ -80,7 +80,7 @@ _BUSY = frozenset({5, 6})
 _FULL = 13
 _FAILED = 10
 _SHARED = 64 * 1024
-"""More than SQLite asks of the disk at a time for its shared memory."""
+"""More bytes than SQLite needs at a time for its shared memory."""
 _BROKEN = frozenset({11, 26})
 _OPERATION = frozenset({8, 10, 13, 14})
 
@@ -96,7 +96,7 @@ def is_busy(error: Exception) -> bool:
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether the data read is not what was written."""
+    """Whether the read data differs from the written data."""
     return not is_busy(error) and code_of(error) not in _OPERATION
 
 

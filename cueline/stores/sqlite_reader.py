@@ -71,7 +71,7 @@ class SqliteReader:
         """See `EventStore.last_position`.
 
         Raises:
-            LogLostError: what could be read here is not what others find.
+            LogLostError: other processes find another file; stop.
         """
         self._file.check()
         row = self._one("SELECT max(position) FROM events")
@@ -150,7 +150,7 @@ class SqliteReader:
         return LogPage(events, events[-1].position)
 
     def faults(self) -> list[CorruptEventError]:
-        """Return where the other tables contradict the events."""
+        """Return the contradictions between the other tables and the events."""
         try:
             self._db.execute("BEGIN")
             try:
@@ -181,7 +181,7 @@ class SqliteReader:
         damaged: Callable[[], StoreError],
         limit: int = PAGE_EVENTS,
     ) -> tuple[list[RecordedEvent], bool]:
-        """Return a page's events, and whether they are all."""
+        """Return a page's events, and whether they are the last ones."""
         events: list[RecordedEvent] = []
         size = 0
         cursor = self._db.cursor()

@@ -62,7 +62,7 @@ INSERT INTO events (
 _BYTES = (5, 15, 16, 17)
 """The columns payload, salt, payload_hash, hash."""
 _PERHAPS_NULL = (10, 11, 12)
-"""Likewise: attrs, correlation_id, causation_id."""
+"""The columns attrs, correlation_id, causation_id."""
 _EVENTS = f"""
 SELECT s.name, {EVENT_COLUMNS} FROM events e JOIN streams s ON s.id = e.stream
 WHERE e.position BETWEEN ? AND ? ORDER BY e.position
@@ -144,7 +144,7 @@ class SqliteTables:
         self._ask_many(_MOVE, [(row.version, bytearray(row.hash), row.id) for row in moved])
 
     def empty(self, stream: int, version: int) -> None:
-        """See `Tables.empty`; what was there is overwritten in the file."""
+        """See `Tables.empty`; the content is overwritten in the file."""
         self._ask("PRAGMA secure_delete = ON")
         position = self._ask(_EMPTY, (stream, version)).fetchone()
         for blob in self._ask(_UNREFER, position).fetchall():

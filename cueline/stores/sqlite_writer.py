@@ -1,8 +1,8 @@
-"""The only task of a process that writes to the log's file.
+"""Writes to the log's file: one task for all appends of a process.
 
-Appends queue. All that queued during the last commit goes into the next transaction
-(group commit). There is no delay to gather more: under load the commits themselves
-are the delay.
+Appends queue. All appends that queued during the last commit go into the next
+transaction (group commit). There is no delay to gather more: under load the commits
+themselves are the delay.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from cueline.stores.waiting import pause
 
 GROUP_JOBS = 256
 GROUP_BYTES = 1024 * 1024
-"""The most that one transaction takes; but always one job."""
+"""The most jobs or bytes of one transaction; always at least one job."""
 SMALL_GROUP = 4
 QUICK_COMMIT_SECONDS = 0.001
 """A small group is committed on the event loop while commits are faster than this.
@@ -49,12 +49,12 @@ class Job(Struct, eq=False):
     done: asyncio.Future[Any]
 
     def succeed(self, result: object) -> None:
-        """Set the result, if somebody still waits."""
+        """Set the result, if the caller still waits."""
         if not self.done.done():
             self.done.set_result(result)
 
     def fail(self, error: BaseException) -> None:
-        """Set *error*, if somebody still waits."""
+        """Set *error*, if the caller still waits."""
         if not self.done.done():
             self.done.set_exception(error)
 
@@ -89,12 +89,12 @@ class SqliteWriter:
     def do(self, streams: Sequence[str], size: int, work: Work[T]) -> asyncio.Future[T]:
         """Do *work* in one of the next transactions; the result comes once it is durable.
 
-        The future raises what *work* raised, and nothing was written; or
+        The future raises the error of *work*, and nothing was written; or
 
         Raises:
             LogUnavailableError: nothing was written; mend the disk, repeat.
             UnknownOutcomeError: it may have been written; repeat with the same key.
-            LogLostError: it was written to a file that nobody else finds; stop.
+            LogLostError: it was written to a file that other processes do not find; stop.
         """
         if self._closed:
             raise self._file.unavailable("it was closed")
@@ -107,7 +107,7 @@ class SqliteWriter:
         return done
 
     async def finish(self) -> None:
-        """Write what is queued, and accept no more."""
+        """Write the queued jobs, and accept no more."""
         self._closed = True
         if self._task is not None:
             await asyncio.wait([self._task])

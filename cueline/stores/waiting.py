@@ -1,4 +1,4 @@
-"""Ways to wait in a store."""
+"""Waits of stores: for other tasks, for locks, and for notifications."""
 
 import asyncio
 import types
@@ -12,7 +12,7 @@ def take_turns() -> Generator[None]:
 
 
 async def pause(seconds: float) -> None:
-    """Wait in real time, whatever the store's clock: locks of other processes do so, too."""
+    """Wait in real time, whatever the store's clock: other processes do so, too."""
     loop = asyncio.get_running_loop()
     over = loop.create_future()
     timer = loop.call_later(seconds, over.set_result, None)
@@ -23,7 +23,7 @@ async def pause(seconds: float) -> None:
 
 
 class Notifier:
-    """Wakes all waiters when it rings; it remembers nothing."""
+    """Wakes all current waiters when it rings."""
 
     def __init__(self) -> None:
         self._waiting: set[asyncio.Future[None]] = set()
