@@ -1,1 +1,1 @@
-"""Model providers: the vendors' models, and one that answers from a file."""
+"""The providers of models: vendors, servers on your own machines, scripts and recordings."""

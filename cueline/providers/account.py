@@ -43,12 +43,12 @@ class Endpoint:
     key_variable: str
     """The environment variable with the key."""
     other_key_variables: tuple[str, ...] = ()
-    """Read, in this order, where `key_variable` is not set."""
+    """Other variables with the key, in order of precedence after `key_variable`."""
     needs_key: bool = True
     needs_key_elsewhere: bool = True
-    """Whether a server at another address needs one, too."""
+    """Whether a server at another address also needs a key."""
     read_url: Callable[[str], str] = str
-    """Makes an address of the variable's value."""
+    """Converts the variable's value to an address."""
     secret_variables: tuple[str, ...] = ()
     """Other variables that may hold a secret of the provider."""
 
@@ -71,11 +71,11 @@ class Account:
     base_url: str
     key: SecretStr = NO_KEY
     is_vendor: bool = True
-    """Whether the address is the vendor's own, and not that of a gateway."""
+    """Whether the address is the vendor's own, not a gateway's."""
     headers: tuple[tuple[str, SecretStr], ...] = ()
     """Sent with each request."""
     secrets: tuple[SecretStr, ...] = ()
-    """What `headers` have from variables."""
+    """The values in `headers` that come from variables."""
 
     def url(self, path: str) -> str:
         """Return the address of *path*, with the query of `base_url`."""
@@ -83,7 +83,7 @@ class Account:
         return f"{base}{path}{'&' if '?' in path else '?'}{query}" if query else base + path
 
     def sent_headers(self, usual: Mapping[str, str]) -> dict[str, str]:
-        """Return the *usual* headers with its own, which go before them."""
+        """Return the *usual* headers with its own, which take precedence."""
         own = {name.lower(): value.get_secret_value() for name, value in self.headers}
         return {name: text for name, text in usual.items() if name.lower() not in own} | own
 
@@ -94,15 +94,15 @@ class Account:
 
 
 NOWHERE = Account(base_url="")
-"""Of a provider that is not called over a network."""
+"""The account of a provider that is not called over a network."""
 
 
 def account_of(endpoint: Endpoint, agent: AgentSpec, environ: Mapping[str, str]) -> Account:
     """Return address and key of *agent* at *endpoint*.
 
-    The key is the one that the agent's own `key_variable` holds. Without it: the stored key
+    The key comes from the agent's own `key_variable`; without one, it is the stored key
     of the session's user, else that of all users, else the provider's variable (C47).
-    A key that is not needed is not sent over a network where others can read it.
+    An unneeded key is not sent over a network where others can read it.
 
     Raises:
         ConfigError: set the variable, or correct the setting, that it names.
@@ -156,17 +156,17 @@ def _would_get(base_url: str, what: str) -> str:
 
 
 def needs_key_at(endpoint: Endpoint, base_url: str) -> bool:
-    """Whether the server at *base_url* is not called without a key."""
+    """Whether the server at *base_url* needs a key."""
     return endpoint.needs_key and (base_url == endpoint.url or endpoint.needs_key_elsewhere)
 
 
 def is_sendable(key: SecretStr) -> bool:
-    """Whether a header can hold *key*; an error would quote other characters."""
+    """Whether a header can contain *key*; an error would quote other characters."""
     return re.fullmatch(r"[!-~]+", key.get_secret_value()) is not None
 
 
 def url_of(endpoint: Endpoint, agent: AgentSpec, environ: Mapping[str, str]) -> str:
-    """Return the address of *agent*: its own, or else the environment's or the vendor's.
+    """Return the address of *agent*: its own, else the environment's, else the vendor's.
 
     Raises:
         ConfigError: it is no address.

@@ -1,4 +1,4 @@
-"""The provider and model of agents and settings that name none.
+"""Finds the provider and model of agents and settings that name none.
 
 A provider that is unknown, has no usual model, or whose stored key cannot be used raises
 `ConfigError`; the message says what to do.
@@ -17,11 +17,11 @@ from cueline.providers.provider import Provider
 from cueline.providers.registry import DEFAULT, known_providers, provider_named
 
 LOCAL_SECONDS = 2.0
-"""The longest wait for a server that needs no key."""
+"""The longest wait for a server without a key."""
 
 
 def default_model(provider: Provider, environ: Mapping[str, str]) -> str:
-    """Return the model of agents that name none; empty: they have to name one."""
+    """Return the default model of a provider; empty: agents have to name one."""
     return environ.get(provider.model_variable, "").strip() or provider.default_model
 
 
@@ -30,8 +30,8 @@ def completed(
 ) -> tuple[str, str]:
     """Return *provider* and *model*, or the usual ones.
 
-    A model without a provider is of the default provider. Without both, the provider is the
-    first that has a key here, the default provider before all others.
+    A model without a provider belongs to the default provider. Without both, the provider is
+    the first with a key here; the default provider comes before all others.
     """
     if provider is None:
         keyed = None if model is not None else with_key(environ, user)
@@ -50,7 +50,7 @@ def with_key(environ: Mapping[str, str], user: str) -> Provider | None:
 
 
 def key_source(provider: Provider, environ: Mapping[str, str], user: str) -> str:
-    """Return where the key of *provider* for *user* is found; empty: nowhere."""
+    """Return the source of the key of *provider* for *user*; empty: there is no key."""
     if provider.endpoint is None:
         return ""
     if (stored := KeyStore(environ).owner(provider.name, user)) is not None:
@@ -64,11 +64,11 @@ async def usual_model(
 ) -> tuple[str, str]:
     """Return a provider and its model that can be used here.
 
-    It is the first provider with a key, else the first server without one that answers: with
-    the model that the environment names, or the first that is installed.
+    This is the first provider with a key, else the first server without a key that answers,
+    with the model that the environment names, or the first installed model.
 
     Raises:
-        ConfigError: there is neither; the message says what to set.
+        ConfigError: there is no such provider; the message says what to set.
     """
     if (keyed := with_key(environ, user)) is not None:
         return keyed.name, default_model(keyed, environ)
@@ -91,7 +91,7 @@ async def usual_model(
 async def _installed(
     provider: Provider, endpoint: Endpoint, environ: Mapping[str, str], seconds: float
 ) -> list[str]:
-    """Return the models of a server; none if it does not answer."""
+    """Return the models of a server; empty if it does not answer."""
     if provider.models is None:
         return []
     asking = AgentSpec(name=provider.name, provider=provider.name, model="")
@@ -126,7 +126,7 @@ def find_model_file(table: object, folder: Path) -> None:
 
 
 def with_model_file(asks: Asks) -> Asks:
-    """Return *asks* with the content of its model's file, so that a resume needs no file.
+    """Return *asks* with the content of its model's file, so that a resume does not need the file.
 
     Raises:
         ConfigError: the provider is unknown, or the file cannot be used.

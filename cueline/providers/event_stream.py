@@ -17,12 +17,12 @@ EVENT_LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 BOM: Final = b"\xef\xbb\xbf"
 DATA: Final = b"data"
 DONE: Final = object()
-"""Stands for the event that ends OpenAI's streams, whose data is no JSON."""
+"""The value for the event that ends OpenAI's streams, whose data is no JSON."""
 _DONE: Final = "[DONE]"
 
 
 async def lines_of(chunks: AsyncIterator[bytes], end: re.Pattern[bytes]) -> AsyncGenerator[bytes]:
-    """Yield the lines of *chunks*, each as soon as its *end* has come; the last needs no end."""
+    """Yield the lines of *chunks*, each as soon as its *end* has arrived; the last needs no end."""
     line: list[bytes] = []
     half_ended = False
     async for received in chunks:
@@ -110,9 +110,9 @@ def is_object(text: str) -> bool:
 
 
 def without_half(call: ToolCall, text: str) -> ToolCall:
-    """Return the last *call* of a reply that was cut off so that it does not run, if it is half.
+    """Return the last *call* of a cut-off reply; an incomplete call does not run.
 
-    Without room for more, missing arguments are cut off, too.
+    Missing arguments of a reply at its limit also count as cut off.
     """
     if call.malformed is None and call.arguments:
         return call
@@ -133,7 +133,7 @@ def count_of(value: Any) -> int:
 
 
 class WholeCharacters:
-    """Passes on the pieces of a reply; a character that came in two pieces goes as one."""
+    """Passes on the pieces of a reply; a character that arrived in two pieces is joined."""
 
     def __init__(self, deltas: DeltaSink) -> None:
         self._deltas = deltas

@@ -1,4 +1,4 @@
-"""Creates the model of an agent by the name of its provider.
+"""Creates the model of an agent, by the name of its provider.
 
 A wrong setting, file or variable raises `ConfigError`, which names it.
 """
@@ -60,7 +60,7 @@ def model_factory(environ: Mapping[str, str], pause: Pause) -> ModelFactory:
 def check_agent(agent: AgentSpec, environ: Mapping[str, str]) -> None:
     """Check *agent* and its fallbacks before anything is recorded.
 
-    Whether the vendor has the model shows only at the first call.
+    A model that the vendor does not have fails only at the first call.
     """
     make = model_factory(environ, never)
     for asking in each_model(agent):
@@ -93,7 +93,7 @@ def retirements(agent: NamesModels) -> Iterator[str]:
 
 
 async def never(_seconds: float) -> None:
-    """Stand in for a clock where no model is called."""
+    """Replace the clock's pause if no model is called."""
 
 
 def account_names(environ: Mapping[str, str], *, salt: str) -> Callable[[AgentSpec], str]:

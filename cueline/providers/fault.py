@@ -37,19 +37,19 @@ BY_TYPE: Final = {
 }
 """The types and codes of the vendors' errors.
 
-Used for 400, and for an error within a stream, whose status is 200. Otherwise the status
-decides: gateways always have one, but not always a type.
+The types are used for 400, and for an error within a stream, whose status is 200. Otherwise
+the status decides: gateways always send a status, but not always a type.
 """
 
 WHATEVER_STATUS: Final = {"insufficient_quota": "auth"}
-"""The status says less: it is 429, and waiting does not help."""
+"""Types that precede the status: it is 429, but waiting does not help."""
 
 BAD_REQUEST: Final = 400
 FORBIDDEN: Final = 403
 PROXY_WANTS_LOGIN: Final = 407
 REDIRECTS: Final = range(300, 400)
 UNTYPED: Final = {200: "malformed_reply", BAD_REQUEST: "invalid_request"}
-"""For 400 and 200 with a body of another form."""
+"""The code for 400 and 200 with a body of another form."""
 
 TOO_LONG: Final = re.compile(
     "prompt is too long|exceed context limit|maximum context length"
@@ -57,10 +57,10 @@ TOO_LONG: Final = re.compile(
     "|exceeds the (available context size|context window)",
     re.IGNORECASE,
 )
-"""Not each vendor's 400 for a prompt that is too long has a type of its own."""
+"""Texts of a 400 for a prompt that is too long: not every vendor has a type for it."""
 
 FILTERED: Final = re.compile("blocked by content filtering policy", re.IGNORECASE)
-"""Nor has each one for a filtered answer."""
+"""Texts for a filtered answer: not every vendor has a type for it."""
 
 LONGEST_MESSAGE: Final = 500
 
@@ -68,8 +68,8 @@ LONGEST_MESSAGE: Final = 500
 def fault_of(status: int, error_type: object, message: str, headers: Mapping[str, str]) -> Fault:
     """Return the error for an error of the API.
 
-    Its message, which may change, only tells a prompt that is too long, or a filtered answer,
-    from a wrong request.
+    The message, which may change, is only used to distinguish a prompt that is too long, or a
+    filtered answer, from a wrong request.
     """
     # The SDK passes on any JSON value in this place.
     known_type = error_type if isinstance(error_type, str) and error_type else None
@@ -93,7 +93,7 @@ def fault_of(status: int, error_type: object, message: str, headers: Mapping[str
 
 
 def is_of_proxy(status: int, headers: Mapping[str, str]) -> bool:
-    """Whether an answer is of a proxy before the server: the APIs refuse a key in JSON."""
+    """Whether a proxy before the server sent the answer: the APIs refuse a key in JSON."""
     form = headers.get("content-type", "json")
     return status == PROXY_WANTS_LOGIN or (status == FORBIDDEN and "json" not in form)
 
@@ -137,7 +137,7 @@ def kind_of(status: int, error_type: str | None) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the wait that the API asks for, in seconds, if any."""
+    """Return the wait that the API requests, in seconds; None if there is none."""
     if "retry-after-ms" in headers:
         return seconds(headers["retry-after-ms"], a_second=1000)
     asked = headers.get("retry-after")

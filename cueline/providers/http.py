@@ -1,4 +1,4 @@
-"""Calls a vendor without an SDK: one JSON request, one stream of JSON pieces."""
+"""Calls a vendor's HTTP API without an SDK: JSON requests, and streams of JSON."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
@@ -43,7 +43,7 @@ class PartialReply:
         """Begin a reply.
 
         Args:
-            deltas: gets its pieces.
+            deltas: gets the pieces of the reply.
             asked: the model, as the agent names it.
             prefix: begins the ids of calls that the server gives none.
             lacking: the capabilities that the request had to do without.
@@ -66,7 +66,7 @@ class PartialReply:
         raise NotImplementedError
 
     def end(self) -> None:
-        """Take the end of the stream; in some dialects, it ends the reply."""
+        """Handle the end of the stream, which in some dialects ends the reply."""
 
     def whole(self) -> ModelReply:
         """Return the reply.
@@ -88,7 +88,7 @@ class PartialReply:
         return None if usage is None else usage.model_dump()
 
     def _known_usage(self) -> Usage | None:
-        """Return the final usage; None if it cannot be read, and is to be estimated."""
+        """Return the final usage; None if it cannot be read and has to be estimated."""
         try:
             return self._usage()
         except _MALFORMED:
@@ -101,7 +101,7 @@ class PartialReply:
     def _made(
         self, content: Iterable[Block], calls: Iterable[ToolCall], *, cut: bool
     ) -> ModelReply:
-        """Return the reply that is made of these; *cut*: it ended at the output limit."""
+        """Return the reply with this content; *cut*: it ended at the output limit."""
         calls = tuple(calls)
         return ModelReply(
             content=tuple(content),
@@ -146,7 +146,7 @@ class HttpClient:
         """Send *body* to *path*, and return the reply, collected in *reply*.
 
         Args:
-            path: what follows the account's address.
+            path: the path after the account's address.
             body: the JSON of the request.
             patience: the longest waits.
             reply: an empty one.
@@ -179,7 +179,7 @@ class HttpClient:
         return await self._whole("GET", self._account.url(path), None, patience)
 
     async def post(self, path: str, body: Json, patience: Patience) -> Any:
-        """Return the JSON that answers *body*, in one piece; it raises as `get`."""
+        """Return the JSON answer to *body*, in one piece; it raises as `get`."""
         return await self._whole("POST", self._account.url(path), body, patience)
 
     async def retire(self) -> None:
@@ -226,7 +226,7 @@ class HttpClient:
             raise malformed(error) from error
 
     async def _check_server(self, body: Json, headers: Mapping[str, str]) -> None:
-        """Raise if the server, as its *headers* name it, cannot do what *body* asks."""
+        """Raise if the server, by its *headers*, lacks a capability that *body* needs."""
 
     def _without_key(self, fault: Fault, text: str) -> Fault:
         """Return *fault* without the key: an answer may repeat its request."""
@@ -279,7 +279,7 @@ def malformed(error: Exception) -> ProviderUnavailableError:
 
 
 def what_failed(error: BaseException) -> str:
-    """Return what a transport's *error* says, with the host that could not be reached."""
+    """Return the text of a transport's *error*, with the host that could not be reached."""
     told = f"{type(error).__name__}: {error}"
     if isinstance(error, httpx2.ProxyError):
         told = f"the proxy that the environment names refused the connection: {error}"

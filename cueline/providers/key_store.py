@@ -32,16 +32,16 @@ _VERSION: Final = "v2"
 
 
 class KeyOwner(NamedTuple):
-    """What a ciphertext is bound to: it decrypts for nothing else."""
+    """The owner to which a ciphertext is bound: provider, user and version."""
 
     provider: str
     user: str
     version: int
-    """Of the stored key, so that a former one cannot be put back in its place."""
+    """The version of the stored key, so that a former key cannot be put back in its place."""
 
 
 class MasterKey:
-    """The key that encrypts the stored keys."""
+    """The master key, which encrypts the stored keys."""
 
     __slots__ = ("_key", "source")
 
@@ -49,7 +49,7 @@ class MasterKey:
         """Read the key in *text*.
 
         Raises:
-            ConfigError: it is no key; correct the variable or file *source*.
+            ConfigError: *text* is no key; correct the variable or file *source*.
         """
         found = _key_in(text)
         if found is None:
@@ -60,7 +60,7 @@ class MasterKey:
 
     @property
     def forms(self) -> tuple[SecretStr, ...]:
-        """The texts that give the key away: in base64, and in hex."""
+        """The texts that reveal the key: in base64, and in hex."""
         key = self._key.get_secret_value()
         return SecretStr(b64encode(key).decode()), SecretStr(key.hex())
 
@@ -75,7 +75,7 @@ class MasterKey:
         return ":".join([_VERSION, *(b64encode(part).decode() for part in pieces)])
 
     def decrypt(self, text: str, owner: KeyOwner) -> SecretStr:
-        """Return what `encrypt` made *text* of.
+        """Return the plain text of *text*, a result of `encrypt`.
 
         Raises:
             ConfigError: it was encrypted with another key or for another owner, or is damaged.
@@ -137,11 +137,11 @@ class StoredKey(NamedTuple):
 
     provider: str
     user: str
-    """Whose sessions use it; empty: those of all users without a key of their own."""
+    """The user whose sessions use the key; empty: all users without a key of their own."""
     version: int
-    """1 for the first key of this provider and user; each further key is one more."""
+    """1 for the first key of this provider and user, then one more for each further key."""
     set_at: str
-    """When it was stored: ISO 8601, in UTC."""
+    """When the key was stored: ISO 8601, in UTC."""
     key: str
     """The ciphertext."""
 
@@ -153,7 +153,7 @@ def folder_of(environ: Mapping[str, str]) -> Path | None:
 
 
 class KeyStore:
-    """The stored keys, as the file is now."""
+    """The stored keys, read from the current file."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -171,7 +171,7 @@ class KeyStore:
         return () if self._folder is None else _rows(self._folder / _FILE)
 
     def owner(self, provider: str, user: str) -> StoredKey | None:
-        """Return the stored key for the sessions of *user*: the user's own, or else nobody's."""
+        """Return the stored key for sessions of *user*: the user's own, or that of all users."""
         found = {each.user: each for each in self.rows() if each.provider == provider}
         return found.get(user) or found.get("")
 
@@ -196,7 +196,7 @@ class KeyStore:
         return found
 
     def set(self, provider: str, user: str, key: SecretStr, now: str) -> StoredKey:
-        """Store *key*, in place of a former one; return how it is stored."""
+        """Store *key*, replace a former one, and return the stored entry."""
         with self._changing() as rows:
             former = rows.get((provider, user))
             master = self._master(make=True)
@@ -214,7 +214,7 @@ class KeyStore:
 
     @property
     def master_source(self) -> str:
-        """Where the master key is: the variable, or the path of the file."""
+        """The place of the master key: the variable, or the path of the file."""
         return VARIABLE if self._environ.get(VARIABLE) else str(self.path.with_name(_MASTER))
 
     def _master(self, *, make: bool = False) -> MasterKey:
@@ -231,7 +231,7 @@ class KeyStore:
 
     @contextmanager
     def _changing(self) -> Iterator[dict[tuple[str, str], StoredKey]]:
-        """Give out the rows, and write them as they then are; nobody else writes meanwhile."""
+        """Yield the rows for a change, and write them; no other process writes meanwhile."""
         path = self.path
         try:
             make_folder(path.parent)
@@ -293,7 +293,7 @@ def _read_private(path: Path) -> SecretStr | None:
 
 
 def _replace(path: Path, rows: list[StoredKey]) -> None:
-    """Write the file anew, in one step: nobody ever sees a part of it."""
+    """Replace the file in one step, so that no process reads a part of it."""
     text = json.dumps({"format": _FORMAT, "keys": [each._asdict() for each in rows]}, indent=1)
     # It is made with mode 0600.
     with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:

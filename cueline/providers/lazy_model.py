@@ -1,4 +1,4 @@
-"""A vendor's models behind the `Model` port; the vendor's client is made at the first call."""
+"""A vendor's models behind the `Model` port; the first call creates the vendor's client."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ C = TypeVar("C", bound=Client)
 
 
 def client_of(where: str, account: Account) -> Any:
-    """Import the class *where*, as `module:Client`, which may be slow, and make one."""
+    """Import the class *where*, `module:Client`, which may be slow, and create a client."""
     module, _, name = where.partition(":")
     return getattr(import_module(module), name)(account)
 
@@ -40,7 +40,7 @@ def client_of(where: str, account: Account) -> Any:
 class LazyModel(Generic[C]):
     """The models of one account; one instance serves many sessions; see `Model`.
 
-    *connect* may import what takes up to two seconds.
+    *connect* may import packages for up to two seconds.
     """
 
     def __init__(self, connect: Callable[[Account], C], account: Account) -> None:
@@ -51,7 +51,7 @@ class LazyModel(Generic[C]):
 
     @classmethod
     def of(cls, client: str) -> Callable[[Account, object], Self]:
-        """Return what makes the models of an account; *client* is the class of its client."""
+        """Return the factory of an account's models; *client* is the class of its client."""
         return lambda account, _: cls(partial(client_of, client), account)
 
     async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
@@ -59,7 +59,7 @@ class LazyModel(Generic[C]):
         return await client.reply(request, deltas)
 
     async def close(self) -> None:
-        """See `Model.close`; calls in flight end first, and a later one connects anew."""
+        """See `Model.close`; calls in flight end first, and a later call connects again."""
         client, self._client = self._client, None
         if client is not None:
             await client.retire()

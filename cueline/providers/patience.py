@@ -1,4 +1,4 @@
-"""How long a reply may take; the parameters of an agent that cueline keeps to itself."""
+"""The time limits of replies, and the parameters of an agent that are not sent to the vendor."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from cueline.events.fact import Time
 
 CONNECT_SECONDS: Final = 10.0
 REST_SECONDS: Final = 2.0
-"""Wait for data that a gateway may send after a whole reply, for example the usage."""
+"""The wait for data that a gateway may send after a whole reply, for example the usage."""
 TOTAL_SECONDS: Final = 600.0
 CHUNK_SECONDS: Final = 60.0
 COUNT_SECONDS: Final = 2.0
@@ -40,15 +40,15 @@ ELSEWHERE: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long a reply may take, in seconds."""
+    """The time limits of a reply, in seconds."""
 
     total: float = TOTAL_SECONDS
     chunk: float = CHUNK_SECONDS
-    """Between two pieces of the reply."""
+    """The longest time between two pieces of the reply."""
 
     @property
     def of_a_count(self) -> "Patience":
-        """How long counting a prompt may take."""
+        """The longest time for a count of a prompt."""
         return Patience(total=min(self.total, COUNT_SECONDS), chunk=min(self.chunk, COUNT_SECONDS))
 
 
@@ -59,7 +59,7 @@ def check_parameters(
 
     Args:
         agent: the agent.
-        prompts: whether its provider can describe tools in the instructions.
+        prompts: whether the provider can describe tools in the instructions.
         elsewhere: what to do instead of setting a parameter of these names.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Prices of model calls: the actual cost, and the highest possible one.
+"""Computes prices of model calls: the actual cost, and the highest possible cost.
 
-Your own price list goes before the dated one of `genai-prices`; each cost names its
-list. Amounts are exact decimals, never floats.
+Your own price list takes precedence over the dated list of `genai-prices`; each cost names
+its list. Amounts are exact decimals, never floats.
 """
 
 import hashlib
@@ -22,18 +22,18 @@ ANY: Final = "*"
 UNSEEN_TOKENS: Final = 1024
 """Tokens that a vendor may add to a prompt, to explain tools to the model."""
 MARGIN: Final = 10
-"""This fraction of a vendor's count is added to it."""
+"""The fraction of a vendor's count that is added to the count."""
 APART: Final = frozenset(
     {"enable_search", "inference_geo", "plugins", "search_parameters"}
     | {"serviceTier", "service_tier", "speed", "web_search_options"}
 )
-"""Parameters that choose a tier, place or speed, or web searches: they are priced apart."""
+"""Parameters that choose a tier, place or speed, or web searches, with prices of their own."""
 LISTED: Final = frozenset({"auto", "default", "global", "standard", "standard_only", "unspecified"})
-"""Their values for which the list has the price."""
+"""The values of these parameters for which the list has the price."""
 SEARCHES: Final = re.compile(r"\b(search|deep-research|online|sonar)\b")
-"""In the names of models that search the web in each call."""
+"""The parts of the names of models that search the web in each call."""
 AN_HOUR: Final = '"ttl": "1h"'
-"""In the parameters: what is written to the cache is kept for an hour, at another price."""
+"""The parameter that keeps cached tokens for an hour, at another price."""
 _MILLION: Final = Decimal(1_000_000)
 _FREE: Final = Decimal(0)
 
@@ -41,8 +41,8 @@ _FREE: Final = Decimal(0)
 def cost_of(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
     """Return the cost of *usage* when *model* answered *agent*; None without a known price.
 
-    The answering model may have a dated name; if only one of the two names has a price,
-    that is used.
+    The answering model may have a dated name; if only one of the two names has a price, that
+    price is used.
     """
     cost = _cost_of(agent, model, usage)
     if cost is None or not usage.cache_read:
@@ -73,9 +73,9 @@ def bound(
 ) -> tuple[int, Decimal | None]:
     """Return the most tokens and US dollars that a call of *agent* takes.
 
-    A token is at least one byte; with a vendor's count, that and a margin are used. Every
-    token of the prompt may be written to the cache, and every tier may apply. The cost is
-    None without a known price.
+    A token is at least one byte; if the vendor has counted, the count and a margin are used.
+    Every token of the prompt may be written to the cache, and every tier may apply. The cost
+    is None without a known price.
     """
     told = [t.model_dump_json(include={"name", "description", "parameters"}) for t in agent.tools]
     if agent.parameters and not _is_free(agent):
@@ -96,7 +96,7 @@ def bound(
 
 
 def unlisted(agent: AgentSpec) -> str:
-    """Return what makes the list's prices wrong; empty if nothing does."""
+    """Return the parameter that makes the list's prices wrong; empty if there is none."""
     if SEARCHES.search(agent.model):
         return "searches, which are priced apart"
     given = {name: value for name, value in agent.parameters.items() if name in APART and value}
@@ -109,7 +109,7 @@ def _keeps_an_hour(agent: AgentSpec) -> bool:
 
 
 def context_window(agent: AgentSpec) -> int | None:
-    """Return the tokens that a prompt and its reply may take; None if the list does not tell."""
+    """Return the context window of a model, in tokens; None if the list does not have it."""
     if _is_free(agent):
         return None
     listed = _calculated(_list_of(agent), agent.model)
@@ -161,7 +161,7 @@ def check_prices(agent: AgentSpec, *, money_limited: bool) -> None:
 
 
 def _is_free(agent: AgentSpec) -> bool:
-    """Whether the agent's provider asks no money; one that is not installed here may."""
+    """Whether the agent's provider costs nothing; false if it is not installed here."""
     try:
         return provider_named(agent.provider).is_free
     except ConfigError:
@@ -238,14 +238,14 @@ def _dearest(agent: AgentSpec, sent: int) -> tuple[Decimal, Decimal] | None:
 
 
 def _listed(provider: str, model: str) -> Any:
-    """Return the price of a model in the dated list; None if it is not there."""
+    """Return the price of a model in the dated list; None if there is none."""
     found = _calculated(provider, model)
     return None if found is None else found.model_price
 
 
 @lru_cache(maxsize=64)
 def _calculated(provider: str, model: str) -> Any:
-    """Return what the dated list knows of a model; None if it is not there."""
+    """Return the entry of a model in the dated list; None if there is none."""
     import genai_prices  # noqa: PLC0415 - as above
 
     try:

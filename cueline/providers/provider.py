@@ -1,4 +1,4 @@
-"""A provider: what cueline has to know of a vendor's models before it calls one."""
+"""The declaration of a provider: capabilities, address, default model, and functions."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -10,25 +10,25 @@ from cueline.events.agent import AgentSpec
 from cueline.providers.account import Account, Endpoint
 
 Pause = Callable[[float], Awaitable[None]]
-"""Waits for so many seconds, by the clock in use."""
+"""Waits for a number of seconds, by the current clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a provider's models can do; a model may lack some of it."""
+    """The capabilities of a provider's models; a single model may lack some."""
 
     tools: bool = True
     parallel_tools: bool = True
     """Several tool calls in one reply."""
     streaming: bool = True
-    """Text comes in pieces."""
+    """Text arrives in pieces."""
     images: bool = False
     files: bool = False
     """Documents, such as PDF."""
     thinking: bool = False
     """Thoughts are shown, and sent back."""
     prompt_cache: bool = False
-    """A repeated start of a prompt costs less, and the usage tells how much was read."""
+    """A repeated start of a prompt costs less, and the usage shows the cached tokens."""
     json_schema: bool = False
     """The reply can be bound to a JSON schema."""
     token_counter: bool = False
@@ -38,42 +38,42 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """A vendor, or whatever else answers as a model.
+    """A vendor of models, or another source of replies.
 
     A package adds one by an entry point of the group `cueline.providers` that names an
     instance. Importing it has to be quick: import an SDK in `make`, or later.
     """
 
     name: str
-    """As agents name it."""
+    """The name of the provider, as in an agent's `provider`."""
     capabilities: Capabilities
     make: Callable[[Account, Pause], Model]
-    """Make the model of an account; agents with one account share it."""
+    """Create the model of an account; agents with one account share this model."""
     request: Callable[[AgentSpec, Iterable[bytes], Account], dict[str, Any]] | None = None
     """Return the JSON of the next request, which `make`'s model sends; None: there is none.
 
     The messages are those of a `ModelRequest`.
     """
     endpoint: Endpoint | None = None
-    """Its address and key; None: it is not called over a network."""
+    """The address and the key's variable; None: the provider is not called over a network."""
     default_model: str = ""
-    """The model of agents that name none; empty: they have to."""
+    """The model of agents that name none; empty: they have to name one."""
     looked_up: str = ""
     """The day on which `default_model` was looked up, as 2026-11-24."""
     first_steps: str = ""
-    """What to do so that it can be used without a key, as a part of a sentence."""
+    """How to make the provider usable without a key, as a part of a sentence."""
     model_variable: str = ""
     """The environment variable with another default model."""
     check: Callable[[AgentSpec], None] = lambda _: None
     """Raise `ConfigError` if the agent's parameters cannot be used."""
     models: Callable[[Account], Awaitable[list[str]]] | None = None
-    """Ask the server for the names of its models; None: it cannot be asked."""
+    """Return the names of the server's models; None: the server has no such list."""
     ends_on: Callable[[str], str | None] = lambda _: None
     """Return the day on which the vendor retires a model."""
     prices: str = ""
     """The provider's name in the list of prices; empty: its own name."""
     is_free: bool = False
-    """Its models cost nothing."""
+    """Whether its models cost nothing."""
     record_file: Callable[[Mapping[str, Any], Path], dict[str, Any]] | None = None
     """Return an agent's parameters with the content of the file that its `model` names.
 

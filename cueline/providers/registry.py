@@ -13,12 +13,12 @@ GROUP: Final = "cueline.providers"
 DEFAULT: Final = "anthropic"
 """The provider of agents that name none."""
 OWN: Final = ("anthropic", "gemini", "ollama", "openai", "replay", "scripted")
-"""Cueline's own providers: they run no code of an agent's folder."""
+"""Cueline's own providers, which run no code from an agent's folder."""
 
 
 @cache
 def _entries() -> dict[str, EntryPoint]:
-    """Return where each provider is found; cueline's own go first."""
+    """Return the entry point of each provider; cueline's own take precedence."""
     found = {entry.name: entry for entry in entry_points(group=GROUP)}
     own = {
         name: EntryPoint(name, f"cueline.providers.{name}.provider:PROVIDER", GROUP) for name in OWN
@@ -56,7 +56,7 @@ def provider_named(name: str) -> Provider:
 def secret_variables() -> frozenset[str]:
     """Return the environment variables that may hold a secret of any provider.
 
-    A provider that cannot be loaded calls nobody, so it is passed over.
+    A provider that cannot be loaded makes no calls, so it is skipped.
     """
     found: set[str] = set()
     for name in known_providers():

@@ -1,8 +1,8 @@
-"""Asks a model in the way in which it has tools: its own, or as text.
+"""Calls a model with the tools of its server, or with tools described as text.
 
-The tools are described in the instructions. The model writes a call as a JSON object between
-two tags, and reads its result between two others, in the next message. Models learn this form
-in training, and small ones often miss a part of it, so the reader is lenient.
+The instructions describe the tools. The model writes a call as a JSON object between two
+tags, and gets its result between two other tags, in the next message. Models learn this form
+in training, and small models often miss a part of it, so the reader is lenient.
 """
 
 import json
@@ -34,7 +34,7 @@ CALL_END: Final = "</tool_call>"
 RESULT: Final = "<tool_response"
 RESULT_END: Final = "</tool_response>"
 UNREADABLE: Final = "unreadable"
-"""The name of a call without a readable name: no tool has it, so the model is told."""
+"""The name of a call without a readable name; no tool has this name, so the model gets an error."""
 
 _CALLS: Final = re.compile(f"{CALL}(.*?)({CALL_END}|(?={CALL})|$)", re.DOTALL)
 _FENCE: Final = re.compile(r"\s*```\w*\s*\n(.*?)(?:\n\s*```\s*)?$", re.DOTALL)
@@ -63,12 +63,12 @@ class TextReply(Struct, frozen=True):
     """A reply with its calls read from the text."""
 
     text: str
-    """What is left for the reader."""
+    """The text that is left for the reader."""
     calls: tuple[ToolCall, ...] = ()
 
 
 def instructions_with_tools(instructions: str, tools: Sequence[ToolSpec]) -> str:
-    """Return *instructions*, and how to call *tools*; without tools, as they are."""
+    """Return *instructions*, with the form of calls if there are *tools*."""
     if not tools:
         return instructions
     described = (
@@ -97,7 +97,7 @@ def prompted_request(request: ModelRequest) -> ModelRequest:
 
 
 def prompted_reply(reply: ModelReply, request: ModelRequest) -> ModelReply:
-    """Return *reply* with the calls in its text; *request* is the one with the tools."""
+    """Return *reply* with the calls in its text; *request* is the request with the tools."""
     text = "".join(block.text for block in reply.content if isinstance(block, TextBlock))
     cut = reply.stop_reason == "max_tokens"
     read = read_reply(text, request.agent.tools, prefix=f"call_{request.turn}_", cut=cut)
@@ -166,11 +166,11 @@ def read_reply(
 ) -> TextReply:
     """Read the calls in *text*.
 
-    A result that the model made up itself is left out, with all that follows.
+    A result that the model has invented is left out, with all text after it.
 
     Args:
         text: the whole text of a reply.
-        tools: those that the model knows.
+        tools: the tools that the model knows.
         prefix: begins the ids of the calls; one reply has one prefix.
         cut: the reply reached its limit, so a call without its end does not run.
     """
@@ -190,7 +190,7 @@ def read_reply(
 
 
 def _bare_call(text: str, tools: Sequence[ToolSpec], prefix: str) -> ToolCall | None:
-    """Return the call of a reply that is nothing but the JSON of a call of a known tool."""
+    """Return the call of a reply that is only the JSON of a call of a known tool."""
     told = _json_of(text)
     known = {tool.name for tool in tools}
     if not isinstance(told, dict) or not isinstance(told.get("name"), str):
@@ -201,7 +201,7 @@ def _bare_call(text: str, tools: Sequence[ToolSpec], prefix: str) -> ToolCall | 
 
 
 def _read_call(text: str, call_id: str) -> ToolCall:
-    """Return the call in *text*; one that cannot be read is malformed."""
+    """Return the call in *text*; an unreadable call is malformed."""
     told = _json_of(text)
     if isinstance(told, dict) and isinstance(told.get("name"), str) and told["name"].strip():
         given = next((told[key] for key in _ARGUMENTS if key in told), None)
@@ -222,7 +222,7 @@ def _json_of(text: str) -> Any:
 
 
 class VisibleText:
-    """Passes on the text of a reply while it comes, without its calls."""
+    """Passes on the text of a reply while it arrives, without its calls."""
 
     def __init__(self, deltas: DeltaSink) -> None:
         self._deltas = deltas
@@ -252,7 +252,7 @@ class VisibleText:
         self._held = self._held[len(self._held) - kept :]
 
     def end(self) -> None:
-        """Pass on what was held back: the reply is over."""
+        """Pass on the held-back text: the reply is over."""
         self._show(self._held)
         self._held = ""
 
@@ -274,14 +274,14 @@ NO_TOOLS: Final = re.compile(
     "|function calling is not enabled|enable-auto-tool-choice|requires --jinja",
     re.IGNORECASE,
 )
-"""In the errors of Ollama, gateways, OpenRouter, Gemini, vLLM and llama.cpp, in this order."""
+"""The errors for missing tools of Ollama, gateways, OpenRouter, Gemini, vLLM and llama.cpp."""
 
 
 class ToolProtocol:
-    """Asks the models of one account, and knows which of them have no tools.
+    """Calls the models of one account, and remembers the models without tools.
 
-    An agent's parameter `tool_protocol` decides it, and otherwise the server: by `learn`, or
-    by the error for a request with tools, which is then sent once more without.
+    An agent's parameter `tool_protocol` decides; without it the server does: by `learn`, or by
+    the error for a request with tools, which is then sent once more without them.
     """
 
     def __init__(self, ask: Ask) -> None:
@@ -318,7 +318,7 @@ class ToolProtocol:
 
 
 def as_asked(agent: AgentSpec, messages: Iterable[bytes]) -> tuple[AgentSpec, Sequence[bytes]]:
-    """Return *agent* and *messages* as they are sent, by the agent's own parameter."""
+    """Return *agent* and *messages* in the form to send, by the agent's own parameter."""
     if agent.tools and agent.parameters.get(TOOL_PROTOCOL) == "prompt":
         return without_tools(agent, messages)
     return agent, list(messages)

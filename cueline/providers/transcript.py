@@ -1,9 +1,9 @@
-"""The transcript as it is sent to a provider.
+"""Prepares the transcript for a provider.
 
-Vendors refuse some of what models and people say: a repeated id of a call, a call without a
-result, a blank text, another vendor's thoughts. One such message would fail every later
-request of the session. So it is changed here, and the log keeps the original. The messages
-up to a reply give the same result whatever follows, so the prefix of a prompt stays the same.
+Vendors refuse some messages: a repeated id of a call, a call without a result, a blank
+text, another vendor's thoughts. One such message would fail every later request of the
+session. So the message is changed here, and the log keeps the original. Later messages do
+not change the result of earlier ones, so the prefix of a prompt stays the same.
 """
 
 import base64
@@ -41,14 +41,14 @@ _MESSAGE: Final[TypeAdapter[Message]] = TypeAdapter(Message)
 
 
 class CallIds:
-    """The ids of calls as they are sent, all different."""
+    """The ids of calls to send, all different."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
         self._unanswered: defaultdict[str, deque[str]] = defaultdict(deque)
 
     def sent_for(self, call_id: str) -> str:
-        """Return the id to send for a call that came with *call_id*."""
+        """Return the id to send for a call with the id *call_id*."""
         first = sent = UNKNOWN_LETTER.sub("_", call_id)[:LONGEST_ID] or "call"
         number = len(self._taken)
         while sent in self._taken:
@@ -59,14 +59,14 @@ class CallIds:
         return sent
 
     def answered(self, call_id: str) -> str | None:
-        """Return the id to send with the result of such a call; of several, in order.
+        """Return the id to send with the result of such a call; for several calls, in order.
 
         Returns None if the last reply has no call of that id without a result.
         """
         return self._unanswered[call_id].popleft() if self._unanswered.get(call_id) else None
 
     def forget(self) -> None:
-        """Expect no further result of the calls until now."""
+        """Expect no further results of the earlier calls."""
         self._unanswered.clear()
 
 
@@ -87,8 +87,8 @@ def sent_arguments(call: ToolCall) -> dict[str, Any]:
 def written_arguments(call: ToolCall, *, unparsed: bool) -> str:
     """Return the arguments of a call as text.
 
-    Malformed ones are as the model wrote them if the server leaves them *unparsed*; otherwise
-    they are wrapped in JSON.
+    Malformed arguments are sent unchanged if the server leaves them *unparsed*; otherwise they
+    are wrapped in JSON.
     """
     if unparsed and call.malformed is not None:
         return call.malformed
@@ -114,15 +114,15 @@ def transcript(
 ) -> Iterator[Message]:
     """Yield *messages* in a form that any vendor takes.
 
-    After a reply there is one result for each of its calls, in the order of the calls, and
-    then what people said. A result without a call and a reply without content are left out.
-    No text is blank.
+    After a reply there is one result for each of its calls, in the order of the calls, then the
+    messages of people. A result without a call and a reply without content are left out. No text
+    is blank.
 
     Args:
         messages: each is a `Message` in canonical JSON.
         provider: thoughts and opaque data of other providers are left out.
         model: opaque data of other models is left out.
-        images: whether images can be sent; else a text stands for each.
+        images: whether images can be sent; else a text replaces each.
         files: whether documents can be sent; else their text, or a text that names them.
     """
     ids = CallIds()
@@ -151,14 +151,14 @@ def transcript(
 
 
 def _answers(asked: dict[str, ToolMessage | None], said: list[UserMessage]) -> Iterator[Message]:
-    """Yield the results of all calls, and then what people said."""
+    """Yield the results of all calls, then the messages of people."""
     for call, result in asked.items():
         yield result or ToolMessage(call=call, text=NO_RESULT, failed=True)
     yield from said
 
 
 def _is_sent(block: Block | OpaqueBlock | None, provider: str, model: str) -> bool:
-    """Whether *block* may go to this provider and model."""
+    """Whether *block* may be sent to this provider and model."""
     match block:
         case TextBlock(text=text):
             return bool(text.strip())
@@ -179,7 +179,7 @@ def _sent_call(call: ToolCall, ids: CallIds, provider: str, model: str) -> ToolC
 
 
 def _changed(message: Said, update: dict[str, Any]) -> Said:
-    """Return *message* with *update*; most need none, and a copy costs more than this look."""
+    """Return *message* with *update*; most messages need no update, and are not copied."""
     if all(getattr(message, field) == value for field, value in update.items()):
         return message
     return message.model_copy(update=update)
@@ -196,7 +196,7 @@ def _content(message: UserMessage | ToolMessage, *, images: bool, files: bool) -
 
 
 def note_of(attachment: Attachment) -> str:
-    """Return the text that stands for *attachment*: its own, if it is a text."""
+    """Return the text that replaces *attachment*: its own, if it is a text."""
     match attachment:
         case ImageBlock():
             return f"({attachment.media_type} left out: this model takes no images)"

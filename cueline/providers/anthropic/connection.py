@@ -100,7 +100,7 @@ class AnthropicClient:
     async def _asked(
         self, asking: Coroutine[object, object, T], model: str, patience: Patience
     ) -> T:
-        """Return the API's answer, or raise the error for its failure."""
+        """Return the answer of the API, or raise the error for its failure."""
         self._calls += 1
         try:
             async with asyncio.timeout(patience.total):

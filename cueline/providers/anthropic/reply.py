@@ -25,7 +25,7 @@ CUT: Final = "max_tokens"
 
 @dataclass(slots=True)
 class StreamedBlock:
-    """One block of a reply, as far as it came."""
+    """One block of a reply, from the pieces so far."""
 
     start: dict[str, Any]
     deltas: DeltaSink
@@ -82,7 +82,7 @@ class StreamedReply:
     counts: dict[str, int] = field(default_factory=dict)
     blocks: list[StreamedBlock] = field(default_factory=list)
     latest: dict[int, StreamedBlock] = field(default_factory=dict)
-    """By index; a gateway may use one index for several blocks in turn."""
+    """The blocks by index; a gateway may use one index for several blocks in turn."""
 
     def add(self, event: RawMessageStreamEvent) -> None:
         """Add the next piece; ignore unknown kinds."""

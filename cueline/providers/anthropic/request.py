@@ -26,7 +26,7 @@ Json = dict[str, Any]
 
 CALL: Final = "tool_use"
 PLACE: Final = OpaqueBlock(provider=PROVIDER, data={"type": CALL})
-"""Marks the place of a call in an answer: thoughts keep their places among calls."""
+"""The mark for the place of a call in an answer: thoughts keep their places among calls."""
 
 THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 PDF: Final = "application/pdf"
@@ -147,7 +147,7 @@ WEIGHTLESS: Final = frozenset(
         "top_p",
     }
 )
-"""Fields that add nothing to the prompt."""
+"""The fields that add no tokens to the prompt."""
 
 PROMPT_CACHE: Final = "prompt_cache"
 """cueline's own parameter: whether the prompt is marked for the vendor's cache."""
@@ -157,8 +157,8 @@ CACHED: Final = {"cache_control": {"type": "ephemeral"}}
 def request_body(agent: AgentSpec, messages: Iterable[bytes], *, is_vendor: bool = True) -> Json:
     """Return the JSON of a request for the next reply, as a stream.
 
-    For a server that is not the vendor's, instructions are a plain text, and there are no
-    marks: some refuse a list of blocks as `system`. The parameter `prompt_cache` says otherwise.
+    For a server that is not the vendor's, instructions are a plain text without marks, because
+    some servers refuse a list of blocks as `system`. The parameter `prompt_cache` changes this.
     """
     is_marked = agent.parameters.get(PROMPT_CACHE, is_vendor)
     body: Json = {
@@ -191,10 +191,10 @@ def count_body(body: Json) -> Json | None:
 
 
 def mark_for_cache(body: Json) -> None:
-    """Mark how much of the prompt the API should cache for the next request.
+    """Mark the part of the prompt that the API should cache for the next request.
 
-    The last message is marked for the next turn. The one of the turn before is marked
-    because the API looks back over 20 blocks only, and a turn may have more calls.
+    The last message is marked for the next turn. The last message of the previous turn is
+    marked because the API looks back over 20 blocks only, and a turn may have more calls.
     """
     users = [message for message in body["messages"] if message["role"] == "user"]
     prefix = body.get("system") or body.get("tools")

@@ -28,7 +28,7 @@ KINDS: Final = {
     "RESOURCE_EXHAUSTED": "rate_limit_error",
     "UNAVAILABLE": "server_error",
 }
-"""The type of an error by its reason or status, for answers whose HTTP status says too little."""
+"""The type of an error by its reason or status, if the HTTP status is not specific enough."""
 
 
 def gemini_fault(status: int, text: str, headers: Mapping[str, str]) -> Fault:
@@ -60,7 +60,7 @@ def details_of(error: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 CUT: Final = "MAX_TOKENS"
 FINISHED: Final = frozenset({"STOP", "FUNCTION_CALL", CUT})
-"""`FUNCTION_CALL` is of gateways; the vendor ends a reply with calls as any other."""
+"""The stop reasons; only gateways send `FUNCTION_CALL`."""
 FILTERED: Final = frozenset(
     {
         "BLOCKLIST",
@@ -73,7 +73,7 @@ FILTERED: Final = frozenset(
         "SPII",
     }
 )
-"""The filter stopped the answer; the same request would be stopped again."""
+"""The stop reasons of the filter, which would stop the same request again."""
 DECLINED: Final = frozenset({"LANGUAGE"})
 
 
@@ -85,7 +85,7 @@ class StreamedReply(PartialReply):
         self._content: list[Block] = []
         self._kind: Literal["text", "thinking"] = "text"
         self._open: list[str] = []
-        """The pieces of the block that is not over."""
+        """The pieces of the open block."""
         self._calls: list[ToolCall] = []
         self._reason = self._reason_text = self._blocked = ""
         self._counts: dict[str, Any] = {}
@@ -127,7 +127,7 @@ class StreamedReply(PartialReply):
         self._deltas(Delta(kind, text))
 
     def _close(self, signature: str = "") -> None:
-        """End the block that is open, with its signature."""
+        """End the open block, with its signature."""
         text, self._open = "".join(self._open), []
         if self._kind == "thinking":
             if text or signature:

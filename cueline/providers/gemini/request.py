@@ -63,7 +63,7 @@ def conversation(messages: Iterable[Message]) -> list[Json]:
 
 
 def answer_parts(message: AssistantMessage) -> list[Json]:
-    """Return the parts of a reply, its calls last."""
+    """Return the parts of a reply, calls last."""
     parts: list[Json] = []
     for block in message.content:
         add_block(block, parts)
@@ -98,7 +98,7 @@ def add_block(block: Block, parts: list[Json]) -> None:
 
 
 def sent_name(call: ToolCall) -> str:
-    """Return the name to send for a call: one begins with a letter."""
+    """Return the name to send for a call; a name begins with a letter."""
     return call.name if call.name[:1].isalpha() else f"_{call.name}"
 
 

@@ -71,7 +71,7 @@ class StreamedReply(PartialReply):
 
 _NO_MODEL: Final = re.compile("model .*not found", re.IGNORECASE)
 USUAL: Final = {"timeout_seconds": 1800.0, "chunk_timeout_seconds": 300.0}
-"""A large model is loaded, and a long prompt read, before the first piece of a reply."""
+"""The longest wait for the first piece of a reply, while the server loads the model."""
 _LISTING: Final = Patience(total=10, chunk=10)
 
 
@@ -114,7 +114,7 @@ class OllamaClient(HttpClient):
         return await self.stream("/api/chat", body, patience_of(agent, USUAL), reply)
 
     async def _abilities(self, model: str, patience: Patience) -> Abilities:
-        """Return what *model* can do; a server that does not say so gets the benefit."""
+        """Return the abilities of *model*; all of them if the server does not report any."""
         if model not in self._known:
             try:
                 shown = await self.post("/api/show", {"model": model}, patience)
@@ -128,7 +128,7 @@ class OllamaClient(HttpClient):
 
     @contextmanager
     def _helpful(self, model: str) -> Iterator[None]:
-        """Let errors of a missing server or model say what to run."""
+        """Add the command to run to errors of a missing server or model."""
         url = self._account.base_url
         try:
             yield

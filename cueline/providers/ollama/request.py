@@ -27,11 +27,11 @@ TOP: Final = frozenset(
 )
 """The fields of a request that an agent may set; its other parameters are options of the model."""
 WHOLE: Final[Json] = {"truncate": False, "shift": False}
-"""A prompt that is too long for the model's window is an error, and not silently cut."""
+"""The field that makes a prompt that is too long an error, instead of cutting it silently."""
 
 
 class Abilities(Struct, frozen=True):
-    """What one model can do."""
+    """The abilities of one model."""
 
     tools: bool = True
     images: bool = True

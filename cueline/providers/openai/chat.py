@@ -59,8 +59,8 @@ def chat_body(
     Args:
         agent: the agent.
         messages: the conversation.
-        server: what the server does differently.
-        lacking: the capabilities that the model lacks; without `images` a text stands for each.
+        server: the differences of the server.
+        lacking: the capabilities that the model lacks; without `images`, texts replace images.
     """
     body: Json = {
         "model": agent.model,
@@ -188,7 +188,7 @@ FAILED: Final = "error"
 
 @dataclass(slots=True)
 class StreamedCall:
-    """A tool call, as far as it came."""
+    """A tool call, from the pieces so far."""
 
     index: int | None
     id: str = ""
@@ -250,8 +250,8 @@ class ChatReply(PartialReply):
     def _add_call(self, told: Mapping[str, Any]) -> None:
         """Add a piece of a call.
 
-        Servers leave out index or id, or give one to several whole calls. Another id, another
-        name, or another whole object begins another call; a call that comes twice is one.
+        Servers omit index or id, or use one for several whole calls. Another id, another name, or
+        another whole object begins another call; a call that arrives twice is one call.
         """
         index, function = told.get("index"), told.get("function") or {}
         said = function.get("arguments") or ""

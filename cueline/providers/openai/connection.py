@@ -35,9 +35,9 @@ class OpenAIClient(HttpClient):
     def __init__(self, account: Account) -> None:
         super().__init__(account, bearer(account))
         self._blind: set[str] = set()
-        """The models that turned out to take no images."""
+        """The models that refused images."""
         self._able: set[str] = set()
-        """The models of which llama.cpp says that they see tools."""
+        """The models that get tools from llama.cpp."""
         self._protocol = ToolProtocol(self._ask)
 
     async def reply(self, request: ModelRequest, deltas: DeltaSink) -> ModelReply:
@@ -47,8 +47,7 @@ class OpenAIClient(HttpClient):
     async def _ask(self, request: ModelRequest, deltas: DeltaSink) -> ModelReply:
         """Return the whole reply.
 
-        If the server finds out that the model takes no images, the request is sent once more
-        without them.
+        If the server refuses images for the model, the request is sent once more without images.
         """
         agent = request.agent
         if dialect_of(agent, self._account) == "responses":
@@ -80,7 +79,7 @@ class OpenAIClient(HttpClient):
         return whole
 
     async def _check_server(self, body: Json, headers: Mapping[str, str]) -> None:
-        """Raise if a llama.cpp would drop the tools without a word, as its template has none."""
+        """Raise if a llama.cpp would silently drop the tools, because its template has none."""
         model = body["model"]
         if "tools" not in body or model in self._able or LLAMA_CPP not in headers.get("server", ""):
             return

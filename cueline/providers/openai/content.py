@@ -1,4 +1,4 @@
-"""What both dialects send and read in the same way."""
+"""The parts of requests and replies that are the same in both dialects."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal
@@ -29,7 +29,7 @@ def data_url(attachment: ImageBlock | FileBlock) -> str:
 
 
 def usage_of(told: Mapping[str, Any]) -> Usage:
-    """Return the usage that a server tells, whose input includes what was cached."""
+    """Return the usage from a server, whose input includes cached tokens."""
     sent = count_of(told.get("input_tokens") or told.get("prompt_tokens"))
     read, written = number_at(told, CACHED), number_at(told, WRITTEN)
     return Usage(

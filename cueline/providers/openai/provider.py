@@ -55,7 +55,7 @@ _OTHER_VENDORS: Final = (
     *("AZURE_OPENAI", "CEREBRAS", "DEEPSEEK", "FIREWORKS", "GROQ", "LITELLM", "MISTRAL"),
     *("NVIDIA", "OPENROUTER", "PERPLEXITY", "TOGETHER", "XAI"),
 )
-"""They speak this protocol."""
+"""The hosts of servers with this protocol."""
 
 PROVIDER: Final = Provider(
     name=NAME,

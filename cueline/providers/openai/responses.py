@@ -44,7 +44,7 @@ PDF: Final = "application/pdf"
 def responses_body(agent: AgentSpec, messages: Iterable[bytes], server: Server) -> Json:
     """Return the JSON of a request to *server* for the next reply, as a stream.
 
-    The server stores nothing, so thoughts come encrypted, and go back with each request.
+    The server stores nothing, so thoughts arrive encrypted, and are sent back with each request.
     """
     body: Json = {
         "model": agent.model,
@@ -93,7 +93,7 @@ def items(messages: Iterable[bytes], model: str, server: Server) -> Iterator[Jso
 def answer_items(message: AssistantMessage, server: Server) -> Iterator[Json]:
     """Yield the items of an answer; calls without a place are at the end.
 
-    The server refuses a thought that nothing follows.
+    The server refuses a thought at the end.
     """
     calls = deque(call_item(call, server) for call in message.calls)
     told: list[Json] = []
@@ -153,7 +153,7 @@ class ResponsesReply(PartialReply):
         super().__init__(deltas, **about)
         self._items: dict[int, dict[str, Any]] = {}
         self._texts: dict[int, str] = {}
-        """Text or arguments of items that did not come whole."""
+        """Text or arguments of incomplete items."""
         self._places: dict[Any, int] = {}
         self._response: Mapping[str, Any] = {}
 

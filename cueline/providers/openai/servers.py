@@ -1,4 +1,4 @@
-"""What servers with OpenAI's protocol do differently, as data."""
+"""The differences between servers with OpenAI's protocol, as data."""
 
 import re
 from collections.abc import Mapping
@@ -21,22 +21,22 @@ OWN: Final = frozenset({DIALECT, SERVER})
 
 
 class Server(Struct, frozen=True, kw_only=True):
-    """What a server of Chat Completions does differently."""
+    """The differences of one server of Chat Completions."""
 
     limit: str = "max_tokens"
     """The field with the most tokens of a reply."""
     usage_option: bool = True
     """Whether it takes `stream_options`, without which most servers send no usage."""
     files: bool = False
-    """Whether it takes documents."""
+    """Whether the server takes documents."""
     is_mistral: bool = False
-    """Whether ids of calls have 9 letters and digits, and no user speaks after a result."""
+    """Whether ids of calls have 9 letters and digits, and no user message follows a result."""
     thoughts: str = ""
-    """The field in which thoughts go back; empty: they do not."""
+    """The field in which thoughts are sent back; empty: thoughts are not sent."""
     leaves_unparsed: bool = False
     """Whether it takes arguments of a call that are no JSON; others would refuse the request."""
     kept: str = ""
-    """The field with opaque thoughts, which go back unchanged."""
+    """The field with opaque thoughts, which are sent back unchanged."""
 
 
 USUAL: Final = Server()
@@ -52,7 +52,7 @@ SERVERS: Final = {
     # It refuses fields that it does not know, and sends the usage unasked.
     "api.mistral.ai": Server(usage_option=False, is_mistral=True),
 }
-"""By host, or a domain above it. The parameter `server` names an entry for another host."""
+"""The entries by host or parent domain. The parameter `server` names an entry for another host."""
 
 THOUGHTS: Final = ("reasoning_content", "reasoning")
 """The fields in which servers send thoughts."""
@@ -62,27 +62,27 @@ CACHED: Final = (
     ("prompt_cache_hit_tokens",),
     ("cached_tokens",),
 )
-"""Where in the usage servers tell the tokens that were read from the cache."""
+"""The places in the usage with the tokens that were read from the cache."""
 WRITTEN: Final = (
     ("prompt_tokens_details", "cache_write_tokens"),
     ("input_tokens_details", "cache_write_tokens"),
 )
-"""Where they tell those that were written to it."""
+"""The places in the usage with the tokens that were written to the cache."""
 
 NO_IMAGES: Final = re.compile(
     "support image input|image input is not supported|is not a multimodal model"
     "|unknown variant .?image_url",
     re.IGNORECASE,
 )
-"""How OpenRouter, llama.cpp, vLLM and DeepSeek say that a model takes no images."""
+"""The errors of OpenRouter, llama.cpp, vLLM and DeepSeek for a model that takes no images."""
 
 LLAMA_CPP: Final = "llama.cpp"
-"""How such a server names itself in the header `server`."""
+"""The name of a llama.cpp in the header `server`."""
 BYTES_PER_TOKEN: Final = 8
-"""More than a token of prose has on average."""
+"""More bytes than a token of prose has on average."""
 
 UNTHINKING: Final = ("gpt-3.5", "gpt-4", "chatgpt-", "gpt-5-chat", "ft:gpt-3.5", "ft:gpt-4")
-"""The names of models without thoughts begin so: they refuse to encrypt any."""
+"""The prefixes of models without thoughts, which refuse to encrypt thoughts."""
 
 ENDS: Final = {
     "gpt-5": "2026-12-11",
@@ -97,13 +97,13 @@ ENDS: Final = {
     "gpt-4.1-mini": "2027-01-14",
     "gpt-5.1": "2027-04-01",
 }
-"""When the vendor ends its models; developers.openai.com/api/docs/deprecations, 2026-11-24."""
+"""The last days of the vendor's models; developers.openai.com/api/docs/deprecations, 2026-11-24."""
 DEFAULT_MODEL: Final = "gpt-6.1-terra"
 """As of 2026-11-24."""
 
 
 def server_of(agent: AgentSpec, account: Account) -> Server:
-    """Return what is known of the server that *agent* uses."""
+    """Return the differences of the server that *agent* uses."""
     host = re.sub(r"^https?://|[:/?].*$", "", account.base_url)
     name = str(agent.parameters.get(SERVER, host))
     known = (each for each in SERVERS if name == each or name.endswith(f".{each}"))
@@ -111,13 +111,13 @@ def server_of(agent: AgentSpec, account: Account) -> Server:
 
 
 def dialect_of(agent: AgentSpec, account: Account) -> Dialect:
-    """Return the dialect in which *agent* asks: the newer one only where the vendor is."""
+    """Return the dialect for *agent*: the newer one only at the vendor's address."""
     usual: Dialect = "responses" if account.is_vendor else "chat"
     return "responses" if agent.parameters.get(DIALECT, usual) == "responses" else "chat"
 
 
 def takes_tools(props: object) -> bool:
-    """Whether a llama.cpp with these properties shows tools to its model; older ones do not say."""
+    """Whether a llama.cpp with these properties gives tools to its model; true if unknown."""
     able = props.get("chat_template_caps") if isinstance(props, Mapping) else None
     return not isinstance(able, Mapping) or able.get("supports_tools") is not False
 

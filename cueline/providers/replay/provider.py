@@ -18,13 +18,13 @@ from cueline.providers.provider import Capabilities, Pause, Provider
 
 
 class ReplayModel:
-    """Replies by the turn of the request; it keeps no state, as a scripted model."""
+    """Answers by the turn of the request, without a state of its own."""
 
     async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
         """Return the recorded reply of the request's turn; it uses no tokens.
 
         Raises:
-            ProviderRefusedError: the recording ends before, or a call has no recorded result.
+            ProviderRefusedError: the recording has ended, or a call has no recorded result.
         """
         if (call := unanswered(request.messages)) is not None:
             raise ProviderRefusedError("invalid_request", call)
@@ -49,9 +49,9 @@ class ReplayModel:
 
 
 def unanswered(messages: Sequence[bytes]) -> str | None:
-    """Return the text about a call of the last turn that has no recorded result, if there is one.
+    """Return the error about a call of the last turn without a recorded result, if there is one.
 
-    Going on after it would show nothing: the model did not see such a result.
+    The recorded model has never seen such a result, so its next reply would mean nothing.
     """
     for message in reversed(messages):
         read = json.loads(message)

@@ -94,17 +94,17 @@ SUMMARY: Final = ScriptedReply(
     chunk_seconds=0,
     failure=None,
 )
-"""The summary of scripts that have none."""
+"""The summary of scripts without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """Replies by turn and attempt; the attempt None stands for any."""
+    """The replies by turn and attempt; the attempt None means any attempt."""
 
     name: str
     replies: Mapping[tuple[int, int | None], ScriptedReply]
     summaries: Mapping[tuple[int | None, int | None], ScriptedReply]
-    """The replies to requests for a summary; the turn None stands for any."""
+    """The replies to requests for a summary; the turn None means any turn."""
 
     def summary_for(self, turn: int, attempt: int) -> ScriptedReply:
         """Return the summary after *turn*; by default a fixed one."""
@@ -112,7 +112,7 @@ class Script:
         return next((self.summaries[p] for p in places if p in self.summaries), SUMMARY)
 
     def reply_for(self, turn: int, attempt: int) -> ScriptedReply:
-        """Return the reply; one for this very attempt goes first.
+        """Return the reply; a reply for the same attempt takes precedence.
 
         Raises:
             ProviderRefusedError: the file has no such reply; add it.
@@ -282,7 +282,7 @@ def size_of(content: Iterable[Block], calls: Iterable[ToolCall]) -> int:
 
 
 def tokens(size: int) -> int:
-    """Estimate the tokens of *size* bytes; this never changes."""
+    """Estimate the tokens of *size* bytes; the rule never changes."""
     return -(-size // BYTES_A_TOKEN)
 
 
@@ -290,7 +290,7 @@ _WORD = re.compile(r"\s*\S+\s*\Z|\s*\S+|\s+")
 
 
 class ScriptedModel:
-    """Replies by the turn and attempt of the request; it keeps no state; see `Model`.
+    """Answers by the turn and attempt of the request, without a state of its own; see `Model`.
 
     So it continues at the right place after a crash, and one instance serves any number of
     sessions.
@@ -320,7 +320,7 @@ class ScriptedModel:
     async def _stream(
         self, block: TextBlock | ThinkingBlock, seconds: float, deltas: DeltaSink
     ) -> None:
-        """Pass *block* on, word by word with pauses of so many *seconds*."""
+        """Pass on *block* word by word, with pauses of *seconds*."""
         for piece in _WORD.findall(block.text) if seconds else [block.text]:
             if seconds:
                 await self._pause(seconds)
@@ -351,8 +351,8 @@ def script_of(agent: AgentSpec) -> Script:
 def record_script(parameters: Mapping[str, Any], model: Path) -> dict[str, Any]:
     """Return *parameters* with the text of the file *model* in `script`.
 
-    Call it before the agent is recorded: a resumed session must not depend on a file that
-    may have changed.
+    Call this before the agent is recorded: a resumed session must not depend on a file that may
+    have changed.
     """
     text = parameters["script"] if "script" in parameters else text_of(model)
     if not isinstance(text, str):
