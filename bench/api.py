@@ -25,7 +25,7 @@ from bench.session import SESSIONS, TURNS_EACH, WARM_TURNS, play
 from bench.table import Row, eased, plain
 from bench.text import ASKED, SAID, text
 from cueline import Agent, Session, open_runtime
-from cueline.loop import run
+from cueline.runtime.loop import run
 
 ROUNDS = 5
 REPLY = """

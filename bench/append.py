@@ -17,7 +17,7 @@ from time import perf_counter
 from bench.table import Row, eased, plain
 from cueline.clock import SystemClock
 from cueline.events.store import Draft, Write
-from cueline.loop import run
+from cueline.runtime.loop import run
 from cueline.stores.sqlite import SqliteStore
 from cueline.stores.sqlite_library import sqlite_library
 

@@ -15,7 +15,7 @@ from bench.conversation import record
 from bench.table import Row
 from cueline.client.policies import backtest_policy
 from cueline.events.agent import Policy, Rule
-from cueline.loop import run
+from cueline.runtime.loop import run
 from cueline.runtime.open_log import open_log
 
 TURNS = 50_000

@@ -14,7 +14,7 @@ from bench.conversation import play
 from bench.peer import peer
 from bench.table import Row
 from bench.text import TEXT
-from cueline.loop import run
+from cueline.runtime.loop import run
 
 TURNS = 400
 

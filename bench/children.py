@@ -15,7 +15,7 @@ from statistics import median
 from bench.table import Row, plain
 from cueline import Agent, Limits, open_runtime
 from cueline.events.start import Mode
-from cueline.loop import run
+from cueline.runtime.loop import run
 
 FEW, MANY = 100, 1_000
 ROUNDS = 3

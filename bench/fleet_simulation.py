@@ -32,9 +32,9 @@ from cueline.actors.session_host import ACTIVE, HostPort
 from cueline.deciders.fleet import Group, Range
 from cueline.deciders.reconcile import Node, Observed, Report, Retire, Start, decide
 from cueline.events.store import EventStore, Head, Presence, RecordedEvent, to_us
-from cueline.loop import run
 from cueline.projections.session import SessionReadModel
 from cueline.projections.views import Views
+from cueline.runtime.loop import run
 from cueline.runtime.work_index import ViewsIndex
 from cueline.stores import MemoryPresence
 from cueline.testing.clock import FakeClock

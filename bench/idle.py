@@ -30,7 +30,7 @@ from cueline.events.journal import FactWrite
 from cueline.events.session import SessionStarted, SessionWaiting
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import sibling, stream_name
-from cueline.loop import run
+from cueline.runtime.loop import run
 from cueline.runtime.open_log import OpenLog, open_log
 
 ACTIVE = 1_000

@@ -32,7 +32,7 @@ from bench.table import Row, plain
 from cueline import Agent, TextDelta, open_runtime
 from cueline.client.client import open_client
 from cueline.events.session import ModelStarted
-from cueline.loop import run
+from cueline.runtime.loop import run
 from cueline.runtime.open_log import open_log
 
 TURNS = 100

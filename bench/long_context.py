@@ -17,7 +17,7 @@ from bench.conversation import play
 from bench.peer import peer
 from bench.table import Row, plain
 from bench.text import TEXT, text
-from cueline.loop import run
+from cueline.runtime.loop import run
 
 TURNS = 100
 TOKENS = 200_000

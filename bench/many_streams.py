@@ -27,7 +27,7 @@ from bench.live_text import KEY, WARM, agent
 from bench.model_server import model_server
 from bench.table import Row, plain
 from cueline import Runtime, open_runtime
-from cueline.loop import run
+from cueline.runtime.loop import run
 
 STREAMS = 500
 PIECES = 900

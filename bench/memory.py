@@ -29,7 +29,7 @@ from cueline.errors import ProviderUnavailableError
 from cueline.events.agent import AgentSpec
 from cueline.events.agent_parts import BreakerPolicy, RetryPolicy
 from cueline.events.inbox import StartAsked
-from cueline.loop import run
+from cueline.runtime.loop import run
 from cueline.runtime.open_log import OpenLog, open_log
 from cueline.stores.waiting import take_turns
 

@@ -32,7 +32,7 @@ from cueline.events.fleet import FLEET_STREAM, HostLost
 from cueline.events.log_url import LogUrl
 from cueline.events.store import EventStore, Presence
 from cueline.events.stream import stream_name
-from cueline.loop import run
+from cueline.runtime.loop import run
 from cueline.runtime.open_log import OpenLog, open_log
 from cueline.stores.postgres.migration import migrate
 from cueline.stores.postgres.place import place_of

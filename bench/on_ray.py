@@ -33,7 +33,7 @@ from bench.ray_start import command
 from bench.session import SESSIONS, TURNS_EACH, WARM_TURNS
 from bench.table import Row, plain
 from cueline import open_runtime
-from cueline.loop import run
+from cueline.runtime.loop import run
 from cueline.runtime.open_log import open_log
 from cueline.runtime.up_record import find_up
 from cueline.stores.postgres.migration import migrate

@@ -18,7 +18,7 @@ from statistics import median
 from bench.conversation import play
 from bench.peer import peer
 from bench.table import Row
-from cueline.loop import run
+from cueline.runtime.loop import run
 
 TURNS = 400
 WARM_UP = 20

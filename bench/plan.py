@@ -17,7 +17,7 @@ from cueline.actors.inbox import ask_start
 from cueline.events.agent import AgentSpec
 from cueline.events.agent_parts import Plan, Step
 from cueline.events.inbox import StartAsked
-from cueline.loop import run
+from cueline.runtime.loop import run
 from cueline.runtime.open_log import open_log
 
 BRANCHES = 20

@@ -35,7 +35,7 @@ from bench.session import SESSIONS, TURNS_EACH, play
 from bench.table import Row, number, plain
 from cueline.clock import SystemClock
 from cueline.events.store import ANY, Write
-from cueline.loop import run
+from cueline.runtime.loop import run
 from cueline.stores.backend import backend_of
 from cueline.stores.postgres.connections import connected
 from cueline.stores.postgres.migration import migrate

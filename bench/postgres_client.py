@@ -8,7 +8,7 @@ import time
 from bench.append import draft
 from cueline.clock import SystemClock
 from cueline.events.store import EventStore, Write
-from cueline.loop import run
+from cueline.runtime.loop import run
 from cueline.stores.backend import backend_of
 
 CALLERS = 64

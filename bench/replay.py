@@ -16,7 +16,7 @@ from bench.conversation import STREAM, record
 from bench.peer import peer
 from bench.table import Row
 from cueline.deciders.session import evolve, session_of
-from cueline.loop import run
+from cueline.runtime.loop import run
 from cueline.runtime.open_log import OpenLog, open_log
 
 TURNS = 6_000

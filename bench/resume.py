@@ -22,7 +22,7 @@ from bench.table import Row
 from cueline.actors.fold import SessionCache
 from cueline.client.current import current_session
 from cueline.events.snapshot import NO_SNAPSHOTS
-from cueline.loop import run
+from cueline.runtime.loop import run
 from cueline.runtime.open_log import OpenLog, open_log
 
 SHORT, LONG, LONGEST = 200, 6_040, 20_040

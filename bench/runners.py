@@ -24,7 +24,7 @@ from cueline import Agent, Runtime, open_runtime, tool
 from cueline.events.agent import Limits
 from cueline.events.session import ToolReturned, ToolStarted
 from cueline.events.store import PresenceBoard
-from cueline.loop import run
+from cueline.runtime.loop import run
 
 SLOTS = 8
 SLEEP = 0.5

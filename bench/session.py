@@ -26,7 +26,7 @@ from bench.table import Row, plain
 from cueline.actors.inbox import ask_start
 from cueline.events.inbox import StartAsked
 from cueline.events.log_url import LogName
-from cueline.loop import run
+from cueline.runtime.loop import run
 from cueline.runtime.open_log import OpenLog, open_log
 
 TURNS = 400

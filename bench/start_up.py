@@ -26,7 +26,7 @@ from cueline.events.message import Cost, Usage
 from cueline.events.session import ModelReplied, SessionCompleted, SessionStarted
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import stream_name
-from cueline.loop import run
+from cueline.runtime.loop import run
 from cueline.runtime.open_log import OpenLog, open_log
 
 SESSIONS = 10_000

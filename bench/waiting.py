@@ -35,8 +35,8 @@ from cueline.events.agent import AgentSpec
 from cueline.events.inbox import DecisionGiven, StartAsked
 from cueline.events.session import ApprovalRequested
 from cueline.events.stream import id_of, stream_name
-from cueline.loop import run
 from cueline.runtime.inline import Inline, inline
+from cueline.runtime.loop import run
 from cueline.runtime.open_log import OpenLog, open_log
 from cueline.tools.tool import tool
 

@@ -19,7 +19,6 @@ MAY_IMPORT = {
     "clock": set(),
     "linear_regex": set(),
     "files": {"errors"},
-    "loop": set(),
     "config": {"deciders", "events", "errors", "files", "providers"},
     "events": {"errors"},
     "deciders": {"events", "errors", "linear_regex"},
@@ -82,7 +81,7 @@ HOMES = {
     "tree_sitter": {"deciders"},
     "tree_sitter_bash": {"deciders"},
     "typer": {"cli", "console"},
-    "uvloop": {"loop"},
+    "uvloop": {"runtime"},
     # The standard library's ways to the network.
     "http": set(),
     "socket": {"actors", "cluster"},

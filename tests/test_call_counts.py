@@ -17,7 +17,7 @@ from cueline.client.runtime import Runtime, open_runtime
 from cueline.events.inbox import StartAsked, StopAsked
 from cueline.events.journal import FactWrite
 from cueline.events.store import ANY
-from cueline.loop import run
+from cueline.runtime.loop import run
 from cueline.runtime.on_ray import Attached
 from cueline.runtime.open_log import open_log
 from cueline.runtime.up import record_of

@@ -9,7 +9,7 @@ import pytest
 from cueline.agents import hook as module
 from cueline.agents.hook import run_hook
 from cueline.events.agent import Hook
-from cueline.loop import run
+from cueline.runtime.loop import run
 from cueline.testing.wait import PATIENCE_SECONDS
 
 NEWS = json.dumps({"tool": "deploy"}).encode()

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from cueline.loop import run
+from cueline.runtime.loop import run
 
 
 async def switching():

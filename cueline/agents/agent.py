@@ -33,15 +33,15 @@ from cueline.events.fact import Number, Parameters, Seconds, Whole, shared_field
 from cueline.events.start import BLUEPRINT_SCHEME, CHILD_RESULT, DELEGATE, starts_child
 from cueline.providers.defaults import completed
 from cueline.providers.registry import DEFAULT
-from cueline.tools.agent_tool import (
+from cueline.tools.arguments import output_schema
+from cueline.tools.catalogue import (
     AgentCard,
     agent_tool,
     blueprint_tool,
     child_result_tool,
     delegate_tool,
+    shipped_tool,
 )
-from cueline.tools.arguments import output_schema
-from cueline.tools.catalogue import shipped_tool
 from cueline.tools.target import name_in_source
 from cueline.tools.tool import Tool, load
 

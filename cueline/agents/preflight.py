@@ -36,7 +36,7 @@ async def judge_edit(agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> 
         ConfigError: they are invalid, or a rule denies them.
     """
     from cueline.tools.arguments import check_call
-    from cueline.tools.estimate import estimate
+    from cueline.tools.recorded_tool import estimate
 
     if (problem := check_call(tool, arguments)) is not None:
         raise ConfigError("the edit", problem)

@@ -11,7 +11,7 @@ from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.client.log import CopyStep, copy_log, migrate_log
 from cueline.console.text import count, duration, json_of, visible
-from cueline.loop import run
+from cueline.runtime.loop import run
 
 _HELP = """Make, upgrade or copy a log.
 

@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 def run(work: Coroutine[object, object, T]) -> T:
     """Do *work* in a loop of its own."""
-    from cueline import loop
+    from cueline.runtime import loop
 
     return loop.run(work)
 

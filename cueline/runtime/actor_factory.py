@@ -41,8 +41,8 @@ def collaborators(
     from cueline.providers.factory import account_names, model_factory
     from cueline.providers.prices import bound, cost_of
     from cueline.tools.arguments import check_call, read_value
-    from cueline.tools.estimate import estimate
     from cueline.tools.files import preview
+    from cueline.tools.recorded_tool import estimate
 
     async def tell(agent: AgentSpec, hook: Hook, news: bytes) -> str | None:
         return await run_hook(hook, news, HERE, hidden=secret_names(agent))

@@ -1,19 +1,29 @@
-"""Compares recorded tools with the present ones: a call may have another meaning now.
+"""Recorded tools: compared with the present ones, and asked what a call may cost.
 
 A missing tool raises `ToolImportError`; a changed one raises `ToolChangedError`.
 """
 
+import asyncio
+import inspect
 import json
 from base64 import b64decode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
+from pydantic import JsonValue
+
+from cueline.actors.cancellation import isolate_cancellation
 from cueline.actors.tool_port import ToolOrder, ToolOutput
 from cueline.errors import ToolChangedError, ToolFailedError, ToolImportError
 from cueline.events.agent import ToolSpec
 from cueline.events.codes import NOT_RECORDED, PERMANENT
+from cueline.events.message import Estimate
 from cueline.events.sanitize import cut
+from cueline.tools.declaration import dollars
+from cueline.tools.result import said_by
 from cueline.tools.tool import Tool, load
 
 _KEPT = ("declared", "version", "in_loop")
@@ -140,3 +150,36 @@ def recorded_output(order: ToolOrder) -> ToolOutput | None:
     if colon and kind in PERMANENT:
         raise ToolFailedError(kind, message)
     raise ToolFailedError("tool_error", result.text)
+
+
+ESTIMATE_SECONDS: Final = 5.0
+_MOST_CHARACTERS = 200
+_LOADER: Final = ThreadPoolExecutor(1, "cueline-estimate")
+"""One thread: two could meet a half-imported module.
+
+If an import never ends, only estimates wait for it.
+"""
+
+
+async def estimate(
+    spec: ToolSpec, arguments: Mapping[str, JsonValue], within: float = ESTIMATE_SECONDS
+) -> Estimate:
+    """Return the tool's estimate; any error makes the cost unknown."""
+    try:
+        async with asyncio.timeout(within):
+            return Estimate(usd=await isolate_cancellation(_asked(spec, arguments)))
+    except (asyncio.CancelledError, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - a bug of the tool makes the cost unknown
+        return Estimate(problem=cut(said_by(error), _MOST_CHARACTERS))
+
+
+async def _asked(spec: ToolSpec, arguments: Mapping[str, JsonValue]) -> Decimal:
+    # A thread, because an import may take long, and other sessions use this loop.
+    tool = await asyncio.get_running_loop().run_in_executor(_LOADER, load_recorded, spec)
+    if tool.estimator is None:
+        raise ToolImportError(spec.target, "it estimates nothing here")
+    said = tool.estimator(**tool.signature.bind(arguments))
+    if inspect.isawaitable(said):
+        said = await said
+    return dollars(said)

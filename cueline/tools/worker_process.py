@@ -15,8 +15,7 @@ from cueline.errors import ToolFailedError
 from cueline.events.codes import NOT_STARTED
 from cueline.events.sanitize import CUT
 from cueline.tools import guardian
-from cueline.tools.environment import scrub_environment
-from cueline.tools.frame import CHUNK, SIZES, Head, pack
+from cueline.tools.frame import CHUNK, SIZES, Head, pack, scrub_environment
 from cueline.tools.result import said_by
 
 START_SECONDS = 60

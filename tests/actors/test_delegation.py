@@ -38,7 +38,7 @@ from cueline.testing.fakes import (
     says,
     tool_spec,
 )
-from cueline.tools.agent_tool import child_result_tool
+from cueline.tools.catalogue import child_result_tool
 from tests.actors.session_harness import Interrupted
 from tests.crash.delegation import TreeModel, agent_tool, named
 

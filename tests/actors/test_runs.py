@@ -28,7 +28,7 @@ from cueline.events.start import DISCONNECTED, NO_RUNNER, ChildCall, Run
 from cueline.events.store import to_us
 from cueline.events.stream import sibling
 from cueline.testing.fakes import FoldedIndex, asks_for, says
-from cueline.tools.agent_tool import blueprint_tool
+from cueline.tools.catalogue import blueprint_tool
 from tests.actors.session_harness import SESSION, TOOLS, SessionHarness, Valve
 from tests.crash.delegation import TreeModel
 

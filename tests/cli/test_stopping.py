@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from cueline.events.inbox import StopAsked
-from cueline.loop import run
+from cueline.runtime.loop import run
 from cueline.runtime.open_log import open_log
 from tests.cli.test_doubt import SENDER, SENDS
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from cueline import loop
 from cueline.client.document import document
 from cueline.client.reader import Reader, open_reader
 from cueline.client.reading import Page
 from cueline.errors import CuelineError
+from cueline.runtime import loop
 from tests.cli.conftest import Shell, asking, finished, one_finished, shell
 from tests.client.twice import twice
 

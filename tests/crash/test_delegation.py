@@ -10,7 +10,7 @@ from cueline.events.inbox import ChildEnded, MessageSent, StartAsked
 from cueline.events.session import CallDelegated, MessageReceived, ToolReturned
 from cueline.events.stream import sibling
 from cueline.testing.fakes import asks_for, says
-from cueline.tools.agent_tool import child_result_tool
+from cueline.tools.catalogue import child_result_tool
 from tests.crash import story
 from tests.crash.delegation import CHILDREN, GRANDCHILD, SESSION, outside
 from tests.crash.undisturbed import Undisturbed

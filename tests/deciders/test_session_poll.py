@@ -24,7 +24,7 @@ from cueline.events.session import (
     ToolReturned,
     ToolSkipped,
 )
-from cueline.tools.agent_tool import child_result_tool
+from cueline.tools.catalogue import child_result_tool
 from tests.deciders.test_session_children import CHILD, LEAD, calling, delegated, ended
 from tests.session_example import asking, forked, later, received, saying
 

@@ -145,7 +145,7 @@ MUTANTS = [
     Mutant(
         "the payload is not salted",
         ReadContract,
-        "append_call.py",
+        "writer.py",
         "[urandom(SALT_BYTES) for",
         "[bytes(SALT_BYTES) for",
     ),
@@ -159,7 +159,7 @@ MUTANTS = [
     Mutant(
         "a stream that comes twice is two streams",
         AppendContract,
-        "append_call.py",
+        "writer.py",
         "streams.setdefault(name, len(streams) + 1)",
         "streams.setdefault(name, 0) and streams[name]",
     ),
@@ -215,14 +215,14 @@ MUTANTS = [
     Mutant(
         "a fork reads all of its parent",
         ForkContract,
-        "reader.py",
+        "store.py",
         "until = min(until, base) if base is not None else None",
         "until = None",
     ),
     Mutant(
         "a fork forgets its grandparent",
         ForkContract,
-        "reader.py",
+        "store.py",
         "JOIN streams s ON s.id = line.parent",
         "JOIN streams s ON s.id = line.parent AND line.place < 2",
     ),

@@ -5,7 +5,7 @@ import os
 import pytest
 from msgspec.structs import replace
 
-from cueline.tools.environment import scrub_environment
+from cueline.tools.frame import scrub_environment
 from cueline.tools.shell import run_command
 
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from cueline.errors import ToolFailedError
-from cueline.tools.estimate import estimate
+from cueline.tools.recorded_tool import estimate
 from cueline.tools.tool import load, tool
 
 EXAMPLES = Path(__file__).with_name("examples.py")
