@@ -1,4 +1,4 @@
-"""The first facts of an activation: a start, a fork, a takeover or a finished wait."""
+"""Computes the first facts of an activation: a start, fork, takeover or finished wait."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""Objects that all sessions of one agent share: the agent, its cleaned log, its model."""
+"""Caches the objects that all sessions of one agent share: agent, journal and models."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -32,11 +32,11 @@ class LoadedAgent:
         self.agent = agent
         self.tools = {tool.name: tool for tool in agent.tools}
         self.estimates = any(tool.estimates for tool in agent.tools)
-        """Whether some tool estimates the cost of its calls."""
+        """Whether a tool estimates the cost of its calls."""
         self.delegates = any(map(starts_child, agent.tools))
-        """Whether some tool starts child sessions."""
+        """Whether a tool starts child sessions."""
         self.journal = journal(agent)
-        """The log; it removes this agent's secrets from what is written."""
+        """The journal of the log, which removes this agent's secrets from facts."""
         self.redactor = self.journal.redactor
         self._journal, self._make = journal, make
         self._asking: dict[int, AgentSpec] = {}
@@ -45,7 +45,7 @@ class LoadedAgent:
     def model(self, fallback: int) -> tuple[AgentSpec, Model]:
         """Return the agent and the model of fallback *n*; 0 is its own model.
 
-        It is another one once its key has been replaced, which is then a secret, too.
+        If its key has been replaced, this is a new model; the new key is a secret, too.
 
         Raises:
             ConfigError: the model cannot be made; the message says what to change.
@@ -84,7 +84,7 @@ class AgentCache:
         self._agent_cache: dict[str, LoadedAgent] = {}
         self._users: dict[str, int] = {}
         self._unused: dict[str, None] = {}
-        """Least recently used first."""
+        """The loaded agents, least recently used first."""
 
     def take(self, agent: AgentSpec) -> LoadedAgent:
         """Return the loaded *agent*; the caller returns it with `give_back`."""
@@ -96,7 +96,7 @@ class AgentCache:
         return self._agent_cache[key]
 
     async def give_back(self, loaded_agent: LoadedAgent) -> None:
-        """Record that one session less uses *loaded_agent*."""
+        """Record that a session has ended its use of *loaded_agent*."""
         key = loaded_agent.key
         self._users[key] -= 1
         if self._users[key] == 0:

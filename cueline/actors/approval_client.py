@@ -20,7 +20,7 @@ from cueline.events.sanitize import sanitize_record
 from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer, Judgement
 
 IN_DOUBT: Final = Judgement(answer="ask", rule="in_doubt")
-"""For a call in doubt, whatever the policy says: anybody may resolve it."""
+"""The requirement of a call in doubt, under any policy: any person may resolve it."""
 _SHOWN = 200
 
 
@@ -33,7 +33,7 @@ class Circumstances:
     asked_by: str
     """The person who started the session."""
     escalated: bool
-    """Whether an earlier question about the call expired."""
+    """Whether an earlier question about the call has expired."""
     doubt: Doubt | None = None
     """Known evidence about a call in doubt."""
 
@@ -53,7 +53,7 @@ class ApprovalClient:
     async def ask(
         self, effect: AskApproval, call: ToolCall, about: Circumstances
     ) -> list[ApprovalRequested | ApprovalResolved]:
-        """Open the approval; grant it at once if the session was started so."""
+        """Open the approval; grant it at once if `auto_approve` is set."""
         opened = sanitize_record(self._opened(effect, call, about), self._loaded_agent.redactor)
         automatic = self._loaded_agent.agent.policy.auto_approve and _may_be_automatic(
             effect, about

@@ -1,8 +1,8 @@
 """The approval gate: opens approvals, takes votes, and answers with their outcome.
 
-It owns no stream: every append is a compare-and-set on the approval's version
-(I3). After a conflict it reads the new events and decides again. So several
-gates may run at once, anywhere.
+The gate owns no stream: every append is a compare-and-set on the approval's version
+(I3). After a conflict the gate reads the new events and decides again. So several
+gates may run at once, on any machine.
 """
 
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ class GatePort(Protocol):
         """Expire the approval; call it only after all decisions before *at* were passed on."""
 
     async def supersede(self, name: ApprovalName, reason: SupersedeCode) -> GateAnswer:
-        """Close the approval because it is not needed any more."""
+        """Close the approval because it is no longer needed."""
 
 
 class ApprovalGate:
@@ -141,7 +141,7 @@ class ApprovalGate:
 def _key(command: ApprovalCommand) -> str:
     """Return a key for the append: a vote's key is its message's, so a repeat changes nothing.
 
-    Other commands get a new key; the expected version decides which of several is first.
+    Other commands get a new key; the expected version decides which command is first.
     """
     return command.message if isinstance(command, Vote) else uuid4().hex
 
@@ -151,7 +151,7 @@ def _answer(name: ApprovalName, state: ApprovalState) -> GateAnswer:
 
 
 def _with_notice(answer: GateAnswer, state: ApprovalState, vote: Vote) -> GateAnswer:
-    """Add to a grant the notice for the model; a denial is told as the call's result."""
+    """Add the note for the model to a grant; a denial is the call's result."""
     assert state.opened is not None, "only what is asked is voted on"
     if vote.verdict != "grant" or vote.resolution == "happened":
         return answer

@@ -1,7 +1,7 @@
-"""Which host has which session, as far as the dispatcher knows.
+"""The dispatcher's view of the sessions of each host.
 
-It needs no I/O and no clock: the dispatcher tells it of each change. What it decides
-costs the number of changes, not of sessions, and a look at each host.
+`Assignments` needs no I/O and no clock: the dispatcher reports each change. The cost of a
+decision depends on the number of changes and hosts, not of sessions.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,24 +12,24 @@ from msgspec import Struct
 from cueline.deciders.matching import Load, Unmet, surplus
 
 UNPLACED = 10_000
-"""The most sessions without a host that are known by name; the index of work has the others."""
+"""The most sessions without a host in memory; the index of work has the others."""
 
 
 class HostReport(Struct, frozen=True):
-    """What changed in a host since its last report."""
+    """The changes in a host since its last report."""
 
     number: int
-    """The number of this report; the next one is asked for with it."""
+    """The number of this report, with which the next report is requested."""
     ended: Mapping[str, bool]
-    """The sessions that are not active any more; True for one that has work left."""
+    """The sessions that became inactive; True for a session with work left."""
     sessions: int
     """The number of active sessions."""
     places: int
-    """The most active sessions; 0 while it takes none."""
+    """The most active sessions; 0 while the host takes none."""
     leaving: int = 0
     """The number of active sessions that it gives up."""
     lacking: Sequence[Unmet] = ()
-    """What its calls demand that wait for a slot of a runner."""
+    """The demands of its calls that wait for a slot of a runner."""
     active: Collection[str] | None = None
     """All active sessions, in the answer to a caller that does not know its last report."""
 
@@ -86,7 +86,7 @@ class Assignments:
         return list(self._unheard)
 
     def keep(self, hosts: Collection[str]) -> None:
-        """Forget all other hosts, whose sessions need a host now, and know these."""
+        """Remove all other hosts, whose sessions need a host now, and add these."""
         for name in self._hosts.keys() - hosts:
             self._former.add(name)
             self._unheard.pop(name, None)
@@ -101,11 +101,11 @@ class Assignments:
                 self._unheard[name] = None
 
     def last_report(self, host: str) -> int | None:
-        """Return the number of the host's last report; None if it has to name all sessions."""
+        """Return the number of the host's last report; None: the host has to name all sessions."""
         return self._hosts[host].number if host in self._hosts else None
 
     def take(self, host: str, report: HostReport | None) -> None:
-        """Take in the report of *host*; None: it does not answer in time, and is asked last."""
+        """Apply the report of *host*; None: the host does not answer in time, and is asked last."""
         there = self._hosts.get(host)
         if there is None:
             return
@@ -134,9 +134,9 @@ class Assignments:
             self._push(host)
 
     def assign(self, streams: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
-        """Return the streams by host: its own, else the preferred one, else the least loaded.
+        """Return the streams by host: the session's own, else the preferred, else the least loaded.
 
-        Those for which no host has a place are left out, and need one.
+        Streams for which no host has a place are left out, and still need a host.
         """
         batches: dict[str, list[str]] = {}
         for stream, preferred in streams:
@@ -151,7 +151,7 @@ class Assignments:
         return batches
 
     def refuse(self, host: str, streams: Collection[str]) -> None:
-        """Take back *streams*, for which *host* has no place; it gets none until it reports."""
+        """Take back *streams*, for which *host* has no place, until the host reports again."""
         for stream in streams:
             if self._host_of.get(stream) == host:
                 self._drop(stream)
@@ -159,7 +159,7 @@ class Assignments:
             self._hosts[host].refuses = True
 
     def leave_to(self, owner: str | None, stream: str) -> None:
-        """Leave a session to a living *owner* that is none of the hosts."""
+        """Leave a session to a living *owner* that is not one of the hosts."""
         if owner not in self._former:
             self._unplaced.pop(stream, None)
 
@@ -177,7 +177,7 @@ class Assignments:
         return {name: len(host.sessions) for name, host in self._hosts.items()}
 
     def lacking(self) -> list[Unmet]:
-        """Return what calls demand that wait for a slot of a runner, by host."""
+        """Return the demands of calls that wait for a slot of a runner, by host."""
         return [each for host in self._hosts.values() for each in host.lacking]
 
     def _need_host(self, stream: str) -> None:
@@ -211,7 +211,7 @@ class Assignments:
             heappush(self._queue, (*self._hosts[host].rank, host))
 
     def _least(self) -> str | None:
-        """Return the host with the fewest sessions of those with a place, silent ones last."""
+        """Return the host with the fewest sessions among those with a place, silent hosts last."""
         while self._queue:
             *rank, host = self._queue[0]
             if self._takes(host) and self._hosts[host].rank == tuple(rank):

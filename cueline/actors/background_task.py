@@ -11,7 +11,7 @@ from cueline.errors import CuelineError
 AGAIN_SECONDS = 0.5
 Step = Callable[[], Awaitable[None]]
 Trouble = Callable[[str, CuelineError], None]
-"""Called with what failed and with the error."""
+"""The callback for errors: gets the name of the failed work, and the error."""
 
 
 def safe_callback(tell: Trouble) -> Trouble:
@@ -25,7 +25,7 @@ def safe_callback(tell: Trouble) -> Trouble:
 
 
 async def repeat_forever(what: str, step: Step, *, clock: Clock, on_trouble: Trouble) -> None:
-    """Repeat *step* for ever; report the first of consecutive failures; wait after each."""
+    """Repeat *step* without end; report the first of consecutive failures; wait after each."""
     failed, tell = False, safe_callback(on_trouble)
     while True:
         try:
@@ -66,7 +66,7 @@ def background_task(work: Coroutine[object, object, None]) -> Iterator[None]:
 async def shielded(work: Coroutine[object, object, None]) -> None:
     """Await *work* to its end, even if the caller is cancelled, also more than once.
 
-    Cleanup needs this: a cancelled scope of anyio cancels at every await.
+    Cleanup code needs this: a cancelled scope of anyio cancels at every await.
     """
     doing = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None

@@ -34,7 +34,7 @@ class AcquireProbe(Struct, frozen=True):
 
 
 class BreakerGuard:
-    """Asks the breakers before each call, and reports each outcome to them."""
+    """Checks the breakers before each call, and reports each outcome to them."""
 
     __slots__ = ("_breakers", "_loaded_agent", "_own", "_stream", "_tools")
 
@@ -44,7 +44,7 @@ class BreakerGuard:
         self._loaded_agent = loaded_agent
         tenant = tenant_of(stream)
         self._own = breakers.of_model(tenant, loaded_agent.agent)
-        """The breaker of the agent's own model, looked up once because every turn asks it."""
+        """The breaker of the agent's own model, looked up once because every turn needs it."""
         targets = ((tool.name, breakers.of_tool(tenant, tool)) for tool in loaded_agent.agent.tools)
         self._tools = {name: target for name, target in targets if target is not None} or _NONE
 
@@ -83,7 +83,7 @@ class BreakerGuard:
         )
 
     async def probe(self, asked: AcquireProbe) -> Sequence[SessionEvent]:
-        """Try to acquire the probe. It records nothing; `blocked_effects` sees the result."""
+        """Try to acquire the probe. Nothing is recorded; `blocked_effects` uses the result."""
         await self._breakers.probe(asked.target, self._key(asked.effect), early=asked.early)
         return ()
 

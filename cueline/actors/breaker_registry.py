@@ -1,6 +1,6 @@
-"""The circuit breakers of the log, as this process knows them; calls report to them.
+"""The circuit breakers of the log in this process's view; calls report outcomes to them.
 
-Nobody owns a breaker: every append is a compare-and-set on its version (I3).
+A breaker has no owner: every append is a compare-and-set on its version (I3).
 After a conflict the registry reads the new events and decides again. It reads a
 breaker before the first call that may meet it, and again when the dispatcher,
 which follows the category, reports an event. A call whose breaker is closed
@@ -71,7 +71,7 @@ class _KnownBreaker(Struct, frozen=True):
     successes: int = 0
     """Time since the last failure that was counted here."""
     blind: bool = False
-    """The breaker cannot be read; it blocks nothing."""
+    """Whether the breaker cannot be read; then it blocks no calls."""
 
 
 _UNKNOWN = _KnownBreaker()
@@ -100,7 +100,7 @@ class BreakerRegistry:
         self._reading = asyncio.Lock()
 
     def of_model(self, tenant: str, agent: AgentSpec) -> BreakerTarget:
-        """Return what stands before calls of the agent's model."""
+        """Return the breakers before calls of the agent's model."""
         where = (agent.base_url or "", agent.key_variable or "", agent.key_owner)
         sent = map("=".join, agent.headers.items())
         key = (tenant, agent.provider, agent.model, *where, *sent)
@@ -139,7 +139,7 @@ class BreakerRegistry:
             await self._read(stream)
 
     def admission(self, target: BreakerTarget, key: str, *, early: bool = False) -> Admission:
-        """Return whether the call *key* may start now, by the breakers as known here."""
+        """Return whether the call *key* may start now, by this process's view of the breakers."""
         now = self._clock.now()
         for stream in target.streams:
             state = self._known.get(stream, _UNKNOWN).state
@@ -149,7 +149,7 @@ class BreakerRegistry:
         return admitted
 
     async def probe(self, target: BreakerTarget, key: str, *, early: bool = False) -> None:
-        """Try to acquire the probe for the call *key*; `admission` then says whose it is."""
+        """Try to acquire the probe for the call *key*; `admission` then shows the result."""
         await self._record(target.dependency, Probe(key, self._clock.now(), early))
 
     async def record_success(self, target: BreakerTarget, key: str) -> None:
@@ -217,7 +217,7 @@ class BreakerRegistry:
         self._learn(stream, _KnownBreaker(version, state, known.successes))
 
     def _learn(self, stream: str, read: _KnownBreaker) -> None:
-        """Keep the newer of *read* and what is known."""
+        """Keep the newer of *read* and the known state."""
         if read.version > self._known.setdefault(stream, read).version:
             self._known[stream] = read
 

@@ -70,7 +70,7 @@ class BudgetClient:
     async def _counted(self, effect: ReserveBudget, messages: Sequence[bytes]) -> int | None:
         """Return the vendor's token count of the prompt; None if there is none.
 
-        The count only makes the reservation smaller, so failures are ignored.
+        The count can only make the reservation smaller, so failures are ignored.
         """
         try:
             agent, model = self._loaded_agent.model(effect.fallback)
@@ -101,7 +101,7 @@ class BudgetClient:
 
 
 def _amount(tokens: int, usd: Decimal | None) -> Amount:
-    """Return an amount; an unknown price raises an error only if a limit needs it."""
+    """Return an amount; an unknown price is an error only if a limit needs the price."""
     return Amount(tokens) if usd is None else Amount(tokens, usd)
 
 

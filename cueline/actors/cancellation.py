@@ -12,8 +12,8 @@ GRACE_SECONDS = 5.0
 async def isolate_cancellation(work: Awaitable[T]) -> T:
     """Await *work*; turn its own `CancelledError` into an error.
 
-    A call that we cancelled is started again and counts as no failure. A
-    `CancelledError` that we did not cause counts as a failure.
+    A call that the host cancelled is started again and is no failure. A `CancelledError` from
+    the foreign code is a failure.
 
     Raises:
         RuntimeError: the work raised `CancelledError` without being cancelled.

@@ -14,7 +14,7 @@ _UNTIMED: Mapping[Cancel, datetime] = MappingProxyType({})
 
 
 class CancellationTimers:
-    """The effects that will be cancelled, and when."""
+    """The effects that will be cancelled, with their times."""
 
     __slots__ = ("_clock", "_ended", "_seconds", "_until", "until")
 
@@ -27,7 +27,7 @@ class CancellationTimers:
         """The earliest end of a grace period, as of the last `over`."""
 
     def over(self, state: SessionState) -> list[Cancel]:
-        """Return the cancellations that are due, each once; forget those no longer wanted."""
+        """Return the due cancellations, each once; drop the unneeded ones."""
         wanted = _wanted(state)
         if not wanted and not self._until:
             return []
@@ -42,7 +42,7 @@ class CancellationTimers:
         return over
 
     def _grace(self, state: SessionState, cancel: Cancel) -> timedelta:
-        """Return the grace period: a stop spares only tools, a signal also the model."""
+        """Return the grace period: a stop gives one only to tools, a signal also to the model."""
         waits = state.stop is None or not is_model_call(cancel.effect)
         return timedelta(seconds=self._seconds if waits else 0)
 

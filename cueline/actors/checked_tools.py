@@ -1,4 +1,4 @@
-"""Remembers which runners can run the tools of which agents."""
+"""Checks once whether runners can run the tools of an agent."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Hashable, Sequence
@@ -11,17 +11,17 @@ Ask = Callable[[Sequence[AgentSpec]], Awaitable[None]]
 class CheckedTools:
     """Asks runners once about the tools of an agent, and not at each start of a session.
 
-    A runner that joins later is asked at the next start. A refusal is not remembered, so a start
+    A new runner is asked at the next start. A refusal is not remembered, so a start
     after the tools were installed asks again.
     """
 
     def __init__(self) -> None:
         self._runners: dict[Hashable, set[str]] = {}
-        """The incarnations of the runners that can run the tools, by what was asked."""
+        """The incarnations of the runners that can run the tools, by question."""
         self._asking = asyncio.Lock()
 
     async def check(self, agents: Sequence[AgentSpec], runners: Collection[str], ask: Ask) -> None:
-        """Have *ask* check the agents that some of *runners* were not asked about.
+        """Call *ask* for the agents about which some of *runners* were not asked.
 
         Raises:
             ToolImportError: a runner cannot run their tools.
@@ -46,6 +46,6 @@ class CheckedTools:
 
 
 def _tools_of(agent: AgentSpec) -> Hashable:
-    """Return what a runner's answer depends on."""
+    """Return the parts of an agent on which a runner's answer depends."""
     tools = tuple((tool.digest, tool.target, str(tool.demands), tool.runs) for tool in agent.tools)
     return tools, str(agent.demands), agent.workspace, agent.environment, agent.secrets

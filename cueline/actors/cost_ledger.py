@@ -1,9 +1,9 @@
 """The cost ledger: reserves budget before a model call, and settles it afterwards (I8).
 
-It owns no stream: every append is a compare-and-set on the budget's version
-(I3). After a conflict it reads the new events and decides again. So several
-ledgers may run at once, anywhere. It keeps each folded budget with its version,
-so a thousand sessions of one tree do not read their budget a thousand times.
+The ledger owns no stream: every append is a compare-and-set on the budget's version
+(I3). After a conflict the ledger reads the new events and decides again. So several
+ledgers may run at once, on any machine. A ledger caches each folded budget with its
+version, so a thousand sessions of one tree do not read their budget a thousand times.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class LedgerPort(Protocol):
         """Settle a call that was started, at its cost if that is known."""
 
     async def release(self, budget: str, command: Release) -> Closing:
-        """Release the reservation of a call that was not started; it cannot start any more."""
+        """Release the reservation of a call that was not started, and cannot start any more."""
 
     async def raise_limits(self, budget: str, command: Raise) -> None:
         """Raise limits of a session; lower values change nothing."""
@@ -137,7 +137,7 @@ class CostLedger:
 
 
 def _budget_notifications(budget: str, events: Sequence[BudgetEvent]) -> list[FactWrite]:
-    """Return the messages to append with *events*: budget was freed (I7)."""
+    """Return the messages to append with *events*, for sessions that wait for budget (I7)."""
     return [
         FactWrite(
             stream=sibling(session, "inbox"),

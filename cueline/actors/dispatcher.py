@@ -33,7 +33,7 @@ from cueline.events.stream import category_of, sibling
 TICK_SECONDS = 1.0
 Answer = TypeVar("Answer")
 BATCH = 1000
-"""Number of sessions that the log is asked about at a time."""
+"""Number of sessions in one query of the log."""
 
 
 _RUNNER_CAME = frozenset({"RunnerRegistered", "RunnerBack"})
@@ -67,11 +67,11 @@ class WorkIndex(RunIndex, Protocol):
     ) -> Sequence[str]:
         """Return the sessions that wait for something of this kind.
 
-        With *offers*, not those that wait for another runner than one of these.
+        With *offers*, without sessions that wait for a runner outside *offers*.
         """
 
     async def unmet(self) -> Sequence[Unmet]:
-        """Return what calls demand that no runner offers, each with the number of sessions."""
+        """Return the unmet demands of waiting calls, each with the number of sessions."""
 
     def close(self) -> None:
         """Close the read model."""
@@ -81,17 +81,17 @@ class HostDirectory(Protocol):
     """Finds the hosts of a dispatcher."""
 
     async def hosts(self) -> dict[str, HostPort]:
-        """Return the living hosts by incarnation, also those that drain.
+        """Return the living hosts by incarnation, also draining ones.
 
-        It is another mapping after each change, so that nobody has to look at each host.
+        After each change this is another mapping, so that callers can compare by identity.
         """
 
 
 class Dispatcher:
-    """Assigns sessions to hosts; it holds no state that is not in the log or in the hosts.
+    """Assigns sessions to hosts; all its state is also in the log or in the hosts.
 
-    With a *scope* it handles those sessions only, as for a dispatcher of one command. The
-    children that they start join a scope that is a set.
+    With a *scope*, as for one command, it handles only these sessions. Their children join a
+    scope that is a set.
     """
 
     def __init__(
@@ -113,20 +113,20 @@ class Dispatcher:
         self._sessions = Assignments()
         self._hosts: dict[str, HostPort] = {}
         self._calls: dict[str, asyncio.Lock] = {}
-        """Held during a call to a host: a report of that time may or may not know of the call."""
+        """Held during a call to a host: a report at that time may or may not include the call."""
         self._rests = RestCache(Journal(store, Codec(), clock.now))
         self._looked_to = ""
         """The stream up to which the index was last searched for pending work."""
         self._follows = 0
-        """Number of times that it began to follow the log."""
+        """The number of starts of following the log."""
         self._asked_in = -1
         """The value of `_follows` when the index was last read."""
 
     async def tick(self) -> None:
         """Assign sessions with work and no living owner to hosts, and balance the hosts.
 
-        Active sessions are only told of messages that they may have missed.
-        It costs what has changed, and one page of the sessions with work.
+        Active sessions only get messages that they may have missed. The cost depends on the number
+        of changes, plus one page of the sessions with work.
 
         Raises:
             HostsFullError: no host has a place for some sessions with work; they wait.
@@ -157,7 +157,7 @@ class Dispatcher:
             raise HostsFullError(len(sessions.unplaced), len(self._hosts))
 
     async def _look_for_pending(self) -> None:
-        """Look at the next page of pending work, and on as long as some of it finds a host."""
+        """Read the next page of pending work, and further pages as long as sessions find a host."""
         page = await self._index.pending(self._looked_to) or await self._index.pending("")
         while page:
             streams = self._without_driver(page)
@@ -169,7 +169,7 @@ class Dispatcher:
             page = await self._index.pending(self._looked_to)
 
     def _without_driver(self, page: Sequence[Work]) -> list[str]:
-        """Return those of a page that need a host, or have to be told of a message."""
+        """Return the sessions of a page that need a host or have a message."""
         active, unplaced = self._sessions.active, self._sessions.unplaced
         found = [each.stream for each in page if each.unread or each.stream not in active]
         return [each for each in found if each not in unplaced and self._cares(each)]
@@ -177,7 +177,7 @@ class Dispatcher:
     async def _all_rest_but(self, active: Collection[str]) -> bool:
         """Whether all sessions of the scope wait, except the *active* ones.
 
-        Their messages are passed on as long as the log is followed.
+        While the log is followed, their messages are passed on.
         """
         if not isinstance(self._scope, Collection):
             return False
@@ -206,7 +206,7 @@ class Dispatcher:
     async def place(self, streams: Collection[str]) -> None:
         """Assign *streams* to hosts, except those with a living owner elsewhere.
 
-        `tick` tries again with those for which no host has a place.
+        `tick` tries again with sessions for which no host has a place.
         """
         if not streams or not await self._find_hosts():
             return
@@ -216,7 +216,7 @@ class Dispatcher:
             wanted = {stream: None for each in refused for stream in each}
 
     async def _without_living_owner(self, streams: Collection[str]) -> dict[str, str | None]:
-        """Return those of *streams* that hosts may activate, each with the host that it needs."""
+        """Return the *streams* that hosts may activate, each with its required host."""
         heads = await self._store.heads(streams)
         # Read presence after the heads: an owner beats before it acquires a session.
         strangers = {head.owner for head in heads.values()} - {None, *self._hosts}
@@ -241,7 +241,7 @@ class Dispatcher:
         return self._hosts
 
     async def _ask(self, host: str) -> None:
-        """Hear what has changed in *host*."""
+        """Read the report of *host*."""
         port = self._hosts.get(host)
         if port is not None:
             async with self._calls[host]:
@@ -249,7 +249,7 @@ class Dispatcher:
                 self._sessions.take(host, report)
 
     async def _drive(self, host: str, streams: list[str]) -> list[str]:
-        """Have *host* activate *streams*; return those that it has no place for."""
+        """Let *host* activate *streams*; return the streams for which it has no place."""
         port = self._hosts.get(host)
         if port is None:
             return []  # it has left, and they need another
@@ -261,13 +261,13 @@ class Dispatcher:
     async def unmet(self) -> Sequence[Unmet]:
         """Return the demands of calls that wait for a runner or for a slot, and how many wait.
 
-        So more runners that meet them would have work. A fleet asks this to start workers.
+        More runners that meet these demands would have work: a fleet starts workers by this.
         Demands may be listed more than once.
         """
         return [*await self._index.unmet(), *self._sessions.lacking()]
 
     def loads(self) -> dict[str, int]:
-        """Return the number of sessions of each host. A fleet asks this to retire idle ones."""
+        """Return the number of sessions of each host, by which a fleet retires idle hosts."""
         return self._sessions.loads()
 
     async def wake(self, kind: WaitKind, offers: Collection[Offer] | None = None) -> None:
@@ -276,7 +276,7 @@ class Dispatcher:
             await self.place(batch)
 
     async def _pass_on(self, happened: str) -> None:
-        """Tell the hosts of a breaker event, and wake the sessions that wait for a breaker."""
+        """Pass a breaker event to the hosts, and wake the sessions that wait for a breaker."""
         if happened == "FailureCounted":
             return
         await self._look_at_breakers()
@@ -288,7 +288,7 @@ class Dispatcher:
         await _each(host.look_at_breakers() for host in self._hosts.values())
 
     def _cares(self, stream: str) -> bool:
-        """Whether *stream* is in the scope; a child or a next one of a session in it joins it."""
+        """Whether *stream* is in the scope; children and later sessions of a series join it."""
         scope = self._scope
         if scope is None or stream in scope:
             return True
@@ -300,13 +300,13 @@ class Dispatcher:
 
 
 async def _each(works: Iterable[Coroutine[object, object, Answer]]) -> list[Answer]:
-    """Return what *works* return; several hosts work at a time, one needs no task."""
+    """Return the results of *works*, which run at the same time."""
     several = list(works)
     return [await several[0]] if len(several) == 1 else await asyncio.gather(*several)
 
 
 def _batches(streams: Iterable[str]) -> Iterator[list[str]]:
-    """Return *streams*, as they are now, in batches for one question to the log."""
+    """Return the current *streams* in batches for one query of the log."""
     found = iter(list(streams))
     while batch := list(islice(found, BATCH)):
         yield batch

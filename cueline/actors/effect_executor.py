@@ -166,7 +166,7 @@ class EffectExecutor:
         return outcome
 
     def _sent(self, effect: CallModel | ReserveBudget) -> tuple[Sequence[bytes], Cut | None] | None:
-        """Return the messages that a call sends, and the cut of one that summarises.
+        """Return the messages of a model call, and the cut if the call summarises.
 
         Returns None if there is nothing to summarise.
         """
@@ -214,7 +214,7 @@ class EffectExecutor:
         return [outcome]
 
     async def _notify_people(self, effect: NotifyPeople) -> PeopleNotified:
-        """Run a hook and return whether it succeeded; the session goes on in any case."""
+        """Run a hook and return whether it succeeded; the session continues in any case."""
         state = self._entity.state
         call = state.call(effect.effect)
         asked = self._entity.prompt.calls.get(effect.effect)
@@ -231,7 +231,7 @@ class EffectExecutor:
         return self._notification(effect, code, problem or "")
 
     async def _recorded_approval(self, call: Call) -> ApprovalOpened | None:
-        """Return the approval of *call* as the gate recorded it; None without an approval."""
+        """Return the approval of *call* from the gate's record; None without an approval."""
         if call.approval is None:
             return None
         stream = ApprovalName(self._entity.stream, call.approval.id).stream
@@ -254,7 +254,7 @@ class EffectExecutor:
         return self._loaded_agent.clean(told)
 
     def name(self, effect: str, attempt: int, runner: str = "") -> CallName:
-        """Return the runner's name of the call; by default on the runner that has it."""
+        """Return the runner's name of the call; by default for the runner that has it."""
         call = None if runner else self._entity.state.call(effect)
         has_it = call.runner if call is not None and call.runner is not None else runner
         stream = self._entity.stream

@@ -1,4 +1,4 @@
-"""Decides which due effects of a session start: those with breaker, budget, grant and slot."""
+"""Starts the due effects of a session that have breaker, budget, grant and slot."""
 
 import json
 from datetime import timedelta
@@ -106,9 +106,9 @@ class EffectScheduler:
         return self._guard.blocked_effects(call, state) is None
 
     def _unblocked_effects(self, steps: PendingAppend) -> list[_Startable]:
-        """Return the due effects that no breaker blocks; record which are blocked.
+        """Return the due effects that no breaker blocks; record the blocked ones.
 
-        The agent may then use a fallback or go on without; so more may become due.
+        The agent may then use a fallback, or continue without the tool; so more may become due.
         """
         kept = True
         while kept:
@@ -133,7 +133,7 @@ class EffectScheduler:
         return out
 
     def _may_hold_room(self, effect: Effect) -> bool:
-        """Whether the ledger may hold a reservation for it, from this owner or an earlier one."""
+        """Whether the ledger may hold a reservation for the call, from any owner."""
         return isinstance(effect, ReserveBudget) and effect in due(self._entity.state)
 
     def _start_fact(self, effect: RunTool, state: SessionState) -> SessionEvent | Demands:
@@ -168,7 +168,7 @@ class EffectScheduler:
         )
 
     def _start_child(self, effect: StartChild, parameters: Arguments, steps: PendingAppend) -> None:
-        """Add the start of a child, or why the call does not run, to *steps*."""
+        """Add the start of a child, or the skip of the call, to *steps*."""
         state, room = steps.state, steps.room
         call = state.call(effect.effect)
         assert call is not None, "what is due is in the state"
@@ -227,7 +227,7 @@ class EffectScheduler:
         steps.take(MessageAwaited(effect=effect.effect, name=call.message, deadline_at=until))
 
     def _void_reason(self, effect: RunTool, grant: CallApproval) -> str:
-        """Return why a grant is void: it expired, or the file changed; empty while it is valid."""
+        """Return why a grant is void: expired, or the file has changed; empty while it is valid."""
         if effect.valid_until is not None and self._dependencies.clock.now() > effect.valid_until:
             return "deadline"
         first = effect.attempt == 1
@@ -235,7 +235,7 @@ class EffectScheduler:
         return "change" if changed else ""
 
     def _difference(self, effect: str) -> str:
-        """Return the digest of the diff that the call would make now."""
+        """Return the digest of the diff of the call, computed now."""
         asked, agent = self._entity.prompt.calls[effect], self._loaded_agent.agent
         tool = self._loaded_agent.tools[asked.name]
         preview = self._dependencies.preview(tool, asked.arguments, agent.workspace)
@@ -243,6 +243,6 @@ class EffectScheduler:
 
 
 def _has_parameters(state: SessionState, agent: str) -> bool:
-    """Whether *agent* has parameters of its own; then none of them is the mode."""
+    """Whether *agent* has parameters of its own; then `mode` is no argument of the call."""
     known = state.agent.agents.get(agent)
     return known is not None and known.parameters_schema is not None

@@ -3,8 +3,8 @@
 Rule 1. Acquire, then read, then decide. A former owner that still runs must not
 append between our read and our first decision (I3).
 
-Rule 2. Decide on a tentative state, append, then make it the state. What was
-not recorded did not happen (I2).
+Rule 2. Decide on a tentative state, append, then make it the state. A fact that was
+not recorded has not happened (I2).
 
 Rule 3. One append holds everything known now: outcomes, derived events, and the
 starts of the next effects. A turn takes two appends.
@@ -65,7 +65,7 @@ class PendingAppend:
         self.room: TreeRoom | None = None
         """Of the session's tree, if a call may start a child."""
         self.children = 0
-        """How many the facts start."""
+        """The number of children that the facts start."""
 
     @property
     def facts(self) -> list[SessionEvent]:
@@ -81,9 +81,9 @@ class PendingAppend:
         return bool(facts)
 
     def hold(self, facts: Sequence[SessionEvent], pause: SessionEvent, *, ask: bool) -> None:
-        """Add *facts* up to one whose rules raise; what happened of the others; and *pause*.
+        """Add *facts* up to one whose rules raise; the reported facts after it; and *pause*.
 
-        Without *ask*, no rule says what follows from any of them.
+        Without *ask*, no rules are applied.
         """
         left = list(facts)
         with suppress(Exception):  # known by then: it is why the session pauses
@@ -96,7 +96,7 @@ class PendingAppend:
 
 
 class Entity:
-    """A session that this process owns, until the store says otherwise."""
+    """A session that this process owns, until the store fences it."""
 
     __slots__ = (
         "_after",
@@ -129,7 +129,7 @@ class Entity:
         self.stream = stream
         self.state = SessionState(stream=stream)
         self.failure: Exception | None = None
-        """What the rules raised; the state is not to be relied on."""
+        """The error of the rules; the state is then unreliable."""
         self.epoch = 0
         self.was_handed_over = False
         """Whether the former owner lived, and gave the session up."""
@@ -170,7 +170,7 @@ class Entity:
             self.version = (await store.head(self.stream)).version
 
     def check_fold(self) -> None:
-        """Raise what the rules raised when the session was replayed."""
+        """Raise the error of the rules during the replay."""
         if self.failure is not None:
             raise self.failure
 
@@ -191,8 +191,8 @@ class Entity:
     ) -> None:
         """Append *steps* and make their state the current one.
 
-        The inbox messages at *secret_versions* held a secret; the same append that
-        records them cleaned redacts them (I11). *alone*, it tells a parent of its pause at most.
+        The inbox messages at *secret_versions* held a secret; the append that records them
+        without the secret redacts them (I11). *alone*: at most a parent gets a message.
 
         Raises:
             FencedError: another process owns the session; drop it.
@@ -233,7 +233,7 @@ class Entity:
     async def hold(
         self, facts: Sequence[SessionEvent], error: Exception, secret_versions: Collection[int]
     ) -> None:
-        """Record what is known of *facts*, and that the session is paused as a rule raised *error*.
+        """Record *facts* as far as possible, and a pause because a rule raised *error*.
 
         Raises:
             FencedError: another process owns the session; drop it.
@@ -257,7 +257,7 @@ class Entity:
             return
 
     def _writes_to_tree(self, steps: PendingAppend) -> list[FactWrite]:
-        """Return what the append of *steps* tells the session's parent and children."""
+        """Return the messages to the parent and children for the append of *steps*."""
         before, after = self.state, steps.state
         writes = [] if after.children is before.children else stop_writes(before, after)
         if after.waiting is not before.waiting:
@@ -270,7 +270,7 @@ class Entity:
         return writes
 
     def _read_recordable(self, text: str, schema: Mapping[str, Any]) -> tuple[Any, str]:
-        """Read output; JSON can spell what the text did not hold: secrets, and what is not text."""
+        """Read an output as JSON, and sanitize it again, because escapes can hide secrets."""
         return sanitize(self._read_output(text, schema), self._redactor)[0]
 
     async def rest(self) -> None:
@@ -280,7 +280,7 @@ class Entity:
             await shielded(snapshots.keep(self.journal, self.stream))
 
     async def patiently(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Call the log again until it answers; the state stays in memory meanwhile."""
+        """Call the log until it answers; the state stays in memory meanwhile."""
         told = False
         while True:
             try:

@@ -34,7 +34,7 @@ _BY_TYPE: dict[type[Fact], str] = {
 }
 _BY_RULE = (("unknown", "policy"), ("unknown", "steer"))
 _OF_CHILDREN = frozenset({CallDelegated, ToolReturned, ToolFailed})
-"""What starts a child, or returns its result, is of agents only."""
+"""Facts about children, whose actor is always the agent."""
 _TOLD_INSIDE = frozenset({MessageReceived, MessageRefused, ToolReconciled, ApprovalResolved})
 """For these types, the actor depends on the fields."""
 

@@ -1,4 +1,4 @@
-"""The stream of a log's fleet, folded; every append to it is a compare-and-set."""
+"""Folds the stream of a log's fleet; every append is a compare-and-set."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,7 +13,7 @@ from cueline.events.store import NO_STREAM
 
 
 class FleetLog:
-    """What is wanted of a fleet, as far as it was read."""
+    """The folded state of a fleet, up to the read version."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -21,7 +21,7 @@ class FleetLog:
         self._lock = asyncio.Lock()
 
     async def read(self) -> FleetState:
-        """Return the state, with what is new in it."""
+        """Read the new events, and return the state."""
         async with self._lock:
             await self._read()
             return self._state
@@ -32,7 +32,7 @@ class FleetLog:
         actor: str,
         tell: Callable[[FleetEvent], Awaitable[Sequence[FactWrite]]] | None = None,
     ) -> Sequence[FleetEvent]:
-        """Append what *commands* make happen, and return it.
+        """Append the events of *commands*, and return them.
 
         *tell* returns the messages that go with an event, in the same append.
 

@@ -14,7 +14,7 @@ from cueline.events.stream import shown
 def hook_payload(
     session: str, hook: Hook, call: Call, asked: ToolCall, opened: ApprovalOpened | None
 ) -> bytes:
-    """Return the JSON input of a hook; *call* has no secrets any more.
+    """Return the JSON input of a hook; *call* has no secrets.
 
     *opened* is the approval of the call, if a person is asked.
     """

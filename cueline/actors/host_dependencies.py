@@ -46,26 +46,26 @@ class RunnerDirectory(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostDependencies:
-    """The objects that a session host works with."""
+    """The dependencies of a session host."""
 
     clock: Clock
     journal: Callable[[AgentSpec | None], Journal]
-    """Returns the log as an agent may write it: without its secrets."""
+    """Returns the journal of an agent, which removes the agent's secrets."""
     check_secrets: Callable[[AgentSpec, Collection[str]], None]
     """Raises `ConfigError` if a secret of the agent is unknown here and was not waived."""
     models: ModelFactory
     runners: RunnerDirectory
     fleet: FleetLog
-    """Which runners are registered, and offer blueprints."""
+    """The registered runners, and their blueprints."""
     gate: GatePort
     check_call: Callable[[ToolSpec, Mapping[str, JsonValue]], str | None]
     """Checks arguments: returns the error for the model; None if they are valid."""
     read_output: OutputReader
-    """Reads what an agent said last as its declared output."""
+    """Reads the last reply of an agent as its declared output."""
     estimate: Callable[[ToolSpec, Mapping[str, JsonValue]], Awaitable[Estimate]]
     """Estimates the cost of a call, for tools with an estimate."""
     preview: Callable[[ToolSpec, Mapping[str, JsonValue], Workspace | None], str]
-    """Previews what a call would change, as a unified diff, or warns that it can change the log."""
+    """Previews the change of a call as a unified diff, or warns that it can change the log."""
     tell: Callable[[AgentSpec, Hook, bytes], Awaitable[str | None]]
     """Runs a hook with its input; returns the error, if it failed."""
     price: Callable[[AgentSpec, str, Usage], Cost | None]
@@ -78,10 +78,10 @@ class HostDependencies:
     grace_seconds: float
     """Time that running effects have to finish before a stop or a signal ends them."""
     removal_seconds: float
-    """The silence after which an unreachable runner counts as dead; so long is one waited for."""
+    """The silence after which an unreachable runner counts as dead."""
     slots: Slots
     """The slots of each runner that this host may use."""
     account: Callable[[AgentSpec], str]
     """Names an agent's provider account without revealing its key."""
     live_text: LiveTextHub = field(default_factory=LiveTextHub)
-    """Where the replies of this host can be watched while they come."""
+    """The live text of this host's replies."""

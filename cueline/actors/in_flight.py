@@ -52,7 +52,7 @@ class InFlightEffects:
     def __init__(self, alarm: Timers) -> None:
         self._alarm = alarm
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        """By effect name, until its facts are taken; otherwise it would start twice."""
+        """The tasks by effect name, until their facts are taken, so that no effect starts twice."""
         self._brought: tuple[tuple[str, Sequence[SessionEvent]], ...] = ()
         self._error: Exception | None = None
         self._rung = False
@@ -82,7 +82,7 @@ class InFlightEffects:
         return [name.removeprefix("m:") for name in self._tasks if name.startswith("m:")]
 
     def cancel(self, effect: str) -> None:
-        """Cancel the model call of that effect; it returns that it was cancelled."""
+        """Cancel the model call of that effect; its fact is a cancellation."""
         task = self._tasks.get(f"m:{effect}")
         if task is not None:
             # Deferred: a task cancelled before its first step would never return facts.
@@ -113,7 +113,7 @@ class InFlightEffects:
     def wait(self, until: datetime | None) -> Waiting:
         """Return a future that is done after facts, a `ring`, or *until*.
 
-        No coroutine and no task: an idle session costs nothing else.
+        A future instead of a task: an idle session costs no more memory.
         """
         self._waiting = asyncio.get_running_loop().create_future()
         if self._rung or self._brought:
@@ -123,7 +123,7 @@ class InFlightEffects:
         return self._waiting
 
     def drop(self) -> None:
-        """Cancel everything; nobody takes its facts any more."""
+        """Cancel all effects; their facts are dropped."""
         self._stop_waiting()
         for task in self._tasks.values():
             task.cancel()
@@ -147,6 +147,6 @@ class InFlightEffects:
 
 
 def effect_name(effect: Effect | AcquireProbe) -> str:
-    """Return the name of an effect in flight; a call has one name for run and recovery."""
+    """Return the name of an effect in flight; a run and a recovery of a call have one name."""
     sign, subject = _NAMES[type(effect)]
     return f"{sign}:{subject(effect)}"

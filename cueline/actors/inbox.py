@@ -82,7 +82,7 @@ async def check_asked_for(store: EventStore, stream: str) -> None:
 
 
 async def asked_agent(journal: Journal, stream: str) -> AgentSpec:
-    """Return the agent of the start request, with the tools and model that people chose since.
+    """Return the agent of the start request, with later chosen tools and models.
 
     Secrets are never recorded in it.
 

@@ -30,7 +30,7 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class InboxReader:
-    """The inbox of one session, read by its owner (I7)."""
+    """Reads the inbox of one session for its owner (I7)."""
 
     __slots__ = (
         "_dependencies",
@@ -50,20 +50,20 @@ class InboxReader:
         self.read_at = _LONG_AGO
         """When the inbox was last read to its end."""
         self.held_up = False
-        """Whether a message could not be read or passed on yet."""
+        """Whether a message has to be read or passed on again."""
         self.secret_versions: tuple[int, ...] = ()
         """The messages that held a secret; they are redacted once they are read."""
         self.again_at: datetime | None = None
-        """When to retry the log, gate or ledger that did not answer."""
+        """When to retry a log, gate or ledger that did not answer."""
 
     async def read(
         self, asks: Callable[[str], bool], brought: Sequence[SessionEvent], redactor: Redactor
     ) -> list[MessageReceived]:
-        """Return the unread messages, cleaned; decisions come with the gate's answer.
+        """Return the unread messages without secrets; decisions have the gate's answer.
 
-        It stops before a decision on an effect that is still being asked about (*asks*):
-        the session has to record the question first. It also stops before a resume that
-        came after a question was over, until the question's end is in *brought*.
+        The list ends before a decision on an effect whose question is being opened (*asks*): the
+        session has to record the question first. It also ends before a resume that came after the
+        end of a question, until that end is in *brought*.
         """
         if not self.news:
             return []
@@ -97,9 +97,9 @@ class InboxReader:
         return received
 
     def _ends_first(self, resumed: RecordedEvent, brought: Sequence[SessionEvent]) -> bool:
-        """Whether an approval was over when the resume came; then its end has to be recorded first.
+        """Whether an approval ended before the resume; then its end has to be recorded first.
 
-        Both count from the times when they happened, not when they are read (I14).
+        Both count from the times at which they were recorded, not read (I14).
         """
         state, at = self._entity.state, from_us(resumed.recorded_us)
         ended = {fact.approval for fact in brought if isinstance(fact, ApprovalResolved)}
@@ -110,7 +110,7 @@ class InboxReader:
     async def _received(
         self, recorded: RecordedEvent, message: InboxMessage, asks: Callable[[str], bool]
     ) -> MessageReceived | None:
-        """Return the message as the session records it; None if it cannot be recorded yet."""
+        """Return the message in its recorded form; None if it cannot be recorded yet."""
         at = from_us(recorded.recorded_us)
         name = f"{recorded.stream}@{recorded.version}"
         answer = None

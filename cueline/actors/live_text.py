@@ -1,8 +1,8 @@
-"""Live text: the pieces of a model's replies, for those who watch while they come.
+"""Live text: passes the pieces of a model's replies to the watchers of a session.
 
-Nothing of it is recorded, and nothing is kept for a session that nobody watches. A
-watcher gets the replies that begin after it subscribed. A watcher that is too slow
-loses the rest of a reply; what it gets of one is always its beginning.
+Live text is not recorded, and not kept for a session without watchers. A watcher gets
+the replies that begin after it subscribed. A watcher that is too slow loses the rest of
+a reply, but always gets the beginning.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from cueline.events.sanitize import Redactor
 from cueline.events.stream_redactor import StreamRedactor
 
 BACKLOG = 256 * 1024
-"""Most memory that the pieces of one slow watcher may take, in bytes, roughly."""
+"""The approximate limit of the memory for the pieces of one slow watcher, in bytes."""
 _OVERHEAD = 128
 
 
 class TextDelta(Struct, frozen=True):
-    """A piece of a model's reply while it comes; it is never recorded."""
+    """A piece of a model's reply; it is never recorded."""
 
     text: str
     kind: Literal["text", "thinking"]
@@ -34,7 +34,7 @@ class TextDelta(Struct, frozen=True):
 
     @property
     def call(self) -> tuple[str, int]:
-        """The attempt that it is a piece of."""
+        """The attempt of the model call."""
         return self.effect, self.attempt
 
 
@@ -47,7 +47,7 @@ class LiveTextSubscription:
         self._pieces: list[TextDelta] = []
         self._size = 0
         self._broken: tuple[str, int] | None = None
-        """The call of which a piece was dropped; later pieces of it are dropped, too."""
+        """The call with a dropped piece, whose later pieces are dropped, too."""
         self._news = asyncio.Event()
 
     def put(self, piece: TextDelta) -> None:
@@ -62,12 +62,12 @@ class LiveTextSubscription:
         self._news.set()
 
     async def take(self) -> Sequence[TextDelta]:
-        """Return the new pieces, once there are any."""
+        """Wait for new pieces, and return them."""
         await self._news.wait()
         return self.ready()
 
     def ready(self) -> Sequence[TextDelta]:
-        """Return the new pieces at once; those that follow one another are joined."""
+        """Return the new pieces at once; consecutive pieces are joined."""
         pieces, self._pieces, self._size = self._pieces, [], 0
         self._news.clear()
         if len(pieces) < 2:  # noqa: PLR2004 - nothing to join
@@ -79,7 +79,7 @@ class LiveTextSubscription:
 
 
 class LiveTextHub:
-    """Passes the pieces of the replies of one host to those who watch its sessions."""
+    """Passes the pieces of the replies of one host to the watchers of its sessions."""
 
     def __init__(self) -> None:
         self._watchers: dict[str, list[LiveTextSubscription]] = {}
@@ -97,11 +97,11 @@ class LiveTextHub:
                 del self._watchers[stream]
 
     def watchers(self, stream: str) -> Sequence[LiveTextSubscription]:
-        """Return who watches session *stream* now."""
+        """Return the current watchers of session *stream*."""
         return tuple(self._watchers.get(stream, ()))
 
     def sink(self, stream: str, effect: str, attempt: int, redactor: Redactor) -> "ReplySink":
-        """Return the sink of one model call; the secrets of *redactor* do not pass it (I11)."""
+        """Return the sink of one model call, which removes the secrets of *redactor* (I11)."""
         return ReplySink(self, stream, effect, attempt, redactor)
 
 
@@ -128,7 +128,7 @@ class ReplySink:
         self._attempt = attempt
         self._redactor = redactor
         self._watchers: Sequence[LiveTextSubscription] | None = None
-        """Who watched when the first piece came."""
+        """The watchers at the time of the first piece."""
         self._kind: Literal["text", "thinking"] = "text"
         self._part: StreamRedactor | None = None
 
@@ -144,7 +144,7 @@ class ReplySink:
         self._pass(self._part.feed(delta.text))
 
     def end(self) -> None:
-        """Pass on the text that was held back: the reply, or a part of it, is whole."""
+        """Pass on the held-back text: the reply, or a part of it, is complete."""
         if self._part is not None:
             self._pass(self._part.end())
             self._part = None

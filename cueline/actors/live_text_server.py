@@ -18,12 +18,12 @@ from cueline.actors.live_text import LiveTextHub, TextDelta
 
 LOCAL = "127.0.0.1"
 HELLO_SECONDS = 5.0
-"""Time to connect, and to say what is watched."""
+"""Time to connect, and to send the request."""
 _LONGEST_LINE = 4 * 1024 * 1024
 
 
 class Hello(Struct, frozen=True):
-    """What a watcher sends first."""
+    """The first line from a watcher."""
 
     token: str
     stream: str
@@ -36,7 +36,7 @@ class LiveTextServer:
     def __init__(self, hub: LiveTextHub) -> None:
         self.token = token_hex(16)
         self.address = ""
-        """`HOST:PORT`; empty: it does not listen."""
+        """The address as `HOST:PORT`; empty: it does not listen."""
         self._hub = hub
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -101,8 +101,8 @@ async def receive(address: str, token: str, stream: str, put: Callable[[TextDelt
 
     Raises:
         OSError: there is no connection.
-        TimeoutError: nobody answers.
-        ValueError: what answers is no host.
+        TimeoutError: there is no answer.
+        ValueError: the answer is not that of a host.
     """
     host, _, port = address.rpartition(":")
     async with asyncio.timeout(HELLO_SECONDS):

@@ -100,7 +100,7 @@ class ModelCaller:
             return self.failed(effect, "unknown", f"{type(error).__name__}: {error}")
 
     async def _reply(self, model: Model, request: ModelRequest) -> ModelReply:
-        """Return the reply, which those who watch get while it comes."""
+        """Return the reply; watchers get its pieces while it arrives."""
         redactor = self._loaded_agent.redactor
         deltas = self._dependencies.live_text.sink(
             self._stream, request.effect, request.attempt, redactor
@@ -191,7 +191,7 @@ class ModelCaller:
 
 
 def sent_to(agent: AgentSpec, messages: Sequence[bytes]) -> Sequence[bytes]:
-    """Return *messages* as the model of *agent* gets them: each result fits its window."""
+    """Return *messages* for the model of *agent*: each result is cut to the model's window."""
     with suppress(Exception):  # a rule that raises cuts nothing
         return fitted(messages, agent.context_window)
     return messages
@@ -233,5 +233,5 @@ def _made(estimate: asyncio.Future[Estimate]) -> Estimate:
 
 
 def _said(kind: str) -> str:
-    """Return the adapter's error kind if it is a known one; unknown kinds could retry for ever."""
+    """Return the adapter's error kind if it is known; an unknown kind could retry without end."""
     return kind if kind in SAID else "unknown"

@@ -24,7 +24,7 @@ class ModelRequest(Struct, frozen=True):
 
 
 class ModelReply(Struct, frozen=True, kw_only=True):
-    """A complete reply; an incomplete one is a `ProviderUnavailableError`."""
+    """A complete reply; an incomplete reply is a `ProviderUnavailableError`."""
 
     content: tuple[Block, ...] = ()
     calls: tuple[ToolCall, ...] = ()
@@ -38,18 +38,18 @@ class ModelReply(Struct, frozen=True, kw_only=True):
 
 
 class Delta(Struct, frozen=True):
-    """A piece of a reply while it comes; never recorded."""
+    """A piece of a reply that is still arriving; never recorded."""
 
     kind: Literal["text", "thinking"]
     text: str
 
 
 DeltaSink = Callable[[Delta], None]
-"""Takes the pieces of a reply at once; it may drop them, and never raises."""
+"""Takes each piece of a reply at once; it may drop pieces, and never raises."""
 
 
 def drop_delta(_delta: Delta) -> None:
-    """Drop a piece: nobody watches."""
+    """Drop a piece, because nobody watches."""
 
 
 class Model(Protocol):
@@ -58,7 +58,7 @@ class Model(Protocol):
     async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
         """Return the model's complete reply; the adapter does not retry.
 
-        Text and thoughts go to *deltas* while they come.
+        Text and thoughts go to *deltas* while they arrive.
 
         Raises:
             ProviderUnavailableError: wait and try again.
@@ -74,7 +74,7 @@ class TokenCounter(Protocol):
     """A model whose vendor can count the tokens of a prompt before the call."""
 
     async def count(self, request: ModelRequest) -> int | None:
-        """Return the vendor's token count for what `reply` would send.
+        """Return the vendor's token count of the request of `reply`.
 
         Returns None if the vendor cannot count all of it. Counting costs nothing,
         takes seconds at most, and is not retried.

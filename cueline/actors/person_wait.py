@@ -1,4 +1,4 @@
-"""Whether and how long a session, or a child that it waits for, waits for a person."""
+"""Computes how long a session, or a child that it waits for, waits for a person."""
 
 from datetime import datetime
 from typing import cast
@@ -19,7 +19,7 @@ Interval = tuple[datetime, datetime]
 async def children_at_rest(
     journal: Journal, state: SessionState, now: datetime
 ) -> tuple[list[SessionState], bool]:
-    """Return the sessions below that wait for a person, and whether all others wait for them.
+    """Return the descendants that wait for a person, and whether all others wait for these.
 
     Raises what `Journal.read` raises.
     """

@@ -1,4 +1,4 @@
-"""Presence: which processes live, by their heartbeats and by their machine's process table."""
+"""Presence: which processes are alive, by their heartbeats and their machine's process table."""
 
 import os
 import socket
@@ -14,9 +14,9 @@ from cueline.events.store import Presence, PresenceBoard, to_us
 
 BEAT_SECONDS = 2.0
 SILENCE_SECONDS = 10.0
-"""A process silent for so long counts as dead."""
+"""The silence after which a process counts as dead."""
 REMOVAL_SECONDS = 600.0
-"""The default of `cluster.removal_seconds`: a runner silent for so long has ended."""
+"""The default of `cluster.removal_seconds`, the silence after which a runner has ended."""
 
 
 def machine_name() -> str:
@@ -45,7 +45,7 @@ def presence_of(role: str) -> Presence:
 
 
 async def beat_always(board: PresenceBoard, presence: Presence, clock: Clock) -> None:
-    """Send heartbeats for ever."""
+    """Send heartbeats without end."""
     while True:
         # One missed beat does no harm; no more beats would let others take our sessions.
         with suppress(Exception):
@@ -78,9 +78,9 @@ def deaf_seconds(removal_seconds: float) -> float:
 
 
 def evidence_of_end(presence: Presence) -> str | None:
-    """Return the evidence of this machine that the process has ended; silence is none.
+    """Return this machine's evidence that the process has ended; silence is no evidence.
 
-    A frozen process is silent and may go on, so what it started counts as running.
+    A frozen process is silent and may continue, so its calls count as running.
     """
     if _is_here(presence) and not runs_here(presence):
         return f"process {presence.pid} on {presence.machine} has ended"

@@ -1,4 +1,4 @@
-"""Leaves alone the sessions that other processes left running."""
+"""Excludes the sessions that other processes left running."""
 
 from collections.abc import Awaitable, Callable, Collection, Container
 from datetime import datetime
@@ -12,7 +12,7 @@ Place = Callable[[Collection[str]], Awaitable[None]]
 
 
 class RecoveryFilter(Container[str]):
-    """Contains every session except those that were *left*, until one gets a message."""
+    """Contains every session, except the ones that were *left*, until one gets a message."""
 
     def __init__(self, left: Collection[str], after: int) -> None:
         self._left = set(left)
@@ -22,9 +22,9 @@ class RecoveryFilter(Container[str]):
         return stream not in self._left
 
     async def follow(self, store: EventStore, place: Place) -> None:
-        """Include a session as soon as its inbox gets a message; run for ever.
+        """Include a session as soon as its inbox gets a message; run without end.
 
-        Called again after an error, it goes on where it was.
+        After an error, call it again: it continues from the same position.
         """
         async for recorded in store.follow(self._after, {"inbox"}):
             self._after = recorded.position
@@ -40,8 +40,8 @@ async def find_orphans(
 ) -> list[str]:
     """Return the running sessions that nobody drives, by their last facts.
 
-    Skips sessions with events after the position *since*, when the caller began:
-    they are the caller's, or were started meanwhile.
+    Skips sessions with events after the position *since*, at which the caller began: they
+    belong to the caller, or were started meanwhile.
     """
     running = await index.driven()
     driven = await owners_of(store, board, running, now)

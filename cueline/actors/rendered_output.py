@@ -18,7 +18,7 @@ _LARGE = 1024 * 1024
 
 
 class RenderedOutput(Struct, frozen=True):
-    """An output as it is recorded."""
+    """An output in its recorded form."""
 
     text: str
     whole: str | None = None
@@ -36,7 +36,7 @@ async def render_output(
     redactor: Redactor,
     put_blob: Callable[[bytes], Awaitable[str]],
 ) -> RenderedOutput:
-    """Return *content*, which is not sanitized yet, as it is recorded."""
+    """Sanitize *content*, and return it in its recorded form."""
     if len(content) > _LARGE:
         # Decoding 50 MB would block the other sessions.
         text, cleaned = await asyncio.to_thread(_decoded, content, redactor)

@@ -1,4 +1,4 @@
-"""Caches which sessions wait, by the ends of their streams.
+"""Caches the waits of sessions, by the ends of their streams.
 
 The index of work reads every new event of the log. A dispatcher of a few
 sessions need not ask the index while these wait or are driven.
@@ -28,11 +28,11 @@ class _Rest(NamedTuple):
     posted: int
     """The version of the inbox."""
     until: datetime | None
-    """Until when it waits; None if it does not, or if that is unknown."""
+    """The end of the wait; None if the session does not wait, or if the end is unknown."""
 
 
 class RestCache:
-    """Caches until when sessions wait, as long as nothing is appended to them."""
+    """Caches the end of each session's wait, until an event is appended to the session."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal

@@ -1,7 +1,7 @@
-"""What is recorded of a session whose rules raise: what happened, and that it is paused.
+"""Records a session whose rules raise: the reported facts, and a pause.
 
-The shell calls the rules and does not trust them. An outcome is recorded also if no
-rule can tell what follows from it; with mended rules the session goes on from there.
+The callers of the rules do not trust them. An outcome is also recorded if the rules
+cannot decide what follows; with corrected rules the session continues from there.
 """
 
 import traceback
@@ -40,7 +40,7 @@ _HAPPENED = frozenset(
         "ToolReturned",
     }
 )
-"""What nobody would tell again; all else the next owner asks for, or does."""
+"""The facts that nobody would report again; the next owner requests all others again."""
 _UNKNOWN = frozenset({"lost", "cancelled", "killed"})
 """The errors of calls that may have had effects."""
 _UNJUDGED = "The rules failed before they could judge this call; nothing was run. Ask again."
@@ -58,7 +58,7 @@ def _cause(error: Exception) -> Cause:
 
 
 def held_after(state: SessionState, event: SessionEvent | None, error: Exception) -> SessionState:
-    """Return *state* for those who read a session whose fold of *event* raised: it is paused."""
+    """Return *state* as paused, for readers of a session whose fold of *event* raised."""
     cause = _cause(error)
     return replace(
         state,
@@ -78,7 +78,7 @@ def folded(state: SessionState, event: SessionEvent) -> SessionState:
 
 
 def known_facts(state: SessionState, facts: Sequence[SessionEvent]) -> list[SessionEvent]:
-    """Return what of *facts* happened, as the rules record it, or as it came if they raise."""
+    """Return the reported ones of *facts*, completed by the rules, or unchanged if these raise."""
     known: list[SessionEvent] = []
     for fact in facts:
         if fact.type not in _HAPPENED:
@@ -95,7 +95,7 @@ def known_facts(state: SessionState, facts: Sequence[SessionEvent]) -> list[Sess
 
 
 def _as_it_came(fact: SessionEvent) -> SessionEvent:
-    """Return *fact* so that nothing runs without a judgement, or twice."""
+    """Return *fact* changed so that no call runs without a judgement, or twice."""
     match fact:
         case ModelReplied():
             unjudged = Judgement(answer="allow", rule="", problem=_UNJUDGED)

@@ -1,4 +1,4 @@
-"""A run at its host: claimed for a runner, or waiting for one."""
+"""Claims a run for a runner, or queues it; for the run's host."""
 
 from datetime import datetime, timedelta
 
@@ -10,8 +10,8 @@ from cueline.events.session import RunClaimed, SessionContinued, SessionEvent
 async def claims(fleet: FleetLog, state: SessionState, now: datetime) -> list[SessionEvent]:
     """Return the claim of a queued run by the runner that offers its blueprint now.
 
-    Without one, the run gets a deadline, if it has none. A run that has to be admitted first
-    waits for that without a deadline.
+    Without such a runner, the run gets a deadline, if it has none. A run that has to be admitted
+    first waits without a deadline.
     """
     run = state.run
     if run is None or state.stop is not None:
@@ -31,7 +31,7 @@ async def claims(fleet: FleetLog, state: SessionState, now: datetime) -> list[Se
 async def queue_end(fleet: FleetLog, state: SessionState, now: datetime) -> list[SessionEvent]:
     """Return the end of a run's wait for a runner; nothing if one claims it now.
 
-    It waits for a stale runner until that is removed (C32).
+    The run waits for a stale runner until the runner is removed (C32).
     """
     assert state.run is not None, "only a run waits for one"
     seen = await fleet.read()

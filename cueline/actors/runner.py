@@ -38,7 +38,7 @@ class ToolReport(Struct, frozen=True):
 
 
 KEPT_SECONDS = 60.0
-"""An owner that has not recorded an outcome by then has none to record any more.
+"""The time after which an owner that has not recorded an outcome never will.
 
 The next owner of a session whose host died asks within seconds.
 """
@@ -71,7 +71,7 @@ class RunnerPort(Protocol):
         """
 
     async def outcome(self, name: CallName) -> ToolReport | None:
-        """Report a call that was started; None if it was not, and then it never will run here."""
+        """Report a started call; None if it was not started: then it will never run here."""
 
     async def cancel(self, name: CallName) -> None:
         """Terminate the call's processes; kill them after 5 s."""
@@ -79,7 +79,7 @@ class RunnerPort(Protocol):
     def forget(self, name: CallName) -> None:
         """Drop the result, which the owner has recorded, and all of earlier turns.
 
-        Best effort: what is not dropped goes with the session's next turn.
+        Best effort: the session's next turn also drops it.
         """
 
     async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
@@ -87,7 +87,7 @@ class RunnerPort(Protocol):
 
 
 class _Call:
-    """A running call, and those who wait for its report; it goes on without them."""
+    """A running call, and the waiters for its report; the call runs on without waiters."""
 
     __slots__ = ("report", "task", "waiting")
 
@@ -97,7 +97,7 @@ class _Call:
         self.waiting: list[asyncio.Future[None]] = []
 
     def end(self, report: ToolReport) -> None:
-        """Wake all who wait now; a done callback of the task would come later."""
+        """Wake all current waiters; a done callback of the task would come later."""
         self.report = report
         for waiting in self.waiting:
             if not waiting.done():
@@ -115,7 +115,7 @@ class _Call:
 
 @dataclass(slots=True)
 class _Served:
-    """What the runner remembers of one session."""
+    """The runner's memory of one session."""
 
     epoch: int = 0
     """The highest epoch that it has seen."""
@@ -128,11 +128,11 @@ class _Served:
 class Runner:
     """Executes the calls of many sessions.
 
-    A call runs only on the incarnation that `ToolStarted` names, and only for the
-    highest epoch seen for its session. So "never seen" also promises "and never will".
+    A call runs only on the incarnation that `ToolStarted` names, and only for the highest
+    epoch seen for its session. So the answer "never seen" promises that it never will run.
 
-    It remembers an epoch for each session while it lives, and the calls of a turn
-    until the next turn begins: by then the log has an outcome for each of them.
+    The runner remembers an epoch for each session while it lives, and the calls of a turn
+    until the next turn begins: by then the log has an outcome for each call.
     """
 
     def __init__(self, incarnation: str, executor: ToolExecutor, now: Callable[[], float]) -> None:
@@ -142,9 +142,9 @@ class Runner:
         self._served: dict[str, _Served] = {}
         self._running: set[asyncio.Task[None]] = set()
         self._kept: dict[_Call, float | None] = {}
-        """The calls that ended and whose outcome no owner has recorded yet, as far as is known.
+        """The ended calls whose outcome no owner has recorded, as far as is known.
 
-        With the time at which this was first asked about.
+        Each with the time of the first check.
         """
         self._closed = False
 
@@ -201,7 +201,7 @@ class Runner:
             return ReconcileFinding("unknown", str(error))
 
     async def close(self) -> None:
-        """Start nothing more, kill what runs, and end."""
+        """Start no more calls, kill the running ones, and end."""
         self._closed = True
         for task in self._running:
             task.cancel()
@@ -288,7 +288,7 @@ def _turn(key: str) -> int:
 
 
 def digest_of_order(order: ToolOrder) -> str:
-    """Return the digest of exactly what *order* runs (I9)."""
+    """Return the digest of the exact call of *order* (I9)."""
     place = order.workspace
     return order_digest(
         session=order.session,

@@ -1,6 +1,6 @@
-"""Which runners are registered, which blueprints they offer, and what becomes of their runs.
+"""Registers runners and their blueprints, and admits and ends their runs.
 
-The dispatcher's part: it records the changes. The host of a run claims the run.
+This is the dispatcher's part, which records the changes. The host of a run claims it.
 """
 
 from collections.abc import Collection, Sequence
@@ -20,7 +20,7 @@ from cueline.events.stream import sibling
 
 ACTOR: Final = "system:dispatcher"
 RUNNER: Final = "up"
-"""The name of the runner that a `cueline up` registers its blueprints for."""
+"""The name of the runner under which a `cueline up` registers its blueprints."""
 
 
 class ClaimedRun(NamedTuple):
@@ -39,7 +39,7 @@ class RunIndex(Protocol):
         """Return the runs that were claimed and have not ended."""
 
     async def oldest(self, blueprint: str, limit: int) -> Sequence[str]:
-        """Return the streams of so many runs that have not ended, in the order of their start."""
+        """Return the streams of unfinished runs, at most a number, in the order of their start."""
 
 
 class RunnerRegistry:
@@ -63,12 +63,12 @@ class RunnerRegistry:
         self._since = since
         self._times = times
         self._offer = tuple(offer)
-        """The blueprints of this dispatcher's runners; one of them has them at a time."""
+        """The blueprints of this dispatcher's runners; one runner at a time offers them."""
         self._admitted: dict[str, frozenset[str]] = {}
-        """By blueprint, the runs that are known to be admitted."""
+        """By blueprint, the runs that were admitted."""
 
     async def record(self, facts: Sequence[FleetReport]) -> None:
-        """Record *facts*; the runs of a runner that is removed are told in the same append.
+        """Record *facts*; the same append has the messages to the runs of a removed runner.
 
         Raises:
             FencedError: another dispatcher has the fleet; stop.
@@ -79,7 +79,7 @@ class RunnerRegistry:
             await self._offer_again(facts[-1].at)
 
     async def tick(self, present: Collection[Presence], now: datetime) -> Sequence[Change]:
-        """Record and return which runners are stale, back or gone; tell the runs that lost theirs.
+        """Record stale, returned and gone runners; send messages to the runs of gone ones.
 
         Args:
             present: the processes that have sent heartbeats.
@@ -105,10 +105,10 @@ class RunnerRegistry:
         return [*gone, *found]
 
     async def admit(self) -> None:
-        """Admit the oldest runs of each blueprint of which only so many may run at a time.
+        """Admit the oldest runs of each blueprint with `max_running`.
 
-        As only the end of a run makes a later one one of the oldest, no more run at a time,
-        however old the read model is and whoever else admits them.
+        A later run becomes one of the oldest only when another run ends. So there are never too
+        many, even if the read model is old or another process admits runs, too.
         """
         for name, each in (await self._fleet.read()).blueprints.items():
             if (most := each.agent.max_running) is None:
@@ -144,7 +144,7 @@ class RunnerRegistry:
         return offering
 
     async def _offer_again(self, now: datetime) -> None:
-        """Have another runner offer the blueprints that nobody offers now."""
+        """Let another runner offer the blueprints that no runner offers now."""
         state = await self._fleet.read()
         if not self._offer or state.online(self._offer[0].name):
             return
@@ -157,7 +157,7 @@ class RunnerRegistry:
                 return
 
     async def _tell(self, event: FleetEvent) -> Sequence[FactWrite]:
-        """Return the messages to the runs of a runner that is removed."""
+        """Return the messages to the runs of a removed runner."""
         if not isinstance(event, RunnerRemoved):
             return []
         return [
@@ -167,7 +167,7 @@ class RunnerRegistry:
         ]
 
     async def _tell_stragglers(self, state: FleetState) -> None:
-        """Tell the runs that were claimed while their runner was being removed."""
+        """Send messages to the runs that were claimed while their runner was being removed."""
         for each in await self._index.claimed():
             if each.runner not in state.runners and not each.unread:
                 message = _message(each.stream, each.runner, "it was removed", graceful=False)

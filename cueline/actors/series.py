@@ -1,4 +1,4 @@
-"""Asks for the next session of a series, in the append with which one starts its work."""
+"""Requests the next session of a series, in the append that starts the work of one."""
 
 from datetime import datetime
 
@@ -18,8 +18,8 @@ async def next_start(
 ) -> list[FactWrite]:
     """Return the start request of the next session, if *before* became *after* by a start.
 
-    It is as the first fact of this one tells, which holds no secrets. A person may have
-    chosen another model, or accepted changed tools, since.
+    It has the values of this session's first fact, which holds no secrets, and the model and
+    tools that a person has chosen since.
     """
     schedule = next_in_series(before, after, now)
     if schedule is None:

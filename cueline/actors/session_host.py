@@ -1,4 +1,4 @@
-"""The session host: a process that drives many sessions."""
+"""The session host, which drives many sessions in one process."""
 
 import asyncio
 from contextlib import suppress
@@ -34,22 +34,22 @@ RECORD_SECONDS = 1.0
 
 
 class HostPort(Protocol):
-    """A session host as a dispatcher sees it, local or remote."""
+    """The port to a session host, local or remote, for a dispatcher."""
 
     async def activate_all(self, streams: list[str]) -> list[str]:
         """Activate sessions; active ones read their inbox.
 
-        Returns those that it has no place for, because it is full or draining.
+        Returns the sessions for which it has no place, because it is full or draining.
         """
 
     async def report(self, after: int | None) -> HostReport | None:
-        """Return what changed since the report of number *after*; all if that was not the last.
+        """Return the changes since the report *after*; all sessions if that was not the last one.
 
-        None if it does not answer.
+        Returns None if the host does not answer.
         """
 
     async def hand_over(self, sessions: int) -> None:
-        """Give up so many more sessions, each as soon as its running effects have ended."""
+        """Give up a number of further sessions, each as soon as its running effects have ended."""
 
     async def look_at_breakers(self) -> None:
         """Read the new breaker events."""
@@ -64,7 +64,7 @@ class SessionHost:
         told = safe_callback(on_trouble)
         self.incarnation = incarnation
         self.live_text = dependencies.live_text
-        """Where the replies of its sessions can be watched while they come."""
+        """The live text of its sessions' replies."""
         self._dependencies = dependencies
         self._journal = dependencies.journal(None)
         self._agent_cache = AgentCache(dependencies.journal, dependencies.models)
@@ -80,7 +80,7 @@ class SessionHost:
         self._loops: dict[str, SessionLoop] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._context = copy_context()
-        """Shared by all sessions: a task factory in each would take 0.3 KB."""
+        """The task factory of all sessions; one in each would take 0.3 KB."""
         self._loading = asyncio.Semaphore(ACTIVATIONS)
         self._set_aside: dict[str, int] = {}
         """Sessions that cannot be driven here, with the inbox version at the failure."""
@@ -96,7 +96,7 @@ class SessionHost:
         return [stream for stream in streams if not self.activate(stream)]
 
     def share(self, hosts: int) -> None:
-        """Use the share of one of so many *hosts* of each runner's slots."""
+        """Use this host's share of each runner's slots, which *hosts* hosts share."""
         self._slots.resize(self._dependencies.slots.share(hosts))
 
     async def report(self, after: int | None) -> HostReport:
@@ -129,7 +129,7 @@ class SessionHost:
         await self._breakers.look()
 
     def activate(self, stream: str) -> bool:
-        """Activate a session, or have it read its inbox; return False if there is no place."""
+        """Activate a session, or let it read its inbox; return False if there is no place."""
         if stream in self._tasks:
             if stream in self._loops:
                 self._loops[stream].nudge()
@@ -152,9 +152,9 @@ class SessionHost:
             await asyncio.wait([task])
 
     async def drain(self, seconds: float) -> None:
-        """Start nothing more; let running effects finish for *seconds*, record, then stop.
+        """Start no effects; let running effects finish for *seconds*, record, then stop.
 
-        The sessions keep their state; the next owner goes on with them.
+        The next owner continues the sessions.
         """
         self._draining = True
         for loop in self._loops.values():
@@ -230,7 +230,7 @@ class SessionHost:
         self._on_trouble(stream, error)
 
     async def _hand_over(self, stream: str) -> None:
-        """Mark a session as handed over: its next owner then knows that this one has not died."""
+        """Mark a session as handed over, so that no death of a host is counted."""
         store = self._journal.store
         with suppress(CuelineError):
             head = await store.head(stream)
@@ -238,7 +238,7 @@ class SessionHost:
                 await store.acquire(stream, left_by(self.incarnation), head.epoch)
 
     async def _set_aside_stream(self, stream: str) -> None:
-        """Set a session aside in the log, so that others see that nobody drives it."""
+        """Set a session aside in the log, so that other processes see that it has no driver."""
         store = self._journal.store
         head = await store.head(stream)
         if head.owner == self.incarnation:
@@ -246,7 +246,7 @@ class SessionHost:
                 await store.acquire(stream, set_aside_owner(self.incarnation), head.epoch)
 
     async def _is_tried_again(self, stream: str) -> bool:
-        """Whether a session that was set aside has new messages, which may have fixed it."""
+        """Whether a session that was set aside has new messages, which may solve the problem."""
         with suppress(CuelineError):
             if await self._inbox_version(stream) > self._set_aside[stream]:
                 del self._set_aside[stream]
@@ -274,7 +274,7 @@ class SessionHost:
         )
 
     async def _has_news(self, stream: str, loop: SessionLoop) -> bool:
-        """Whether a session that has begun to wait has something new."""
+        """Whether a session that has begun to wait has new messages."""
         # Compared after the wait was recorded: a message in between is seen here, nudges the
         # session, or activates it again.
         return await self._inbox_version(stream) > loop.inbox_seen or loop.nudged

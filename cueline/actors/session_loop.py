@@ -48,20 +48,20 @@ from cueline.events.store import NO_STREAM
 from cueline.events.stream import is_model_call
 
 _WITH_A_FACT = Cancel | CallModel | ReserveBudget | RunTool | StartChild | AwaitMessage
-"""Effects that begin with a fact of their own, or that end something."""
+"""Effects that begin with a fact of their own, or that end a reservation or approval."""
 _WITHOUT_WAIT = frozenset({"CallDelegated", "MessageAwaited", "ToolSkipped"})
-"""Facts that a call begins with, and that may end it at once."""
+"""Facts that start a call, and that may end it at once."""
 _NO_FACTS: tuple[int, Sequence[SessionEvent]] = (NO_STREAM, ())
 
 
 class _Taken(NamedTuple):
-    """What follows from an append."""
+    """The results of an append."""
 
     started: list[Effect | AcquireProbe]
     vain: list[SessionEvent]
-    """Facts that changed nothing."""
+    """The facts that changed nothing."""
     over: list[CallName]
-    """Calls that their runners can forget."""
+    """The calls that their runners can forget."""
     again: bool
     """Whether effects are due that could not start in this append."""
 
@@ -87,7 +87,7 @@ class SessionLoop:
         "_slots",
     )
     _loaded_agent: LoadedAgent
-    """Set once the agent is known, like the objects that need it."""
+    """The effects in flight; set once the agent is known, like the objects that need it."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class SessionLoop:
         self._graces = CancellationTimers(dependencies.clock, dependencies.grace_seconds)
         self._draining = False
         self._facts = _NO_FACTS
-        """The version at which facts came that are to be recorded, and these."""
+        """The version at which facts to record arrived, and these facts."""
 
     def nudge(self) -> None:
         """Read the inbox soon."""
@@ -118,12 +118,12 @@ class SessionLoop:
         self._in_flight.ring()
 
     def drain(self) -> None:
-        """Start nothing more; stop when the running effects have finished."""
+        """Start no effects; stop when the running effects have finished."""
         self._draining = True
         self._in_flight.ring()
 
     def cut_short(self) -> None:
-        """Cancel the running model call; it is recorded as cancelled, and made again later."""
+        """Cancel the running model call, which is recorded as cancelled and made again later."""
         for effect in self._in_flight.model_calls():
             self._in_flight.cancel(effect)
 
@@ -134,7 +134,7 @@ class SessionLoop:
 
     @property
     def drains(self) -> bool:
-        """Whether it was told to start nothing more."""
+        """Whether the loop starts no more effects."""
         return self._draining
 
     @property
@@ -162,9 +162,9 @@ class SessionLoop:
         return max(self._entity.state.inbox_read, 1)
 
     def is_held(self, inbox: int) -> bool:
-        """Whether it was paused since a rule raised; raises that if its log does not say so.
+        """Whether the session is paused because a rule raised; raises that error without a pause.
 
-        Then it stops, or it has not read its *inbox* up to that version.
+        The loop then stops, unless the session has to read its *inbox* up to that version.
         """
         if self._entity.failure is not None and (self.is_driven or inbox > self.inbox_seen):
             raise self._entity.failure
@@ -174,7 +174,7 @@ class SessionLoop:
         """Drive the session until it waits or ends; pause it if a rule raises.
 
         Raises:
-            FencedError: another process owns it now; do nothing more for it.
+            FencedError: another process owns the session now; stop.
         """
         if self._draining:
             return
@@ -213,7 +213,7 @@ class SessionLoop:
                 await self._agent_cache.give_back(self._loaded_agent)
 
     async def _hold(self, error: Exception) -> None:
-        """Record what is known, and what running effects bring; start nothing more."""
+        """Record the known facts, and the outcomes of running effects; start no effects."""
         version, taken = self._facts
         # At another version, they were recorded before the rules raised.
         facts = list(taken) if version == self._entity.version else []
@@ -247,7 +247,7 @@ class SessionLoop:
         ]
 
     async def _check_secrets(self, agent: AgentSpec) -> None:
-        """Refuse to record anything that may hold a secret unknown here (I11).
+        """Refuse to record facts that may hold a secret unknown here (I11).
 
         Raises:
             ConfigError: the message says what to do.
@@ -286,7 +286,7 @@ class SessionLoop:
         return [loaded_agent.clean(message) for message in messages]
 
     async def _passed_deadline(self, moment: datetime | None) -> list[SessionEvent]:
-        """Return the event of a passed deadline, if it has passed."""
+        """Return the event of the deadline, if it has passed."""
         if moment is None or moment > (now := self._clock.now()):
             return []
         entity, waited = self._entity, {}
@@ -331,7 +331,7 @@ class SessionLoop:
             await self._advance(())
 
     async def _record(self, facts: Sequence[SessionEvent]) -> _Taken | None:
-        """Decide on *facts* and record them; None if nothing was recorded: decide again."""
+        """Decide on *facts* and record them; None if no fact was recorded: decide again."""
         steps = PendingAppend(self._entity.state)
         started: list[Effect | AcquireProbe] = []
         vain: list[SessionEvent] = []
@@ -368,7 +368,7 @@ class SessionLoop:
             steps.take(fact)
 
     async def _room(self, state: SessionState) -> TreeRoom | None:
-        """Return the room for the children that calls may start now."""
+        """Return the number of children that calls may start now."""
         entity = self._entity
         room = await entity.patiently(partial(room_to_delegate, entity.journal, state))
         if room is None:
@@ -377,7 +377,7 @@ class SessionLoop:
         return room._replace(blueprints={name: each.agent for name, each in offered.items()})
 
     async def _take_agent(self) -> None:
-        """Switch to the model that a person chose, or the tools that one accepted."""
+        """Switch to the model that a person chose, or to tools that a person accepted."""
         agent = self._entity.state.agent
         if self._has_other_agent(agent):
             await self._agent_cache.give_back(self._loaded_agent)
@@ -450,7 +450,7 @@ class SessionLoop:
                 self._start_effect(cancel)
 
     def _wake_time(self, deadline: datetime | None) -> datetime | None:
-        """Return when the loop has to wake without a message."""
+        """Return the time at which the loop has to wake without a message."""
         again = self._mailbox.again_at
         if again is not None and deadline is not None:
             deadline = max(deadline, again)  # nothing expires before the inbox is read

@@ -31,17 +31,17 @@ def left_by(owner: str) -> str:
 
 
 def is_left(owner: str | None) -> bool:
-    """Whether this *owner* marks a session that was handed over."""
+    """Whether *owner* is the mark of a handed-over session."""
     return owner is not None and owner.endswith(_LEFT)
 
 
 def is_aside(owner: str | None) -> bool:
-    """Whether this *owner* marks a session that was set aside."""
+    """Whether *owner* is the mark of a session that was set aside."""
     return owner is not None and owner.endswith(_ASIDE)
 
 
 def aside_by(owner: str | None) -> str | None:
-    """Return the process that set a session aside; None if this *owner* is no mark of that."""
+    """Return the process that set a session aside; None if *owner* is no such mark."""
     return owner.removesuffix(_ASIDE) if owner is not None and is_aside(owner) else None
 
 
@@ -55,7 +55,7 @@ async def owner_of(
 async def owners_of(
     store: EventStore, board: PresenceBoard, streams: Collection[str], now: datetime
 ) -> dict[str, Presence]:
-    """Return the living processes that acquired *streams* last, where there are any."""
+    """Return the living processes that acquired *streams* last, by stream."""
     present = {each.incarnation: each for each in await living(board, now)}
     owners = {stream: head.owner for stream, head in (await store.heads(streams)).items()}
     return {stream: present[owner] for stream, owner in owners.items() if owner in present}
@@ -64,9 +64,9 @@ async def owners_of(
 async def silent_owner(
     store: EventStore, board: PresenceBoard, stream: str, now: datetime
 ) -> str | None:
-    """Return which local process drives *stream* without heartbeats, and for how long.
+    """Return the local process that drives *stream* without heartbeats, and since when.
 
-    For example, a full disk stops its heartbeats. None without such a process.
+    A full disk, for example, stops heartbeats. None without such a process.
     """
     owner = find(await board.all(), (await store.head(stream)).owner)
     return None if owner is None or not runs_here(owner) else death_of(owner, now)
@@ -79,9 +79,9 @@ async def next_owner(
     now: datetime,
     is_here: Callable[[str | None], bool],
 ) -> Presence | None:
-    """Return the living process that took the session over during a call of ours.
+    """Return the living process that took the session over during a call of this process.
 
-    Inline, host and runner are one process. It was frozen, and the new owner waits
+    Inline, host and runner are one process. This process was frozen, and the new owner waits
     for the end of the call, which is known once this process ends.
     """
     if not any(call.runner and is_here(call.runner) for call in state.open_calls):
@@ -91,10 +91,10 @@ async def next_owner(
 
 
 def check_resume(state: "SessionState", unread: Iterable[object], owner: Presence | None) -> None:
-    """Refuse to resume a session that has ended, or that its living *owner* drives anyway.
+    """Refuse to resume a session that has ended, or that its living *owner* drives.
 
-    A session that is paused, or will be after its *unread* messages, stays with the
-    owner, who is told to resume.
+    A session that is paused, or will be after its *unread* messages, stays with the owner,
+    and gets the request to resume.
 
     Raises:
         SessionFinishedError: it has ended; fork it.
@@ -113,16 +113,16 @@ def check_resume(state: "SessionState", unread: Iterable[object], owner: Presenc
 
 
 def has_wake_time(state: "SessionState", now: datetime) -> bool:
-    """Whether the session waits for a time; the host that is there then resumes it."""
+    """Whether the session waits for a time, at which a host resumes it."""
     until = None if state.waiting is None else state.waiting.deadline_at
     return until is not None and until > now
 
 
 class OrphanDetector:
-    """Detects that nobody drives a session.
+    """Detects that no process drives a session.
 
-    It waits for as long as a silent process takes to count as dead: a takeover takes
-    a while, and a machine that slept needs time to wake.
+    It first waits for the time after which a silent process counts as dead: a takeover
+    takes a while, and a machine that slept needs time to wake.
     """
 
     def __init__(
@@ -139,14 +139,14 @@ class OrphanDetector:
         self._board = board
         self._clock = clock
         self._taken_up = taken_up
-        """Whether somebody will activate it for certain, unless it was set aside."""
+        """Whether a process will certainly activate the session, unless it was set aside."""
         self._left_since: datetime | None = None
         self._looked_at = clock.now()
 
     async def orphan_reason(self, *, idle: bool) -> str | None:
-        """Return why nobody drives the session; None while somebody does or may soon.
+        """Return why no process drives the session; None while one does or may soon.
 
-        *idle* says that nothing is due, so it needs no host.
+        *idle*: no effect is due, so the session needs no host.
         """
         now = self._clock.now()
         if now - self._looked_at > 2 * timedelta(seconds=LOOK_SECONDS):

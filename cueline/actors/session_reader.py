@@ -21,20 +21,20 @@ Past = list[tuple[RecordedEvent, SessionEvent | None]]
 
 
 class SessionReader:
-    """One session, as far as it was read."""
+    """The folded state of one session, up to the read version."""
 
     def __init__(self, stream: str, journal: Journal) -> None:
         self.stream = stream
         self.state = session_of(stream)
         self.version = NO_STREAM
         self.emptied: CorruptEventError | None = None
-        """For a session with a redacted event: why it cannot go on."""
+        """For a session with a redacted event: the reason why it cannot continue."""
         self.journal = journal
-        """The journal it is read from."""
+        """The journal of the log."""
 
     @property
     def store(self) -> EventStore:
-        """The log it is read from."""
+        """The log of the session."""
         return self.journal.store
 
     async def read(
@@ -46,7 +46,7 @@ class SessionReader:
         already: see `Journal.read`.
 
         Raises:
-            CorruptEventError: restore the log; what was read before is valid.
+            CorruptEventError: restore the log; the events before are valid.
             UnknownEventTypeError: upgrade cueline.
         """
         async for recorded, fact in self.journal.read(self.stream, self.version, until, heard):
@@ -62,8 +62,8 @@ class SessionReader:
     async def skip(self, until: int) -> None:
         """Continue after version *until*.
 
-        Of the events before, use only the inbox position and the changes of the agent.
-        From the beginning of a turn on, the state of the present is right; totals are not.
+        Of the earlier events, use only the inbox position and the changes of the agent. From
+        the beginning of a turn on, the current state is correct; totals are not.
         """
         seen = await inbox_seen(self.journal, self.stream, until)
         self.state = replace(self.state, inbox_read=seen)
@@ -77,7 +77,7 @@ class SessionReader:
     async def read_last_turn(self) -> None:
         """Read on; the first time, read only the first event and the last turn.
 
-        That is enough for the present state. Raises what `read` raises.
+        This is enough for the current state. Raises the errors of `read`.
         """
         if self.version == NO_STREAM:
             await self._take(until=1)

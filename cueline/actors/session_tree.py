@@ -1,7 +1,6 @@
-"""Links sessions of a tree: starts, counts and stops children, and tells parents of their end.
+"""Links the sessions of a tree: starts, counts and stops children; reports ends to parents.
 
-Each is one append together with the fact that it belongs to, so a crash cannot separate
-them (I7).
+Each of these is in one append with its fact, so a crash cannot separate them (I7).
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -33,7 +32,7 @@ from cueline.events.store import ANY, NO_STREAM
 from cueline.events.stream import shown, sibling
 
 OutputReader = Callable[[str, Mapping[str, Any]], tuple[Any, str]]
-"""Reads a text as JSON of a schema: returns the value, and why the text is none."""
+"""Reads a text as JSON of a schema: returns the value, and the fault of the text."""
 _End = SessionCompleted | SessionFailed | SessionStopped
 _STATUS: Final[Mapping[Status, Literal["completed", "failed", "stopped"]]] = {
     Status.COMPLETED: "completed",
@@ -74,7 +73,7 @@ def _child_of(state: SessionState, begun: StartAsked, asked: StartAsked) -> Star
 
 
 async def read_start_request(journal: Journal, stream: str) -> StartAsked:
-    """Return the start request, which is the first message of a session's inbox.
+    """Return the start request, the first message of a session's inbox.
 
     Raises:
         UnknownSessionError: there is no such session.
@@ -94,30 +93,30 @@ def unknown_session_error(stream: str) -> UnknownSessionError:
 
 
 class TreeRoom(NamedTuple):
-    """How many more sessions a tree may have."""
+    """The number of further sessions that a tree may have."""
 
     root: str
     used: int
     """The version of the tree's stream."""
     most: int
     taken: frozenset[str] = frozenset()
-    """Sessions that exist already."""
+    """The streams of existing sessions."""
     blueprints: Mapping[str, AgentSpec] = {}
-    """Those that runners offer, or have offered."""
+    """The blueprints that runners offer, or have offered."""
 
     @property
     def stream(self) -> str:
-        """The stream whose version counts the sessions below the root."""
+        """The stream whose version is the number of sessions below the root."""
         return sibling(self.root, "tree")
 
     @property
     def refusal(self) -> str:
-        """Why it has no room."""
+        """The reason why the tree has no room."""
         why = f"{self.used} sessions were started below {shown(self.root)}, and its"
         return f"{why} limits.max_descendants is {self.most}"
 
     def write(self, children: Sequence[DescendantAsked]) -> FactWrite:
-        """Return the count of *children*; it fails if the tree has changed: count again."""
+        """Return the write that counts *children*; after a conflict, count again."""
         return FactWrite(
             stream=self.stream,
             steps=[[child] for child in children],
@@ -168,9 +167,9 @@ async def register_child(journal: Journal, child: str, asked: StartAsked) -> lis
 
 
 async def room_to_delegate(journal: Journal, state: SessionState) -> TreeRoom | None:
-    """Return the room of the session's tree if a call has yet to start a child; None otherwise.
+    """Return the room of the session's tree if a call may start a child; None otherwise.
 
-    A call may become free to start in the same append, when an open breaker closes the one before.
+    A call may become free to start in the same append, if an open breaker ends the previous one.
     """
     asking = [c.effect for c in state.turn.awake if c.delegates and c.phase == "requested"]
     if not asking:
@@ -217,9 +216,9 @@ def stop_writes(before: SessionState, after: SessionState) -> list[FactWrite]:
 
 
 def pause_writes(before: SessionState, after: SessionState) -> list[FactWrite]:
-    """Return the message to a parent whose call does not wait, if the session pauses or goes on.
+    """Return the message to a parent whose call does not wait, if the session pauses or continues.
 
-    Who pauses it on request knows that.
+    A pause on request is no message.
     """
     place = ROOT if after.setup is None or after.finished else after.setup.family
     if place.parent is None or place.call is None or place.call.mode == "sync":
@@ -264,7 +263,7 @@ def notify_parent(
 
 
 def _result(agent: AgentSpec, end: _End, read_output: OutputReader) -> dict[str, object]:
-    """Return what a child's end says of its result."""
+    """Return the fields of a child's end about its result."""
     match end:
         case SessionFailed():
             return {"error_code": end.kind, "error": end.message or end_text(end)}

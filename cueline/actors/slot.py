@@ -1,8 +1,8 @@
 """Slots of runners: a call starts when a slot is free, so no call queues in a runner.
 
-A call queued in a runner would be in doubt after a crash. The hosts share a
-runner's slots evenly, so each counts its own and asks nobody. The count is
-volatile; the host that recovers a call counts it again.
+A call queued in a runner would be in doubt after a crash. The hosts share a runner's
+slots evenly, so each host counts its own calls and asks no other process. The count is
+volatile; the host that recovers a call counts the call again.
 """
 
 from collections import Counter
@@ -30,12 +30,12 @@ class Slots(Struct, frozen=True):
     """For other tools, each of which takes a worker process."""
 
     def share(self, hosts: int) -> "Slots":
-        """Return the share of one of so many *hosts*."""
+        """Return the share of one of *hosts* hosts."""
         return Slots(max(1, self.loop // hosts), max(1, self.workers // hosts))
 
 
 SLOTS = Slots()
-"""The default.
+"""The default slots.
 
 A call in the loop costs little but its open files; a call that waits costs its session one more
 append. Other tools mostly wait, for example for a shell command, so there are more workers than
@@ -51,13 +51,13 @@ class SlotTable:
         self._taken: Counter[Place] = Counter()
         self._full: dict[bool, set[str]] = {True: set(), False: set()}
         self._waiting: dict[SlotHolder, int] = {}
-        """Longest wait first; the value is the number of freed slots when it last looked."""
+        """The waiters, longest wait first, with the number of freed slots at the last check."""
         self._freed = 0
         self._open: set[Place] = set()
-        """Places with a free slot that perhaps nobody has looked for yet."""
+        """The places with a free slot for which no waiter has been woken yet."""
 
     def resize(self, slots: Slots) -> None:
-        """Use so many slots of each runner from now on; calls that have one keep it."""
+        """Set the number of slots of each runner; calls keep their slots."""
         if self._most == {True: slots.loop, False: slots.workers}:
             return
         self._most = {True: slots.loop, False: slots.workers}
@@ -77,7 +77,7 @@ class SlotTable:
         return self._full[tool.in_loop]
 
     def take(self, place: Place) -> None:
-        """Take a slot; beyond the limit if the call runs already."""
+        """Take a slot; beyond the limit if the call is already running."""
         self._taken[place] += 1
         runner, in_loop = place
         if self._taken[place] >= self._most[in_loop]:
@@ -106,11 +106,11 @@ class SlotTable:
         self._waiting.pop(holder, None)
 
     def lacking(self) -> list[Unmet]:
-        """Return what the calls demand that wait for a slot."""
+        """Return the demands of the calls that wait for a slot."""
         return counted(each for holder in self._waiting for each in holder.lacking)
 
     def pass_on(self) -> None:
-        """Wake the next holder that has not looked since a slot became free."""
+        """Wake the next holder that has not checked since a slot became free."""
         if not self._open:
             return
         holder = next(iter(self._waiting), None)
@@ -136,7 +136,7 @@ class SlotHolder:
     def __init__(self, table: SlotTable, seeker: SlotSeeker) -> None:
         self._table = table
         self._held: dict[str, Place] | None = None
-        """By the effect of the call; None without any."""
+        """The slots by the effect of the call; None without any."""
         self.seeker = seeker
         self.lacking: Sequence[Demands] = ()
         """The demands of its calls that wait for a slot."""
@@ -160,13 +160,13 @@ class SlotHolder:
         self._table.free(place)
 
     def end_search(self, lacking: Sequence["Demands"]) -> None:
-        """End the search for slots; it is woken when one is free if calls are *lacking* one."""
+        """End the search for slots; if calls are *lacking* a slot, a free one wakes the session."""
         self.lacking = lacking
         (self._table.wait if lacking else self._table.leave)(self)
         self._table.pass_on()
 
     def close(self) -> None:
-        """Free all slots: the session is not driven here any more."""
+        """Free all slots, because the session has left this host."""
         self._table.leave(self)
         for effect in list(self._held or ()):
             self.free(effect)

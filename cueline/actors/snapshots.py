@@ -35,7 +35,7 @@ class Folded(NamedTuple):
 
     state: SessionState
     prompt: Prompt
-    """Without its messages, unless they were asked for."""
+    """The prompt, without its messages unless they were requested."""
     version: int
     snapshot: Snapshot
 

@@ -1,6 +1,6 @@
-"""The last fact of a session, where it alone tells the session's status.
+"""Reads the last fact of a session, if that alone shows the session's status.
 
-So a long session need not be replayed to see that it has ended.
+So a long session that has ended does not have to be replayed.
 """
 
 from collections.abc import Collection
@@ -16,10 +16,10 @@ from cueline.events.stream import sibling
 BUSY = frozenset({"ModelRequested", "ModelStarted", "ModelReplied", "ToolStarted", "ToolReturned"})
 """Types after which an effect runs; the most frequent ones."""
 READS = frozenset({"SessionStarted", "SessionForked", "MessageReceived", "MessageRefused"})
-"""Types that tell the inbox position of the session."""
+"""Types with the inbox position of the session."""
 
 LastFact = SessionEvent | Redacted | None
-"""None: it has not started."""
+"""The last fact; None: the session has not started."""
 
 
 async def last_fact(journal: Journal, stream: str) -> LastFact:
@@ -37,7 +37,7 @@ async def last_fact(journal: Journal, stream: str) -> LastFact:
 
 
 def can_resume(last: LastFact) -> bool:
-    """Whether a session with this *last* fact may go on by itself."""
+    """Whether a session with this *last* fact may continue without a message."""
     match last:
         case None:
             return True

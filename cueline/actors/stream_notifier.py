@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Collection, Sequence
 from cueline.events.store import EventStore, RecordedEvent
 
 HEARD = 16
-"""The most new events that a waiter gets, however slow it is."""
+"""The most new events that a slow waiter gets."""
 
 
 class _Subscriber:
@@ -26,7 +26,7 @@ class _Subscriber:
 
 
 class StreamNotifier:
-    """Follows the log while anybody in this process waits for a session.
+    """Follows the log while a task of this process waits for a session.
 
     If each waiter followed the log alone, each would read all events of the others.
     """
@@ -36,17 +36,17 @@ class StreamNotifier:
         self._bells: dict[str, set[_Subscriber]] = {}
         """The waiters, by stream."""
         self._follows = False
-        """Whether it is following: earlier events notify nobody."""
+        """Whether it is following the log; earlier events notify no waiters."""
         self._looking: asyncio.Task[None] | None = None
 
     async def changes(
         self, stream: str, but: Collection[str] = ()
     ) -> AsyncGenerator[Sequence[RecordedEvent]]:
-        """Yield whenever *stream* may have new events: at once, then after each append, for ever.
+        """Yield whenever *stream* may have new events: at once, then after each append.
 
-        Yields its newest events as read here, without a gap, so they need not be read again;
-        none, if they are unknown. Events of the types in *but* do not count; with *but*, no
-        events are yielded.
+        Yields its newest events without a gap, so that the caller does not read them again;
+        empty if they are unknown. Events of the types in *but* are ignored; with *but*, no events
+        are yielded.
 
         Raises:
             StoreError: the log cannot be read.

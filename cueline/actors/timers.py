@@ -9,9 +9,9 @@ Waiting = asyncio.Future[None]
 
 
 class Timers:
-    """One alarm clock for all sessions of a host; a task for each would take 0.9 KB.
+    """One timer for all sessions of a host; a task for each would take 0.9 KB.
 
-    Each wake-up looks at all waiters, 10,000 at most, in half a millisecond.
+    Each wake-up checks all waiters, 10,000 at most, in half a millisecond.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -33,7 +33,7 @@ class Timers:
         self._moments.pop(waiting, None)
 
     def close(self) -> None:
-        """Stop; wake nobody any more."""
+        """Stop the timer; it wakes no more waiters."""
         if self._task is not None:
             self._task.cancel()
 

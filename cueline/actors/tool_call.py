@@ -1,4 +1,4 @@
-"""Makes one attempt at a tool call: runs it, or finds out its outcome."""
+"""Makes one attempt at a tool call: runs it, or recovers its outcome."""
 
 import asyncio
 from base64 import b64encode
@@ -62,7 +62,7 @@ class ToolCaller:
         return await self._reported(name, report)
 
     async def recover(self, name: CallName, tool: ToolSpec) -> Outcome:
-        """Return the outcome of a call that was started; run it again only if that is allowed."""
+        """Return the outcome of a started call; run the call again only if that is allowed."""
         clock = self._dependencies.clock
         until = clock.now() + timedelta(seconds=REACH_SECONDS)
         while True:
@@ -103,9 +103,9 @@ class ToolCaller:
         )
 
     async def cancel(self, name: CallName) -> None:
-        """Cancel the call on its runner; if that cannot be reached, recover as in `recover`.
+        """Cancel the call on its runner; if the runner cannot be reached, recover as in `recover`.
 
-        Plain recovery would wait for a call that was never told to end.
+        Without the cancellation, recovery would wait for a call that does not end.
         """
         clock = self._dependencies.clock
         until = clock.now() + timedelta(seconds=REACH_SECONDS)
@@ -129,7 +129,7 @@ class ToolCaller:
         seconds: float = 0.0,
         retry_after: float | None = None,
     ) -> ToolFailed:
-        """Return that the attempt failed."""
+        """Return the failure of the attempt."""
         text, cleaned = sanitize_text(message, self._loaded_agent.redactor)
         return ToolFailed(
             effect=_effect(name),
@@ -183,7 +183,7 @@ class ToolCaller:
         )
 
     async def _image(self, name: CallName, report: ToolReport) -> ToolReturned | ToolFailed:
-        """Return an image as the outcome; one that holds a secret would be broken without it."""
+        """Return an image as the outcome; an image with a secret is refused."""
         data = b64encode(report.content).decode()
         _, found = await asyncio.to_thread(self._loaded_agent.redactor.redact, data)
         if found:
@@ -201,7 +201,7 @@ class ToolCaller:
     def _runs_elsewhere(self, tool: ToolSpec, runner: str) -> bool:
         """Whether another runner can run a call that may run twice at a time.
 
-        The former runner's result does not count then, so nobody waits for it.
+        The result of the former runner then does not count, so the session does not wait for it.
         """
         chosen = self._dependencies.runners.choose(self._demands(tool))
         return tool.declared == "read_only" and chosen not in (None, runner)

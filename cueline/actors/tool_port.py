@@ -9,7 +9,7 @@ from cueline.events.agent import ToolSpec, Workspace
 
 
 class ToolOrder(Struct, frozen=True, kw_only=True):
-    """The exact call to run, and the owner who sends it."""
+    """The exact call to run, and the owner that sends it."""
 
     session: str
     """The session's stream."""
@@ -18,9 +18,9 @@ class ToolOrder(Struct, frozen=True, kw_only=True):
     key: str
     """The idempotency key, `<stream>/<effect>`: the same for every attempt."""
     runner: str
-    """The only incarnation that may run it."""
+    """The incarnation of the runner, which alone may run the call."""
     epoch: int
-    """The session's epoch, a fence: a runner refuses any below the highest it saw."""
+    """The session's epoch: a runner refuses an epoch below the highest that it has seen."""
     tool: ToolSpec
     arguments: dict[str, JsonValue]
     workspace: Workspace | None
@@ -55,7 +55,7 @@ class ReconcileFinding(Struct, frozen=True):
 
 
 class ToolExecutor(Protocol):
-    """Runs tools; if it dies, everything that it started dies with it."""
+    """Runs tools; if the executor dies, all processes that it started die with it."""
 
     async def call(self, order: ToolOrder) -> ToolOutput:
         """Run the tool and return its output.
@@ -72,8 +72,8 @@ class ToolExecutor(Protocol):
         """Ask the tool's `reconcile` for the outcome of the call with this key.
 
         Raises:
-            ToolFailedError: it could not say.
+            ToolFailedError: the outcome could not be asked for.
         """
 
     async def close(self) -> None:
-        """Kill what still runs."""
+        """Kill the running calls."""

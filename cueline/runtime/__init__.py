@@ -1,1 +1,1 @@
-"""Where sessions run: in this process, on Ray or on a running `cueline up`; and open logs."""
+"""Runs sessions: in this process, on Ray or on a running `cueline up`; and opens logs."""

@@ -37,7 +37,7 @@ _MANY_HOSTS = 64
 def collaborators(
     log: OpenLog, runners: RunnerDirectory, gate: GatePort, ledger: LedgerPort
 ) -> HostDependencies:
-    """Return whom a session host works with."""
+    """Return the dependencies of a session host."""
     from cueline.providers.factory import account_names, model_factory
     from cueline.providers.prices import bound, cost_of
     from cueline.tools.arguments import check_call, read_value
@@ -72,13 +72,13 @@ def collaborators(
 
 @dataclass(frozen=True, slots=True)
 class ActorFactory:
-    """Makes the plain objects that the actors hold. It is pickled, so it holds none itself."""
+    """Creates the plain objects that the actors hold. The factory is pickled, so it holds none."""
 
     url: LogUrl
-    """The log's, absolute."""
+    """The log's URL, with an absolute path."""
     log_id: str
     machine: str | None
-    """Where the log's writer has to run; None: anywhere."""
+    """The place of the log's writer; None: any machine."""
     grace_seconds: float
     """Time that running effects have to finish during a shutdown."""
     idle_seconds: float
@@ -86,11 +86,11 @@ class ActorFactory:
     removal_seconds: float
     """The silence after which an unreachable runner counts as dead."""
     slots: Slots
-    """Of each runner; the hosts share them."""
+    """The slots of each runner, which the hosts share."""
 
     @property
     def writes_anywhere(self) -> bool:
-        """Whether each process writes to the log by itself, without a writer actor."""
+        """Whether each process writes to the log directly, without a writer actor."""
         return self.machine is None
 
     def log(self) -> tuple[EventStore, PresenceBoard]:

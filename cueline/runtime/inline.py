@@ -1,4 +1,4 @@
-"""All actors in one process, for sessions without a cluster."""
+"""Runs all actors in one process, for sessions without a cluster."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Coroutine
@@ -26,7 +26,7 @@ from cueline.tools.executor import ProcessToolExecutor
 
 
 class LocalRunnerDirectory:
-    """The own runner, and others by the machine's evidence; see `RunnerDirectory`."""
+    """The runner of this process, and others by the machine's evidence; see `RunnerDirectory`."""
 
     def __init__(self, runner: Runner, presence: Presence, board: PresenceBoard) -> None:
         self._runner = runner
@@ -34,10 +34,10 @@ class LocalRunnerDirectory:
         self._board = board
         self._offer = Offer(presence.incarnation, presence.machine)
         self.out_of_reach: set[str] = set()
-        """Those that were asked for and live: frozen, or of another process."""
+        """The living runners that were asked for: frozen, or of another process."""
 
     def choose(self, demands: Demands, full: Collection[str] = ()) -> str | None:
-        """See `RunnerDirectory.choose`; it offers this machine, without labels and resources."""
+        """See `RunnerDirectory.choose`; the runner offers this machine, no labels, no resources."""
         if self._runner.incarnation in full or self.unmet(demands):
             return None
         return self._runner.incarnation
@@ -61,7 +61,7 @@ class LocalRunnerDirectory:
         return over
 
     async def ended(self) -> set[str]:
-        """Return those that were unreachable and have ended since."""
+        """Return the runners that were unreachable and have ended since."""
         return {each for each in tuple(self.out_of_reach) if await self.gone(each) is not None}
 
 
@@ -164,7 +164,7 @@ class Inline(Place):
 async def inline(
     log: OpenLog, *, scope: set[str] | None, on_trouble: Trouble | None = None
 ) -> AsyncIterator[Inline]:
-    """Drive the sessions of *scope* in this process; None means all that nobody drives."""
+    """Drive the sessions of *scope* in this process; None: all sessions without a driver."""
     with closing(ViewsIndex(log.backend.open_views(), log.store)) as index:
         executor = ProcessToolExecutor(log.slots.workers)
         here = Inline(log, executor, index, on_trouble=on_trouble, scope=scope)
@@ -176,12 +176,12 @@ async def inline(
 
 
 async def drive_to_end(log: OpenLog, stream: str) -> None:
-    """Drive the stopping session *stream*, which nobody drives, until it has ended.
+    """Drive the stopping session *stream*, which has no driver, until it has ended.
 
-    Nothing starts in it any more, so no key, tool, secret or workspace is needed.
+    No effect starts in it, so no key, tool, secret or workspace is needed.
 
     Raises:
-        CuelineError: it cannot be driven; the message says why.
+        CuelineError: the session cannot be driven; the message says why.
     """
     async with inline(log, scope={stream}) as here:
         await here.place([stream])

@@ -31,7 +31,7 @@ class Attached(Place):
         self._checked = CheckedTools()
 
     async def check_tools(self, agents: Sequence[AgentSpec]) -> None:
-        """See `Place.check_tools`: RAY_ADDRESS says that it is the cluster of this process."""
+        """See `Place.check_tools`; only if RAY_ADDRESS names the cluster of this `up`."""
         if os.environ.get("RAY_ADDRESS") != self._record.address:
             return
         present = await living(self._log.board, self._log.clock.now())
@@ -55,7 +55,7 @@ async def attach_to_up(log: OpenLog, record: UpRecord, address: str | None) -> A
     """Return the `cueline up` of *record*, if its dispatcher answers.
 
     Raises:
-        ClusterError: it does not answer, or another cluster was named.
+        ClusterError: the dispatcher does not answer, or another cluster was named.
     """
     if address not in (None, "auto", record.address):
         reason = (
@@ -115,10 +115,10 @@ async def on_ray(
 
 
 async def count_nodes(address: str) -> int:
-    """Return how many nodes the cluster at *address* has, each with this version of cueline.
+    """Return the number of nodes of the cluster at *address*, all with this version of cueline.
 
     Raises:
-        ClusterError: it cannot be joined, or some have another version; the message says which.
+        ClusterError: the cluster cannot be joined, or nodes have another version.
     """
     from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - see `on_ray`
 

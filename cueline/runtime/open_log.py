@@ -1,6 +1,7 @@
-"""Opens a log, with all that is kept beside it.
+"""Opens a log, with the data beside it.
 
-What only records needs, or a host, is imported when it is used: a list is quick.
+Modules for recording or for a host are imported when they are used, so that `list` is
+quick.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -95,7 +96,7 @@ class OpenLog:
         by: str = "user",
         with_it: "Sequence[InboxMessage]" = (),
     ) -> str:
-        """See `inbox.ask_start`; the secrets of its agent are taken out first (I11).
+        """See `inbox.ask_start`; the secrets of the agent are removed first (I11).
 
         Raises:
             ConfigError: see `check_log_is_out_of_reach`.
@@ -118,7 +119,7 @@ class OpenLog:
         by: str = "user",
         key: str | None = None,
     ) -> Appended:
-        """See `inbox.post`; the secrets of the session's *agent* are taken out first (I11)."""
+        """See `inbox.post`; the secrets of the session's *agent* are removed first (I11)."""
         from cueline.actors import inbox
 
         journal = self.journal(agent)
@@ -138,7 +139,7 @@ def _sanitized(message: Message, journal: "Journal") -> Message:
     """Return *message* without the secrets of *journal*.
 
     Raises:
-        ConfigError: an attachment holds one; without it the file would be broken.
+        ConfigError: an attachment contains a secret; redaction would break the file.
     """
     from cueline.events.sanitize import sanitize_record
 
@@ -163,9 +164,9 @@ async def open_log(
 
     Args:
         log: its URL or path.
-        must_exist: do not create it; for reading, a missing one is an empty log.
+        must_exist: do not create the log; for reading, a missing log is empty.
         read_only: write nothing to it.
-        notice: called if presence is unavailable; without it that is an error.
+        notice: called if presence is unavailable; without *notice* that is an error.
 
     Raises:
         ConfigError: the URL's scheme is unknown.

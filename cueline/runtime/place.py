@@ -1,4 +1,4 @@
-"""The port to where sessions run: in this process, on Ray, or nowhere."""
+"""The port of the places of sessions: this process, Ray, or none."""
 
 from collections.abc import Collection, Coroutine, Sequence
 
@@ -12,15 +12,15 @@ from cueline.runtime.up_record import recovers
 
 
 class Place:
-    """Where the sessions of a client run. This one runs none; a running `cueline up` may.
+    """The place where the sessions of a client run. This base class runs none; an `up` may.
 
     `Inline`, `Command` and `Attached` run sessions.
     """
 
     drives = False
-    """Whether it runs its sessions itself, as long as its process lives."""
+    """Whether this place runs its sessions itself, while its process lives."""
     live_text: LiveTextHub | None = None
-    """The hub of its host in this process; None without one."""
+    """The live text of its host in this process; None without a host."""
 
     def __init__(
         self, log: LogUrl, scope: set[str] | None = None, on_trouble: Trouble | None = None
@@ -37,7 +37,7 @@ class Place:
         return user_name()
 
     def hear(self, stream: str, error: CuelineError) -> None:
-        """Report an error that is new; remember an error that does not pass by itself."""
+        """Report a new error; remember a lasting one."""
         if str(error) == str(self.trouble(stream)):
             return
         if not error.retryable:
@@ -50,34 +50,34 @@ class Place:
         return self._troubles.get(stream)
 
     def tries_again(self, stream: str) -> None:
-        """Let the hosts retry the session, because it gets a message."""
+        """Let the hosts retry the session, because it has a new message."""
         self._troubles.pop(stream, None)
 
     def takes_up(self, stream: str) -> bool:
-        """Whether this place or a running `cueline up` will activate the session for certain."""
+        """Whether this place or a running `cueline up` will certainly activate the session."""
         return (self.drives and stream in self._scope) or recovers(self._url)
 
     async def take_up(self, stream: str, parent: str | None = None) -> None:
-        """Run the session from now on; a *parent* that runs here learns of it."""
+        """Run the session from now on; a *parent* that runs here is notified."""
         self._scope.add(stream)
         # A parent that runs elsewhere hears of it through its inbox.
         above = [] if parent is None or parent not in self._scope else [parent]
         await self.place([stream, *above])
 
     async def place(self, streams: Collection[str]) -> None:
-        """Give sessions to a host, or have those that live look into their inbox."""
+        """Give sessions to a host, or let active ones read their inbox."""
 
     def has(self, incarnation: str | None) -> bool:  # noqa: ARG002 - it has no hosts
         """Whether the incarnation is one of its hosts."""
         return False
 
     def settled(self, stream: str) -> Coroutine[object, object, None] | None:  # noqa: ARG002 - as above
-        """Return what waits until a host in this process has let go of a session it runs."""
+        """Return a wait until a host in this process has given up a session that it runs."""
         return None
 
     async def check_tools(self, agents: Sequence[AgentSpec]) -> None:
-        """Check that its runners can run the tools of *agents*, as far as it reaches them.
+        """Check that its reachable runners can run the tools of *agents*.
 
         Raises:
-            ToolImportError: some cannot; the message names their nodes and says what to do.
+            ToolImportError: a runner cannot; the message names the nodes and says what to do.
         """

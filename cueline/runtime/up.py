@@ -1,4 +1,4 @@
-"""Starts the actors of `cueline up`, and takes down what a killed one left."""
+"""Starts the actors of `cueline up`, and ends the actors that a killed one left."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -23,26 +23,26 @@ from cueline.runtime.up_record import UpRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpPlan:
-    """What `cueline up` has to start, and where."""
+    """The actors that `cueline up` has to start, and their place."""
 
     log: LogUrl
     address: str | None
     """Of a Ray cluster; None: a new one on this machine."""
     hosts: int | None
-    """None: as was asked for last, at first 1; likewise for runners."""
+    """The numbers of hosts and runners; None: the last requested number, at first 1."""
     runners: int | None
     recover: bool
     """See `UpRecord`."""
     settings: Settings
     blueprints: tuple[AgentSpec, ...] = ()
-    """What its runners offer."""
+    """The blueprints of its runners."""
     folder: Path | None = None
-    """Where these were read."""
+    """The folder of the blueprints."""
 
 
 @asynccontextmanager
 async def run_up(plan: UpPlan) -> AsyncIterator["UpProcess"]:
-    """Run a log's actors until the block ends, then take them down.
+    """Run a log's actors until the block ends, then end them.
 
     Raises:
         ClusterError: the cluster cannot be used, or another `cueline up` has the log; the
@@ -62,9 +62,9 @@ async def run_up(plan: UpPlan) -> AsyncIterator["UpProcess"]:
 
 
 async def start_up(plan: UpPlan) -> tuple[UpRecord, int]:
-    """Start a log's actors on a cluster, and leave them to Ray, which restarts them.
+    """Start a log's actors on a cluster, where Ray keeps and restarts them.
 
-    Returns where they are, and the number of running sessions that nobody drove.
+    Returns the record, and the number of running sessions without a driver.
 
     Raises:
         ClusterError: as `run_up`.
@@ -110,7 +110,7 @@ async def _starting(
 
 
 def heartbeat_times(cluster: ClusterSettings) -> HeartbeatTimes:
-    """Return when a registered runner counts as stale, and as gone."""
+    """Return the times after which a registered runner counts as stale, and as gone."""
     return HeartbeatTimes(cluster.heartbeat_seconds, cluster.stale_seconds, cluster.removal_seconds)
 
 
@@ -126,7 +126,7 @@ class _StartingUp:
     """Its `DispatcherSettings`."""
 
     async def start(self) -> int:
-        """Start the actors, record where they are, and return how many sessions nobody drove."""
+        """Start the actors, write the record, and return the number of undriven sessions."""
         # From now on there are actors to take down, even if we are killed. The same holds for
         # those of an earlier record.
         there = UpRecord.read(self.log.url)
@@ -138,22 +138,22 @@ class _StartingUp:
         return int(started.found)
 
     def note(self, *, ready: bool) -> None:
-        """Record whether they accept sessions."""
+        """Record whether the actors accept sessions."""
         replace(self.record, ready=ready).write(self.log.url)
 
     async def end(self) -> None:
-        """Take the actors down."""
+        """End the actors."""
         await self.actors.stop()
         self.record.withdraw(self.log.url)
 
 
 @dataclass(frozen=True, slots=True)
 class UpProcess:
-    """What `cueline up` keeps running."""
+    """A running `cueline up`, for its command."""
 
     record: UpRecord
     found: int
-    """The number of running sessions that nobody drove."""
+    """The number of running sessions that had no driver."""
     watch: Callable[[], Awaitable[list[str]]]
     """Returns the errors since the last call; raises `ClusterError` at the end."""
     look: Callable[[], Awaitable[int]]
@@ -161,7 +161,7 @@ class UpProcess:
 
 
 def record_of(log: OpenLog, address: str) -> UpRecord:
-    """Return the record of an `up` that this process has on the cluster at *address*."""
+    """Return the record of an `up` of this process on the cluster at *address*."""
     return UpRecord(
         address=address,
         namespace=namespace_of(log.id),
@@ -172,18 +172,18 @@ def record_of(log: OpenLog, address: str) -> UpRecord:
 
 
 ORPHAN_SECONDS = 10.0
-"""After this time, what ends with a killed `cueline up` has ended."""
+"""The time after which the processes of a killed `cueline up` have ended."""
 
 
 async def end_left_behind(
     log: OpenLog, record: UpRecord, *, address: str | None = None, grace_seconds: float
 ) -> None:
-    """Take down what a killed `cueline up` left on a shared cluster, or what Ray keeps there.
+    """End the actors that a killed `cueline up` left on a shared cluster, or that Ray keeps there.
 
-    The cluster is at *address*, or else where *record* says.
+    The cluster is at *address*, else at the address in *record*.
 
     Raises:
-        ClusterError: some of it lives, and the cluster cannot be reached.
+        ClusterError: actors are alive, but the cluster cannot be reached.
     """
     deadline = log.clock.now() + timedelta(seconds=ORPHAN_SECONDS)
     asked = record.kept_by == "ray" or address is not None

@@ -17,7 +17,7 @@ from cueline.stores.backend import backend_of
 class UpRecord:
     """A running `cueline up`, as recorded beside the log.
 
-    It is a hint: readers ask the machine whether the process lives.
+    The record is a hint: readers check whether the process is alive.
     """
 
     address: str
@@ -26,11 +26,11 @@ class UpRecord:
     keeper: Presence
     """The process of `cueline up`; the cluster may end with it."""
     kept_by: Literal["process", "ray"] = "process"
-    """By Ray: the process has started everything on a cluster of others, and has ended."""
+    """The keeper of the actors; `ray`: the process started them on a cluster, and has ended."""
     recover: bool = True
-    """Whether it resumes sessions that nobody drives."""
+    """Whether it resumes sessions without a driver."""
     ready: bool = True
-    """Whether it accepts sessions: not while it starts or stops."""
+    """Whether it accepts sessions; false while it starts or stops."""
 
     @classmethod
     def read(cls, log: LogName) -> Self | None:
@@ -54,8 +54,8 @@ class UpRecord:
     def lives(self) -> bool:
         """Whether the process lives on this machine, or Ray keeps the actors.
 
-        The record does not say whether Ray and the actors still live: the presence of their
-        dispatcher does.
+        Whether Ray and the actors are alive is not in the record: the presence of their dispatcher
+        shows it.
         """
         if self.kept_by == "ray":
             return True
@@ -65,14 +65,14 @@ class UpRecord:
 
     @property
     def keeper_text(self) -> str:
-        """What keeps it, for people."""
+        """The keeper of the actors, in words."""
         return "Ray" if self.kept_by == "ray" else f"process {self.keeper.pid}"
 
 
 def find_up(log: LogName) -> UpRecord | None:
-    """Return the `cueline up` of the log, if its process lives here, or nobody here can tell.
+    """Return the `cueline up` of the log, if its process is alive here, or cannot be checked here.
 
-    Nobody can if Ray keeps it, or a process on another machine.
+    It cannot be checked if Ray keeps it, or a process on another machine.
     """
     record = UpRecord.read(log)
     if record is None or not record.ready:
@@ -87,6 +87,6 @@ def up_output(log: LogName) -> Path:
 
 
 def recovers(log: LogName) -> bool:
-    """Whether a `cueline up` resumes sessions of the log that nobody drives."""
+    """Whether a `cueline up` resumes sessions of the log without a driver."""
     record = find_up(log)
     return record is not None and record.recover

@@ -1,4 +1,4 @@
-"""The read models of a log, as the dispatcher asks them for work."""
+"""Finds work for the dispatcher in the read models of a log."""
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from datetime import datetime
@@ -23,11 +23,11 @@ from cueline.projections.views import Views
 PAGE = 1000
 """Number of sessions with work that are read at a time."""
 BATCH = 250
-"""Number of events that the read models take in before the event loop does something else."""
+"""Number of events that the read models project before other tasks run."""
 
 
 class ViewsIndex:
-    """What the read models know of, brought up to date first; see `WorkIndex` and `RunIndex`."""
+    """The work and runs in the read models, brought up to date first; see `WorkIndex`."""
 
     def __init__(self, views: Views, store: EventStore) -> None:
         self._views = views
