@@ -66,7 +66,7 @@ def wish_of_tree(
     path: LogName, session: str, asked: Callable[["Client", str], Awaitable[T]], *, tree: bool
 ) -> list[T]:
     """Return what becomes of a wish about a session and, with *tree*, about all below it."""
-    from cueline.client.tree import over_tree
+    from cueline.client.named import over_tree
 
     def submit(client: "Client") -> Awaitable[list[T]]:
         return over_tree(client, session, lambda each: asked(client, each), tree=tree)

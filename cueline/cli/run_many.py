@@ -21,8 +21,8 @@ from cueline.cli.run_options import RunOptions
 from cueline.cli.start_options import AgentOptions, prepare, warn_of_retirements
 from cueline.cli.terminal import Interrupts, print_json
 from cueline.client.client import open_client
+from cueline.client.inputs import checked_parameters
 from cueline.client.many import ManyRun, Outcome
-from cueline.client.parameters import checked_parameters
 from cueline.client.runtime import runtime_on
 from cueline.client.start import StartOptions, StartRequest, id_of_key
 from cueline.config.problem import problems_of

@@ -1,23 +1,20 @@
 """A client: the messages and questions that a person or a program may have for one log."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import wraps
 from inspect import iscoroutine
 from os import PathLike
-from typing import Concatenate, ParamSpec, TypeVar
 
 from pydantic import JsonValue
 
 from cueline.actors.breaker_reset import reset_breaker
 from cueline.actors.fold import SessionCache
 from cueline.agents.agent import Agent
-from cueline.client.attachment import Attachable
-from cueline.client.decide import decision_of, question_of
 from cueline.client.fleet import Count, ScaleReceipt, scale
 from cueline.client.fork import fork_request
-from cueline.client.output import Output
+from cueline.client.inputs import Attachable, Output
+from cueline.client.named import of_asking, of_named
 from cueline.client.reader import Reader
 from cueline.client.rerun import RerunResult, rerun_request
 from cueline.client.resume import resume_request
@@ -29,41 +26,10 @@ from cueline.config.config_file import DEFAULT_LOG
 from cueline.config.environment import user_name
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.log_url import LogName
-from cueline.events.session import ApprovalRequested
 from cueline.events.start import QUEUE_SECONDS
 from cueline.events.stream import session_stream
 from cueline.runtime.open_log import OpenLog, open_log
 from cueline.runtime.place import Place
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def _named(
-    method: Callable[Concatenate[Session, P], Awaitable[R]],
-) -> Callable[Concatenate["Client", str, P], Awaitable[R]]:
-    """Return *method* for a session that is named by its id, a unique prefix, or its stream."""
-
-    @wraps(method)
-    async def call(client: "Client", session: str, /, *args: P.args, **given: P.kwargs) -> R:
-        return await method(Session(client, await client.find(session)), *args, **given)
-
-    return call
-
-
-def _asking(
-    method: Callable[Concatenate[Session, str | ApprovalRequested, P], Awaitable[R]],
-) -> Callable[Concatenate["Client", str | ApprovalRequested, P], Awaitable[R]]:
-    """Return *method* for the session that asks what is named by an approval or its event."""
-
-    @wraps(method)
-    async def call(
-        client: "Client", asked: str | ApprovalRequested, /, *args: P.args, **given: P.kwargs
-    ) -> R:
-        stream = (await question_of(client, decision_of("deny", asked).approval)).session
-        return await method(Session(client, stream), asked, *args, **given)
-
-    return call
 
 
 class Client(Reader):
@@ -74,13 +40,13 @@ class Client(Reader):
         self.context = context
         self.cache = SessionCache(log.journal())
 
-    send = _named(Session.send)
-    switch_model = _named(Session.switch_model)
-    pause = _named(Session.pause)
-    raise_limits = _named(Session.raise_limits)
-    stop = _named(Session.stop)
-    approve = _asking(Session.approve)
-    deny = _asking(Session.deny)
+    send = of_named(Session.send)
+    switch_model = of_named(Session.switch_model)
+    pause = of_named(Session.pause)
+    raise_limits = of_named(Session.raise_limits)
+    stop = of_named(Session.stop)
+    approve = of_asking(Session.approve)
+    deny = of_asking(Session.deny)
 
     def session(self, id: str) -> Session:  # noqa: A002 - the word of the log
         """Return the session of that id, or stream, to look at or to send messages to.

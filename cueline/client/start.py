@@ -14,10 +14,15 @@ from cueline.actors.session_tree import child_of, read_start_request
 from cueline.agents.agent import Agent
 from cueline.agents.preflight import agent_to_record, check_limits
 from cueline.agents.secret import waiver
-from cueline.client.attachment import Attachable, attachments_of
 from cueline.client.context import Connection
-from cueline.client.output import Output, with_output
-from cueline.client.parameters import checked_parameters, typed
+from cueline.client.inputs import (
+    Attachable,
+    Output,
+    attachments_of,
+    checked_parameters,
+    typed,
+    with_output,
+)
 from cueline.client.receipt import receipt_of_start
 from cueline.client.schedule import At, Every, schedule_of
 from cueline.client.session import Session

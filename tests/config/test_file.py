@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cueline.agents.agent_file import read_agent
-from cueline.client.attachment import attachments_of
+from cueline.client.inputs import attachments_of
 from cueline.config.config_source import from_environment, from_file, from_table
 from cueline.config.effective import effective
 from cueline.errors import ConfigError

@@ -6,7 +6,7 @@ from base64 import b64decode, b64encode
 import pytest
 
 import cueline
-from cueline.client.attachment import attachments_of
+from cueline.client.inputs import attachments_of
 from cueline.deciders.prompt import Prompt
 from cueline.errors import ConfigError
 from cueline.events.message import FileBlock, ImageBlock

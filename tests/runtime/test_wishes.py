@@ -28,6 +28,25 @@ async def test_what_is_said_twice_with_a_key_is_said_once(runtime, log):
     assert ["StartAsked", "MessageSent"] == inbox
 
 
+async def test_a_session_is_found_by_the_beginning_of_its_id_at_its_first_use(runtime):
+    async with runtime() as here:
+        await here.start(HELLO, "Go", id="first", open=True)
+        named, unknown = here.session("fir"), here.session("second")
+
+        assert "idle" == (await named.result()).status
+        assert "first" == named.id
+        assert "first" == (await here.session("fi").pause()).session
+        with pytest.raises(UnknownSessionError, match="second: there is no such session"):
+            await unknown.send("And?")
+
+
+async def test_a_wish_may_name_its_session_by_keyword(runtime):
+    async with runtime() as here:
+        await here.start(HELLO, "Go", id="one", open=True)
+
+        assert (await here.send(session="one", text="And?")).recorded
+
+
 async def test_a_session_that_has_ended_takes_no_wishes_but_to_be_stopped(runtime, log):
     async with runtime() as here:
         session = await here.start(HELLO, "Go", id="one")
