@@ -1,1 +1,1 @@
-"""The actors on Ray: thin wrappers, proxies, start and stop."""
+"""The actors on Ray: wrappers, proxies, placement and supervision."""

@@ -1,4 +1,4 @@
-"""What a dispatcher does with the actors of its predecessors: it adopts or ends them."""
+"""Adopts or ends the actors that former dispatchers have left."""
 
 import asyncio
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence, PresenceBoard
 
 ADOPT_SECONDS = 5.0
-"""A living actor answers within this; another counts as lost, and may still live."""
+"""The time within which a living actor answers; a silent one counts as lost."""
 
 
 async def adopted_workers(
     context: ClusterContext, epoch: int, board: PresenceBoard
 ) -> Sequence[Worker]:
-    """Return the hosts and runners that former incarnations have left, of any version."""
+    """Return the hosts and runners, of any version, that former incarnations have left."""
     prefix = f"{context.owner}/"
     present = await board.all()
     adopting = [
@@ -72,7 +72,7 @@ def _group_and_node_of(actor: SessionHostActor | RunnerActor) -> tuple[Group, st
 
 
 def end_unused(context: ClusterContext) -> bool:
-    """End the actors of other versions, unless a host or runner of them is left."""
+    """End the actors of other versions, unless one of their hosts or runners is left."""
     names = actors_of(context.namespace, f"{context.owner}/")
     former = [name for name in names if not name.endswith(f"@{VERSION}")]
     if any(

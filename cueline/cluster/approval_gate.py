@@ -18,7 +18,7 @@ class ApprovalGateActor(SingletonActor):
 
 
 class RemoteGate:
-    """See `GatePort`. Each call may be made twice, so it is, while the gate is away.
+    """See `GatePort`. Each call may be repeated, and is repeated while the gate is away.
 
     Raises:
         UnknownOutcomeError: it stayed away; ask again later.

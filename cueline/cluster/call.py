@@ -1,4 +1,4 @@
-"""One call to a Ray actor: with a time limit, and cancelled with its caller."""
+"""Calls a Ray actor, with a time limit; a call is cancelled with its caller."""
 
 import asyncio
 import math
@@ -23,19 +23,19 @@ from cueline.errors import ClusterError, CuelineError
 
 Said = TypeVar("Said")
 Handle = Any
-"""A Ray handle creates its methods when they are used."""
+"""The type of an actor's handle, which creates its methods when they are used."""
 
 DEAD = (ActorDiedError, ActorUnschedulableError, ActorHandleNotFoundError)
-"""The actor has ended for good."""
+"""The errors of an actor that has ended for good."""
 UNCLEAR = (RayError, TimeoutError)
-"""The call may or may not have been executed. Catch after `DEAD`."""
+"""The errors of a call that may or may not have been executed. Catch after `DEAD`."""
 
 LOOK_SECONDS = 3.0
-"""After so long without an answer, check whether the actor is frozen."""
+"""The time without an answer after which the actor may be frozen."""
 ANSWER_SECONDS = 5.0
-"""A living actor answers a ping within this, whatever it does."""
+"""The time within which a living actor answers a ping, even if it is busy."""
 PAGE_BYTES = 1024 * 1024
-"""Long answers come in pages of about this size."""
+"""The approximate size of the pages of long answers."""
 ALIVE = 2
 """The local state of an actor that has started."""
 _POLL_SECONDS = (20.0, 40.0)
@@ -45,8 +45,8 @@ _SLACK_SECONDS = 10.0
 async def call(ref: Any, seconds: float) -> Any:
     """Return the result of the remote call *ref* within *seconds*.
 
-    Raises the callee's own error, or one of `DEAD` or `UNCLEAR`; a `ClusterError`
-    means a bug there.
+    Raises the actor's own error, or one of `DEAD` or `UNCLEAR`; a `ClusterError` means a bug in
+    the actor.
     """
     # Awaiting the reference itself leaks memory if many wait in one loop (ray#45895).
     future = asyncio.wrap_future(ref.future())
@@ -69,7 +69,7 @@ async def call(ref: Any, seconds: float) -> Any:
 async def ask_head(question: Callable[[], Said]) -> Said:
     """Return the answer of Ray's head to *question*, which blocks while the head is away.
 
-    It runs in a daemon thread, so a process can exit without the answer.
+    *question* runs in a daemon thread, so a process can exit without the answer.
     """
     answered: Future[Said] = Future()
     answered.set_running_or_notify_cancel()
@@ -85,7 +85,7 @@ async def ask_head(question: Callable[[], Said]) -> Said:
 
 
 def poll_seconds() -> float:
-    """Return how long a long poll may last; randomized, so that not all return at once."""
+    """Return the duration of a long poll; randomized, so that not all polls return at once."""
     return random.uniform(*_POLL_SECONDS)  # noqa: S311 - a spread, not a secret
 
 
@@ -99,8 +99,8 @@ async def poll(method: Any, *asked: object, at_most: float = math.inf) -> Any:
 def end_frozen_actor(actor: Handle) -> Iterator[None]:
     """Kill *actor* if it is frozen while the block waits for it; Ray restarts it.
 
-    Ray notices a dead process, and nobody else notices a frozen one. Calls to it may be
-    repeated, so killing one that only looked frozen does no harm.
+    Ray notices a dead process, but not a frozen one. Calls to the actor may be repeated, so
+    the kill of an actor that only looked frozen is harmless.
     """
     watching: list[asyncio.Task[None]] = []
     loop = asyncio.get_running_loop()

@@ -18,21 +18,21 @@ VERSION = version("cueline")
 NODE_LABEL = "ray.io/node-id"
 """Ray's own label of each node."""
 CONCURRENCY = 20_000
-"""An async actor answers nothing, not even a ping, once so many calls wait in it."""
+"""The most calls that wait in an async actor; beyond them it does not even answer a ping."""
 _RESOLVE_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterContext:
-    """Where the actors of one dispatcher run."""
+    """The place and the owner of one dispatcher's actors."""
 
     namespace: str
     node: str
     """The Ray node on the machine with the log's file."""
     address: str
-    """The IP address of that node: another node there may take its place."""
+    """The IP address of that node; another node at this address may take its place."""
     machine: str
-    """That machine, as workspaces name it."""
+    """The id of that machine, as in a workspace."""
     owner: str
     """The owner of the actors: `up`, or the incarnation of their command."""
     detached: bool
@@ -52,10 +52,10 @@ class ClusterContext:
         placement: Mapping[str, Any] | None = None,
         restarts: bool = False,
     ) -> Handle:
-        """Start *actor* by its *placement*; it is up when it first answers.
+        """Start *actor* by its *placement*; the actor runs when it first answers.
 
-        *placement* are Ray's options for what it takes, and where. By default it takes nothing,
-        and is beside the log if that node lives.
+        *placement* has Ray's options for resources and node. By default, the actor takes no
+        resources, and is beside the log if that node is alive.
         """
         # Labels, since Ray ignores a soft affinity of actors that take no CPU.
         here = {
@@ -83,7 +83,7 @@ class ClusterContext:
         """Return the actor of that name, waiting for it up to *within* seconds.
 
         Raises:
-            ClusterError: it did not come; its supervisor has to start it.
+            ClusterError: there is no such actor; its supervisor has to start it.
         """
         clock = SystemClock()
         deadline = time.monotonic() + within

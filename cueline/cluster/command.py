@@ -1,4 +1,4 @@
-"""The actors of one command: they start and end with it."""
+"""Runs the actors of one command, which start and end with it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
@@ -116,7 +116,7 @@ async def command(
 
 
 async def _watch_ray(context: ClusterContext, scope: Collection[str], on_trouble: Trouble) -> None:
-    """Report to all waiters of *scope* that Ray has ended here: nothing can start again."""
+    """Report to all waiters of *scope* that Ray has ended here, so that no actor can start."""
     clock, lives = SystemClock(), True
     while True:
         with suppress(Exception):  # unknown while its head is away

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ray.job_config import JobConfig
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
-"""Almost none of our data goes through it."""
+"""The size of Ray's object store, through which almost no data of cueline goes."""
 REACH_SECONDS = 5.0
 _AHEAD = 4
 """The minimum of ready processes, also on a machine with fewer CPUs."""
@@ -41,7 +41,7 @@ _OF_OUR_OWN = {
     "RAY_worker_niceness": "0",
 }
 _MANY_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""Ray's own variable, for every system despite its name: 0 binds all its ports to loopback."""
+"""Ray's own variable, despite its name for every system: 0 binds all ports to loopback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def connect_ray(address: str | None, namespace: str) -> Iterator[RayConnection]:
     """Connect to the cluster at *address*, or start one on this machine and stop it at the end.
 
     Raises:
-        ClusterError: it cannot be reached; the message says what to do.
+        ClusterError: the cluster cannot be reached; the message says what to do.
     """
     if address is not None:
         _check_reachable(address)
@@ -93,7 +93,7 @@ def connected_ray(address: str, namespace: str) -> Iterator[None]:
     """Connect to the cluster at *address*, or use this program's own connection to it.
 
     Raises:
-        ClusterError: it cannot be reached, or the program has a connection to another cluster.
+        ClusterError: the cluster cannot be reached, or the program is connected to another one.
     """
     ray = sys.modules.get("ray")
     if ray is not None and ray.is_initialized():
@@ -113,7 +113,7 @@ def connected_ray(address: str, namespace: str) -> Iterator[None]:
 def _private_folder() -> Iterator[str]:
     """Yield a folder for Ray inside one that only its owner can read.
 
-    The name is short: with a socket's name it may have 107 bytes.
+    The name is short, because with a socket's name it may have 107 bytes.
     """
     from ray._common.utils import get_default_system_temp_dir  # noqa: PLC0415 - as above
 
@@ -182,9 +182,9 @@ def _join(address: str, namespace: str) -> None:
 
 
 class _SearchPath(list[str]):
-    """Where Ray's workers look for modules: only where this process does.
+    """The folders in which Ray's workers search for modules: those of this process.
 
-    Ray adds the working folder, before all others: a file there would shadow our own modules.
+    Ray adds the working folder, before all others: a file there would shadow cueline's modules.
     """
 
     def extend(self, folders: Iterable[str]) -> None:
@@ -202,7 +202,7 @@ def _job() -> "JobConfig":
 
 @contextmanager
 def _detach_from_terminal() -> Iterator[None]:
-    """Start no process that ends with the terminal: they are stopped in order."""
+    """Detach Ray's processes from the terminal, so that they are stopped in order."""
     heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     try:
         yield
@@ -212,7 +212,7 @@ def _detach_from_terminal() -> Iterator[None]:
 
 @contextmanager
 def _silence_native_stderr() -> Iterator[None]:
-    """Keep what Ray's native code writes to stderr; the error message sums it up."""
+    """Collect the stderr of Ray's native code for the error message."""
     sys.stderr.flush()
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -227,7 +227,7 @@ def _silence_native_stderr() -> Iterator[None]:
 
 @contextmanager
 def _keep_sigterm_handler() -> Iterator[None]:
-    """Keep Ray from handling SIGTERM: it would end this process before sessions are drained."""
+    """Keep Ray from handling SIGTERM, which would end this process before sessions are drained."""
     from ray._private import utils  # noqa: PLC0415 - as above
 
     ours, theirs = signal.getsignal(signal.SIGTERM), utils.set_sigterm_handler
@@ -256,7 +256,7 @@ def _prepare(*, ours: bool) -> None:
 
 
 def _check_reachable(address: str) -> None:
-    """Raise if nothing listens at the address: Ray would try for minutes."""
+    """Raise if no process listens at the address, because Ray would try for minutes."""
     if address.startswith("ray://"):
         reason = "Ray Client is not used; run this on a node of the cluster, and name HOST:PORT"
         raise ClusterError(address, reason)
@@ -282,7 +282,7 @@ def _token_path() -> Path:
 
 
 def _keep_token() -> None:
-    """Make the token, which Ray leaves readable for all, private."""
+    """Make the token file private, which Ray leaves readable for all."""
     path = _token_path()
     if path.exists() and path.stat().st_uid == os.getuid() and path.stat().st_mode & 0o077:
         path.chmod(0o600)

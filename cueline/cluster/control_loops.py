@@ -1,4 +1,4 @@
-"""A dispatcher on a cluster with its loops: look, follow, replace."""
+"""Runs a dispatcher on a cluster: loops that assign sessions, follow the log, and scale."""
 
 import asyncio
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
@@ -18,7 +18,7 @@ from cueline.events.agent_parts import Demands
 from cueline.events.store import EventStore, PresenceBoard
 
 UNREACHED_SECONDS = 15.0
-"""Interval of retries for sessions that wait for a runner: a host may have missed a runner."""
+"""Interval of retries for sessions that wait for a runner, because a host may have missed one."""
 
 
 class ControlLoops:
@@ -43,7 +43,7 @@ class ControlLoops:
         """Whether sessions that wait for a runner have to be retried."""
         self._tried_at = monotonic()
         self._pending: set[Group] = set()
-        """The groups of which was said that some wait for a node."""
+        """The groups with workers that wait for a node, as reported."""
         self._is_full = False
         """Whether sessions wait for a place in a host."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -65,7 +65,7 @@ class ControlLoops:
         """Start the fleet, and look for work.
 
         Raises:
-            ClusterError: nothing starts; the message says what.
+            ClusterError: no actor starts; the message says why.
         """
         await self.fleet.start(wanted, adopted)
         steps = {
@@ -85,7 +85,7 @@ class ControlLoops:
         self._look_now.set()
 
     async def drain(self, seconds: float) -> None:
-        """Stop looking, and drain the hosts within *seconds*."""
+        """Stop assigning sessions, and drain the hosts within *seconds*."""
         await self.stop()
         await self.fleet.drain(seconds)
 
@@ -96,7 +96,7 @@ class ControlLoops:
         await self.fleet.close()
 
     async def stop(self) -> None:
-        """Stop looking; the fleet goes on."""
+        """Stop assigning sessions; the fleet continues."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -114,7 +114,7 @@ class ControlLoops:
             self._on_news(news)
 
     def _tell_pending(self, report: Report) -> None:
-        """Say once which workers wait for a node, until none of them waits any more."""
+        """Report once which workers wait for a node, until none of them waits."""
         if not report.pending:
             self._pending.discard(report.group)
         elif report.group not in self._pending:
@@ -160,7 +160,7 @@ class ControlLoops:
 
 
 def pending_text(report: Report) -> str:
-    """Return which workers wait, and for what."""
+    """Return the waiting workers, and the resources for which they wait."""
     group, number = report.group, report.pending
     workers = f"1 {group.kind} waits" if number == 1 else f"{number} {group.kind}s wait"
     needs = Demands(labels=dict(group.labels), resources=takes(group))

@@ -14,7 +14,7 @@ class CostLedgerActor(SingletonActor):
 
 
 class RemoteLedger:
-    """See `LedgerPort`. Each call may be made twice, so it is, while the ledger is away.
+    """See `LedgerPort`. Each call may be repeated, and is repeated while the ledger is away.
 
     Raises:
         UnknownOutcomeError: it stayed away; ask again later.

@@ -1,7 +1,7 @@
 """The dispatcher of `cueline up` as a Ray actor: one for a log.
 
-It has no state. After a restart by Ray it acquires the log with a new epoch, finds
-its hosts and runners by their names, and continues.
+The dispatcher has no state of its own. After a restart by Ray it acquires the log with a
+new epoch, finds its hosts and runners by their names, and continues.
 """
 
 import asyncio
@@ -55,19 +55,19 @@ class DispatcherSettings:
     """The settings of a dispatcher."""
 
     hosts: int | None = None
-    """The number of hosts; None: as was asked for last, at first 1."""
+    """The number of hosts; None: the last requested number, at first 1."""
     runners: int | None = None
-    """Likewise for runners."""
+    """The number of runners, in the same way."""
     by: str = ""
     """The user who started it."""
     recover: bool = True
-    """Whether it resumes sessions that others left running."""
+    """Whether it resumes sessions that other processes left running."""
     stays: bool = False
-    """Whether it has no keeper: it stays until it is taken down."""
+    """Whether it has no keeper, and stays until `down`."""
     heartbeat: HeartbeatTimes = HEARTBEAT
     """When its runners count as stale, and as gone."""
     blueprints: tuple[AgentSpec, ...] = ()
-    """What its runners offer."""
+    """The blueprints of its runners."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class Started:
     presence: Presence
     epoch: int
     found: int
-    """The number of running sessions that nobody drove."""
+    """The number of running sessions that had no driver."""
 
 
 class DispatcherActor:
@@ -104,13 +104,13 @@ class DispatcherActor:
         """Whether its keeper has died, so that *keeper* may replace this dispatcher.
 
         Args:
-            keeper: who asks.
-            abandoned: who died before it had recorded that its dispatcher is ready; nobody uses
-                that one.
+            keeper: the process that asks.
+            abandoned: a process that died before it recorded that its dispatcher was ready; no
+            process uses that dispatcher.
 
         Raises:
-            ClusterError: it needs no keeper, or its keeper lives and is another process; take
-                that down.
+            ClusterError: the dispatcher needs no keeper, or its keeper is another living process;
+            end that `up` first.
         """
         ours = self._keeper
         if keeper.incarnation == ours.incarnation:
@@ -123,12 +123,12 @@ class DispatcherActor:
         return True
 
     async def hand_over(self) -> None:
-        """Place and watch nothing more, and leave the log to a dispatcher of another version.
+        """Stop assigning and supervising, and leave the log to a dispatcher of another version.
 
-        The hosts and runners stay, for that one to drain.
+        The hosts and runners stay; the new dispatcher drains them.
 
         Raises:
-            ClusterError: its keeper lives; take that down.
+            ClusterError: its keeper is alive; end that `up` first.
         """
         if not self._wanted.stays and evidence_of_end(self._keeper) is None:
             raise acquire_lease(self._keeper)
@@ -142,7 +142,7 @@ class DispatcherActor:
         """Acquire the log and start; a second call returns the first result.
 
         Raises:
-            ClusterError: another dispatcher has it, or nothing starts; the message says which.
+            ClusterError: another dispatcher has the log, or no actor starts; see the message.
         """
         if self._starting is None:
             self._starting = asyncio.create_task(self._start())
@@ -198,7 +198,7 @@ class DispatcherActor:
         await self._fleet.record([self._taken()], ACTOR)
 
     def _taken(self) -> TakeFleet:
-        """Return the command that takes over the fleet, and asks for what `up` was started with."""
+        """Return the command that takes over the fleet, with the numbers of the `up` command."""
         now, wanted = SystemClock().now(), self._wanted
         asks: list[ScaleAsked] = []
         defaults: list[ScaleAsked] = []
@@ -210,7 +210,7 @@ class DispatcherActor:
         return TakeFleet(taken, tuple(asks), tuple(defaults))
 
     async def _supervise(self, scope: RecoveryFilter | None) -> None:
-        """Start a fleet, and supervise *scope* with it; None is all."""
+        """Start a fleet, and drive the sessions of *scope* with it; None: all sessions."""
         self._loops = ControlLoops(
             self._context,
             self._store,
@@ -245,7 +245,7 @@ class DispatcherActor:
         self._tasks.append(asyncio.create_task(self._end_former()))
 
     async def _keep_writer(self) -> None:
-        """Start the log's writer again where its machine was away: Ray does not."""
+        """Start the log's writer again after its machine was away, because Ray does not."""
         await open_log(self._context, await start_writer(self._context))
         clock = SystemClock()
         await clock.sleep(BEAT_SECONDS)
@@ -261,9 +261,9 @@ class DispatcherActor:
             os._exit(1)
 
     async def _end_former(self) -> None:
-        """End what dispatchers of other versions have left, once its hosts and runners have ended.
+        """End the actors of other versions once their hosts and runners have ended.
 
-        Until then its hosts need its writer, gate and ledger.
+        Until then these hosts need their writer, gate and ledger.
         """
         clock = SystemClock()
         ended = False
@@ -284,7 +284,7 @@ class DispatcherActor:
             self._facts.put_nowait(fact)
 
     async def _follow(self) -> None:
-        """Have the fleet as is wanted, whoever asks for it, until an error."""
+        """Keep the fleet at the desired numbers from the log, until an error."""
         after = await self._store.last_position()
         await self._want()
         async for _ in self._store.follow(after, {category_of(FLEET_STREAM)}):
@@ -328,7 +328,7 @@ class DispatcherActor:
         self._unwritten = []
 
     async def _record(self, facts: Sequence[DispatcherEvent]) -> None:
-        """Append *facts*; a dispatcher whose successor has the log ends here."""
+        """Append *facts*; end this dispatcher if a successor has the log."""
         try:
             await self._charge.record(facts)
         except FencedError:

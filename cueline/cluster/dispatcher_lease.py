@@ -32,7 +32,7 @@ class DispatcherLease:
         """Become the log's dispatcher and start its heartbeats.
 
         Raises:
-            ClusterError: a living dispatcher has it; take that down.
+            ClusterError: a living dispatcher has the log; end that `up` first.
         """
         store = self._journal.store
         await self._board.beat(self._presence)
@@ -82,14 +82,14 @@ class DispatcherLease:
                 return
 
     async def began(self, up: str) -> int:
-        """Return the position at which *up* began; Ray may have restarted its dispatcher since."""
+        """Return the position at which *up* began, before any restart of its dispatcher by Ray."""
         async for recorded, fact in self._journal.read(DISPATCHER):
             if isinstance(fact, DispatcherStarted) and fact.up == up:
                 return recorded.position
         raise AssertionError("it was recorded")
 
     async def leave(self) -> None:
-        """Record that the log has no dispatcher any more."""
+        """Record that the dispatcher has ended."""
         if self._beating is not None:
             self._beating.cancel()
         with suppress(CuelineError):
@@ -97,6 +97,6 @@ class DispatcherLease:
 
 
 def acquire_lease(by: Presence) -> ClusterError:
-    """Return the error for a log whose lease *by* has."""
+    """Return the error for a log whose lease belongs to *by*."""
     process = f"process {by.pid} on {by.machine}"
     return ClusterError("this log", f"another `cueline up` has it ({process}); take that down")

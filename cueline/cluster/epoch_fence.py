@@ -14,7 +14,7 @@ class EpochFence:
         self._highest = 0
 
     def check(self, epoch: int) -> None:
-        """Raise if another dispatcher has succeeded the one with *epoch*.
+        """Raise if a later dispatcher than that of *epoch* has sent an order.
 
         Raises:
             StaleOrderError: stop; another dispatcher has taken over.

@@ -1,4 +1,4 @@
-"""What changes in a fleet, and the facts that its dispatcher records of it."""
+"""The changes in a fleet, and the facts that its dispatcher records about them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ from cueline.events.store import Presence
 
 @dataclass(frozen=True, slots=True)
 class WorkerEvent:
-    """A change of a worker that others have to know."""
+    """A change of a worker, of which hosts or the log have to be informed."""
 
     what: Literal["joined", "lost", "back", "leaves", "gone"]
-    """Lost: accepts nothing more. Back: accepts work again. Leaves: a runner finishes what it has.
+    """Lost: accepts no more work. Back: accepts work again. Leaves: a runner finishes its calls.
 
-    Gone: it has ended.
+    Gone: the worker has ended.
     """
     member: Worker
     evidence: str = ""
@@ -45,7 +45,7 @@ FleetNews = WorkerEvent | NodeLeaves | Report
 
 
 def facts_of(news: FleetNews, epoch: int, now: datetime) -> Iterator[FleetReport]:
-    """Return what is recorded of *news*."""
+    """Return the facts to record about *news*."""
     match news:
         case NodeLeaves(node=node):
             yield NodeDraining(node=node, epoch=epoch, at=now)

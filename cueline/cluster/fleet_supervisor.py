@@ -1,4 +1,4 @@
-"""The hosts and runners of one dispatcher: started, watched, replaced, retired."""
+"""Starts, watches, replaces and retires the hosts and runners of one dispatcher."""
 
 import asyncio
 import time
@@ -31,11 +31,11 @@ from cueline.events.store import Presence, PresenceBoard
 
 _REMEMBERED = 1000
 _SPARE_SECONDS = 3.0
-"""A host that drives for so long gets a spare; a command that is over by then needs none."""
+"""The time after which a host gets a spare; a shorter command needs none."""
 
 
 class FleetSupervisor:
-    """Starts and ends hosts and runners until there are as many as wanted; see `HostDirectory`."""
+    """Starts and ends hosts and runners to match the desired numbers; see `HostDirectory`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class FleetSupervisor:
         self._on_news = on_news
         self._wanted: Mapping[Group, Range] = {}
         self._needed: Mapping[Group, int] = {}
-        """So many more workers the waiting work could use."""
+        """The number of further workers that waiting work could use."""
         self._observed = Observed()
         self._nodes: set[str] = set()
         """The nodes that take workers."""
@@ -63,16 +63,16 @@ class FleetSupervisor:
         """Those of the members that have started; another mapping after each change."""
         self._gone: dict[str, str] = {}
         self._unreachable: list[Worker] = []
-        """Lost, and may still live: a frozen runner may finish what it began."""
+        """The lost workers that may be alive: a frozen runner may finish its calls."""
         self._spare: Worker | None = None
-        """A host that is not started, kept ready for the next that is to be."""
+        """The spare: a host actor that is not started, for the next host."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def start(self, wanted: Mapping[Group, Range], adopted: Sequence[Worker] = ()) -> None:
         """Start the *wanted* workers missing from *adopted*.
 
-        Wait until a host drives, or waits for a node. Silent workers count as lost.
+        Wait until a host is ready, or waits for a node. Silent workers count as lost.
 
         Raises:
             ClusterError: no host starts.
@@ -91,17 +91,17 @@ class FleetSupervisor:
         await self._ready
 
     def _begin(self) -> None:
-        """Let `start` return: a host drives, or none is wanted."""
+        """Let `start` return: a host is ready, or none is wanted."""
         if not self._ready.done():
             self._ready.set_result(None)
 
     def want(self, wanted: Mapping[Group, Range]) -> None:
-        """Have so many workers of each group from now on."""
+        """Set the desired number of workers of each group."""
         self._wanted = wanted
         self.act()
 
     def need(self, waiting: Sequence[Unmet], loads: Mapping[str, int], *, is_full: bool) -> None:
-        """Note the calls that wait for a runner, the *loads* of the hosts, and if all are full."""
+        """Note the waiting calls, the *loads* of the hosts, and whether all hosts are full."""
         for host, sessions in loads.items():
             self._observed.note(host, sessions, time.monotonic())
         slots = self.context.factory.slots.workers
@@ -109,7 +109,7 @@ class FleetSupervisor:
         self.act()
 
     def act(self) -> None:
-        """Do what is to be done for the fleet to become the wanted one."""
+        """Start and retire workers to reach the desired numbers."""
         actions = decide(
             self._wanted,
             self._observed,
@@ -151,7 +151,7 @@ class FleetSupervisor:
         return list(self._members.values())
 
     def remind(self) -> None:
-        """Send the hosts the list of runners again: an earlier message may be lost."""
+        """Send the hosts the list of runners again, because an earlier message may be lost."""
         self._spawn(self._notify_hosts())  # a frozen host must not delay the others
 
     async def look(self) -> None:
@@ -166,9 +166,9 @@ class FleetSupervisor:
         await asyncio.gather(*looks)
 
     async def _check_lost(self, member: Worker, presence: Presence | None, now: datetime) -> None:
-        """Find out whether a lost *member* answers again, or has ended.
+        """Check whether a lost *member* answers again, or has ended.
 
-        A runner's calls wait for one of both; a host's sessions run elsewhere already.
+        The sessions of a runner's calls wait for this; a host's sessions already run elsewhere.
         """
         over, back = await member.fate(presence, now, self.context.factory.removal_seconds)
         if member.role == "host" and (over or back):
@@ -185,7 +185,7 @@ class FleetSupervisor:
                 self._look_after(member, "back")
 
     async def look_at_nodes(self) -> None:
-        """Notice nodes that join or leave; the log's own node stays to the last."""
+        """Notice nodes that join or leave; the log's own node counts until the end."""
         nodes, leaving = await cluster_nodes(), await leaving_nodes() - {self.context.node}
         joined = nodes.keys() - self._nodes - leaving
         # The log's own first: the workspaces of many sessions are there.
@@ -213,13 +213,13 @@ class FleetSupervisor:
         await member.end(self._epoch, self._board)
 
     async def drain(self, seconds: float) -> None:
-        """Drain the hosts within *seconds*; replace nothing any more."""
+        """Drain the hosts within *seconds*; replace no more workers."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*(host.drain(self._epoch, seconds) for host in self._driving()))
 
     async def close(self) -> None:
-        """Stop everything that was started here."""
+        """Stop all actors that this fleet has started."""
         for task in self._tasks:
             task.cancel()
         members, self._members = [*self._members.values(), *self._unreachable], {}
@@ -254,7 +254,7 @@ class FleetSupervisor:
         return Worker(group, incarnation, node, handle)
 
     def _look_after(self, member: Worker, came: Literal["joined", "back"] = "joined") -> None:
-        """Take a worker into the fleet until it is lost."""
+        """Add a worker to the fleet until it is lost."""
         self._members[member.incarnation] = member
         self._find_hosts(member)
         self._observed.start(member.incarnation, member.group, time.monotonic(), member.node)
@@ -264,7 +264,7 @@ class FleetSupervisor:
             self._spawn(self._retire(member))
 
     async def _keep(self, member: Worker, came: Literal["joined", "back"]) -> None:
-        """Start *member*, and have another take its place once it is lost."""
+        """Start *member*, and replace it once it is lost."""
         evidence = await self._run_until_lost(member, came)
         del self._members[member.incarnation]
         self._find_hosts(member)
@@ -313,10 +313,10 @@ class FleetSupervisor:
         self._observed.note(member.incarnation, calls, time.monotonic())
 
     async def _wait_for_node(self, member: Worker) -> None:
-        """Have *member* wait for a node: no calls go to it, and others know.
+        """Let *member* wait for a node: it gets no calls, and the hosts are informed.
 
         Raises:
-            TimeoutError: it was to start on the log's own node; another starts elsewhere.
+            TimeoutError: it has to start on the log's own node; another one starts elsewhere.
         """
         if member.node == self.context.node and member.group.per_node is None:
             self._observed.lose_node(member.node)
@@ -329,7 +329,7 @@ class FleetSupervisor:
         await self._notify_hosts()
 
     async def _report_lost(self, member: Worker, evidence: str) -> None:
-        """Tell the others that *member* accepts nothing more, and the evidence of its end."""
+        """Inform the hosts that *member* accepts no more work, with the evidence of its end."""
         over = await member.is_over()
         if over is not None:
             await self._mark_dead(member, member.leaves or over)
@@ -340,7 +340,7 @@ class FleetSupervisor:
         self._on_news(WorkerEvent("lost", member, evidence))
 
     async def _mark_dead(self, member: Worker, evidence: str) -> None:
-        """Tell the others that *member* and its running calls have ended."""
+        """Inform the hosts that *member* and its running calls have ended."""
         self._gone[member.incarnation] = evidence
         if len(self._gone) > _REMEMBERED:
             del self._gone[next(iter(self._gone))]
@@ -350,14 +350,14 @@ class FleetSupervisor:
         self._on_news(WorkerEvent("gone", member, evidence))
 
     def _runner_infos(self) -> list[RunnerInfo]:
-        """Return the runners that answer; lost and leaving ones accept nothing more."""
+        """Return the runners that answer; lost and leaving runners accept no more calls."""
         there = [*self._members.values(), *self._unreachable]
         runners = [m for m in there if m.role == "runner" and not m.silent.is_set()]
         able = [m for m in runners if m.may_have_calls(self.context)]
         return [m.runner_info(self.context, lost=m in self._unreachable) for m in able]
 
     def offers(self) -> list[Offer]:
-        """Return what the runners offer that accept calls."""
+        """Return the offers of the runners that accept calls."""
         return [each.offer for each in self._runner_infos() if each.takes]
 
     async def _notify_hosts(self) -> None:

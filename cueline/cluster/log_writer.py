@@ -1,4 +1,4 @@
-"""The log's writer on a cluster: the only actor that appends, on the file's machine."""
+"""The log's writer on a cluster: the one actor that appends, on the machine of the file."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -22,7 +22,7 @@ WriteMethod = Literal["append", "acquire", "put_blob", "beat", "leave"]
 
 
 class WriteRequest(NamedTuple):
-    """A call that writes to the store or the board; it may be made twice."""
+    """A call that writes to the store or the board; it may be repeated."""
 
     method: WriteMethod
     asked: tuple[Any, ...]
@@ -30,7 +30,7 @@ class WriteRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """Some events, and whether there may be more."""
+    """A page of events, and whether there may be more."""
 
     events: Sequence[RecordedEvent]
     more: bool
@@ -39,8 +39,8 @@ class EventPage:
 class LogWriterActor:
     """Holds the log's file for the processes of a cluster.
 
-    Ray restarts it when it dies; two at a time do no harm, since the file has the only
-    lock. It opens the log at the first request.
+    Ray restarts the writer when it dies; two writers at a time are harmless, since the lock
+    is in the file. The writer opens the log at the first request.
     """
 
     def __init__(self, factory: ActorFactory) -> None:
@@ -51,16 +51,16 @@ class LogWriterActor:
         """Open the log and return its id.
 
         Raises:
-            LogUnavailableError: it cannot be opened here; the message says why.
+            LogUnavailableError: the log cannot be opened here; the message says why.
         """
         return self._log()[0].log_id
 
     async def write(self, requests: Sequence[WriteRequest]) -> list[ActorReply]:
-        """Do all writes of *requests*; each succeeds or fails by itself."""
+        """Do all writes of *requests*, which succeed or fail independently."""
         return await asyncio.gather(*map(self._answer, requests))
 
     async def ask(self, method: str, *asked: object) -> Any:
-        """Return what a reading *method* of the store answers."""
+        """Return the result of a reading *method* of the store."""
         return await getattr(self._log()[0], method)(*asked)
 
     async def page(self, method: str, *asked: object) -> EventPage:
@@ -95,7 +95,7 @@ class LogWriterActor:
 
 
 async def start_writer(context: ClusterContext) -> Handle:
-    """Start the log's writer, unless it runs; Ray restarts it. None if it needs none.
+    """Start the log's writer, unless it runs; Ray restarts it. None if the log needs no writer.
 
     Raises:
         ClusterError: the machine with the log is not in the cluster; try again later.
@@ -111,7 +111,7 @@ async def start_writer(context: ClusterContext) -> Handle:
 
 
 async def _node_of_log(context: ClusterContext) -> str:
-    """Return the Ray node on the machine with the log: another, if that has restarted."""
+    """Return the Ray node on the machine with the log, also after a restart of the machine."""
     nodes = [node for node in await ask_head(ray.nodes) if node["Alive"]]
     if any(node["NodeID"] == context.node for node in nodes):
         return context.node

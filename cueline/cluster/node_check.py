@@ -16,26 +16,26 @@ from cueline.errors import ClusterError, CuelineError, ToolImportError
 from cueline.events.agent import AgentSpec
 
 CHECK_SECONDS = 30.0
-"""A node or a runner that has not answered by then is not waited for."""
+"""The longest wait for the answer of a node or runner."""
 _SHOWN = 5
-"""Nodes that a message names; it counts the others."""
+"""The most nodes that a message names; it counts the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCheck:
-    """What a runner says of an agent's tools."""
+    """A runner's answer about an agent's tools."""
 
     address: str
-    """Of its node."""
+    """The address of its node."""
     problems: Mapping[str, str]
-    """By tool: why it cannot be run there."""
+    """By tool: the reason why it cannot run there."""
 
 
 async def check_nodes(address: str) -> int:
     """Check that each node of the cluster at *address* has this version of cueline; count them.
 
     Raises:
-        ClusterError: some have not; the message names them and says what to do.
+        ClusterError: nodes have another version; the message names them and says what to do.
     """
     nodes = [node for node in await ask_head(ray.nodes) if node["Alive"]]
     found = await asyncio.gather(*(_cueline_on(node["NodeID"]) for node in nodes))
@@ -50,7 +50,7 @@ async def check_nodes(address: str) -> int:
 
 
 async def _cueline_on(node: str) -> str:
-    """Return what is wrong with cueline on *node*; empty: nothing."""
+    """Return the fault of cueline on *node*; empty: none."""
     affinity = NodeAffinitySchedulingStrategy(node, soft=False)
     task = ray.remote(_version_task()).options(
         num_cpus=0, max_retries=0, scheduling_strategy=affinity
@@ -67,7 +67,7 @@ async def _cueline_on(node: str) -> str:
 
 
 def _version_task() -> Callable[[], str]:
-    """Return a function that Ray sends by value: a node may have no cueline."""
+    """Return a function that Ray sends by value, because a node may have no cueline."""
 
     def find_version() -> str:
         from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - it is sent
@@ -93,7 +93,7 @@ async def check_tools(runners: Sequence[Handle], agents: Sequence[AgentSpec]) ->
     """Check that each of *runners* that answers can run the tools of *agents*.
 
     Raises:
-        ToolImportError: some cannot; the message names their nodes and says what to do.
+        ToolImportError: a runner cannot; the message names the nodes and says what to do.
     """
     for agent in agents:
         if agent.tools:

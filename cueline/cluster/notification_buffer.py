@@ -1,4 +1,4 @@
-"""Messages of an actor, kept for a caller with a long poll."""
+"""Buffers messages of an actor for a caller with a long poll."""
 
 import asyncio
 from collections import deque
@@ -9,7 +9,7 @@ What = TypeVar("What")
 
 
 class NotificationBuffer(Generic[What]):
-    """Keeps messages until they are taken; at most the last *most*."""
+    """Keeps messages until they are read; at most the last *most*."""
 
     def __init__(self, most: int | None = None) -> None:
         self._things: deque[What] = deque(maxlen=most)
@@ -21,7 +21,7 @@ class NotificationBuffer(Generic[What]):
         self._some.set()
 
     async def take(self, seconds: float) -> list[What]:
-        """Return all messages once there are any; none after *seconds*."""
+        """Wait for messages, and return all; empty after *seconds*."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._some.wait()

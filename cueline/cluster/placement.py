@@ -1,4 +1,4 @@
-"""Where Ray places the hosts and runners of a fleet."""
+"""Places the hosts and runners of a fleet on Ray's nodes."""
 
 from collections.abc import Collection, Mapping
 from functools import partial
@@ -25,7 +25,7 @@ def placement(
 ) -> dict[str, Any]:
     """Return the options of Ray for a worker of *group*.
 
-    Ray places it on *node* if that has room, or *only* there, and on none of *avoid*.
+    Ray places the worker on *node* if that has room, or *only* there, and not on *avoid*.
     """
     custom = takes(group)
     options: dict[str, Any] = {
@@ -60,7 +60,7 @@ async def cluster_nodes() -> dict[str, Node]:
 
 
 async def is_pending(actor: Handle, group: Group) -> bool:
-    """Whether *actor* has not started, and one like it waits for a node."""
+    """Whether *actor* has not started, and an actor with its demands waits for a node."""
     # No public call tells this; Ray's own libraries use the same.
     if actor._get_local_state() == ALIVE:  # noqa: SLF001 - see above
         return False
@@ -71,7 +71,7 @@ async def is_pending(actor: Handle, group: Group) -> bool:
 
 
 async def pending_demands() -> list[dict[str, float]]:
-    """Return the resources of what waits for a node, by our names, as Ray's autoscaler sees it."""
+    """Return the resources for which actors wait, by our names, from Ray's autoscaler."""
     # No public call tells this without the dashboard; Ray's own autoscaler uses the same.
     reply = autoscaler_pb2.GetClusterResourceStateReply()  # type: ignore[attr-defined]  # generated
     gcs: Any = global_worker.gcs_client  # type: ignore[attr-defined]  # Ray types few
@@ -99,7 +99,7 @@ async def has_node(actor: Handle) -> bool:
 
 
 def node_of(_actor: object) -> str:
-    """Return the node of the actor in which this runs."""
+    """Return the node of the current actor."""
     return str(ray.get_runtime_context().get_node_id())
 
 

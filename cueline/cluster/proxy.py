@@ -1,4 +1,4 @@
-"""Calls to an actor that may be away for a moment: repeated, and gathered into batches."""
+"""Calls an actor that may be away for a moment: repeats calls, and gathers batches."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, end_frozen_actor
 from cueline.errors import CuelineError
 
 PATIENCE_SECONDS = 20.0
-"""How long to call an actor that is away; Ray restarts it within two seconds."""
+"""How long calls are repeated while an actor is away; Ray restarts it within two seconds."""
 CALL_SECONDS = 60.0
 _AGAIN_SECONDS = 0.05
 
@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 
 
 class Proxy:
-    """Calls one actor, and calls it again while it is away: each call may be made twice."""
+    """Calls one actor, and repeats the call while the actor is away: each call may be repeated."""
 
     def __init__(
         self,
@@ -32,13 +32,13 @@ class Proxy:
         retried: tuple[type[Exception], ...] = UNCLEAR,
     ) -> None:
         self._find = find
-        """Returns the actor, also the one that follows an actor that has ended; None: none does."""
+        """Returns the actor, or its successor; None if there is none."""
         self._handle = handle
         self._patience, self._within, self._interval = patience, within, interval
         self._retried = retried
 
     async def call_again(self, method: str, *asked: object) -> Any:
-        """Return what *method* answers; call until it answers.
+        """Call *method* until it answers; return the answer.
 
         Raises the error of the last call if the actor stays away.
         """
@@ -74,7 +74,7 @@ class ActorReply:
     error: CuelineError | None = None
 
     def settle(self, done: "asyncio.Future[object]") -> None:
-        """Give the result to whoever awaits it."""
+        """Set the result for its waiter."""
         if done.done():
             return
         if self.error is None:
@@ -84,9 +84,9 @@ class ActorReply:
 
 
 class Outbox(Generic[Item]):
-    """Sends in one call what is added in one turn of the event loop.
+    """Sends all items of one pass of the event loop in one call.
 
-    The next batch gathers meanwhile: under load the calls themselves are the delay.
+    During a call the next batch gathers: under load, the calls themselves are the delay.
     """
 
     def __init__(self, send: Callable[[list[Item]], Awaitable[None]], most: int = 10**9) -> None:
@@ -100,7 +100,7 @@ class Outbox(Generic[Item]):
         self._items.append(item)
 
     def flush(self) -> None:
-        """Send all items, once all tasks that can run now have added theirs."""
+        """Send all items, after all runnable tasks have added theirs."""
         if self._items and (self._sending is None or self._sending.done()):
             self._sending = asyncio.create_task(self._drain())
 

@@ -1,4 +1,4 @@
-"""A remote runner: many orders in one call, one long poll for all reports."""
+"""The client of a remote runner: many orders in one call, one long poll for all reports."""
 
 import asyncio
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class RemoteRunner(Proxy):
         super().__init__(lambda: context.find(name, START_SECONDS))
         self.incarnation = incarnation
         self.died = False
-        """Ray says that the actor has ended; the directory decides what that proves."""
+        """Whether Ray reports that the actor has ended; the directory judges this evidence."""
         self._clock = SystemClock()
         self._caller = caller
         self._numbers = 0
@@ -55,7 +55,7 @@ class RemoteRunner(Proxy):
         await self._ask("cancel", name)
 
     def forget(self, name: CallName) -> None:
-        """See `RunnerPort.forget`. It goes with the next order, or a little later."""
+        """See `RunnerPort.forget`. The request is sent with the next order, or a little later."""
         self._numbers += 1
         self._outbox.add(RunnerRequest(self._numbers, "forget", name))
         if self._tidying is None:
@@ -63,7 +63,7 @@ class RemoteRunner(Proxy):
             self._tidying = loop.call_later(TIDY_SECONDS, self._tidy)
 
     async def tidy(self) -> None:
-        """Send now what the runner may forget."""
+        """Send the calls that the runner may forget."""
         if not self.died:
             self._outbox.flush()
         await self._outbox.sent()

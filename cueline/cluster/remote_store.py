@@ -1,4 +1,4 @@
-"""The log in a process of a cluster: an actor writes it; a local file is read directly."""
+"""The log for a process of a cluster: an actor writes; a local file is read directly."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
@@ -151,7 +151,7 @@ class RemoteStore(Proxy):
         return self._reader
 
     async def _look(self, method: str, *asked: object) -> Any:
-        """Return what *method* answers, of the file if it is here."""
+        """Return the result of *method*, from the file if it is on this machine."""
         if reader := self._file():
             return await getattr(reader, method)(*asked)
         return await self._ask("ask", method, *asked)
@@ -162,7 +162,7 @@ class RemoteStore(Proxy):
         limit: int | None,
         asked: Callable[[RecordedEvent | None, int | None], tuple[object, ...]],
     ) -> AsyncIterator[RecordedEvent]:
-        """Yield the writer's events; *asked* makes the arguments for those after the last one."""
+        """Yield the writer's events; *asked* returns the arguments for the next page."""
         last: RecordedEvent | None = None
         more = True
         while more:
@@ -190,7 +190,7 @@ class RemoteStore(Proxy):
         """Call the writer.
 
         Raises:
-            LogUnavailableError: it stayed away; try again later.
+            LogUnavailableError: the writer stayed away; try again later.
         """
         try:
             return await self.call_again(method, *asked)
@@ -202,7 +202,7 @@ def log_of(context: ClusterContext) -> tuple[EventStore, PresenceBoard]:
     """Return the log and its board, for a process of the cluster.
 
     Raises:
-        LogUnavailableError: this process has to reach the log by itself, and does not.
+        LogUnavailableError: this process has to reach the log directly, and cannot.
     """
     if context.factory.writes_anywhere:
         return context.factory.log()

@@ -1,7 +1,7 @@
 """A runner as a Ray actor.
 
-Callers do not hold a Ray call for each tool call: they send orders, and fetch the
-reports with one long poll each.
+A caller does not hold a Ray call for each tool call: it sends orders, and fetches all
+reports with one long poll.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ class RunnerReply:
 
 @dataclass(slots=True)
 class Mailbox:
-    """The answers kept for one caller until it confirms them."""
+    """The answers for one caller, kept until it confirms them."""
 
     errands: dict[int, asyncio.Task[None]] = field(default_factory=dict)
     reports: dict[int, RunnerReply] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class Mailbox:
 
 
 class RunnerActor:
-    """Holds a `Runner`; what it started dies with it."""
+    """Holds a `Runner`, whose tool processes die with the actor."""
 
     def __init__(self, context: ClusterContext, incarnation: str, group: Group = RUNNERS) -> None:
         self.group = group
@@ -92,9 +92,9 @@ class RunnerActor:
         return self.presence
 
     async def ping(self, epoch: int, known: int, seconds: float) -> int:
-        """Return the number of unsettled calls after *seconds*; the call fails if the actor dies.
+        """Return the number of unsettled calls after *seconds*; fails if the actor dies.
 
-        Returns sooner if there are some and the caller knows of none, or the other way round.
+        Returns earlier if the number becomes 0, or is no longer 0.
         """
         self._hear()
         self._orders.check(epoch)
@@ -129,7 +129,7 @@ class RunnerActor:
     async def reports(
         self, caller: str, received: Sequence[int], seconds: float
     ) -> Sequence[RunnerReply]:
-        """Return answers once there are any; those *received* are dropped."""
+        """Wait for answers, and return them; the *received* ones are dropped."""
         self._hear()
         mailbox = self._mailbox(caller)
         for number in received:
@@ -142,7 +142,7 @@ class RunnerActor:
         return first_of(list(mailbox.reports.values()))
 
     async def check(self, agent: AgentSpec) -> ToolCheck:
-        """Find out which tools of *agent*, of those that may run here, cannot be loaded here."""
+        """Return which tools of *agent* that may run here cannot be loaded."""
         await self._started.wait()
         has = dict(self.group.labels), dict(self.group.resources)
         offer = Offer(self._incarnation, self.presence.machine, *has)
@@ -153,7 +153,7 @@ class RunnerActor:
         return ToolCheck(ray.util.get_node_ip_address(), problems)  # type: ignore[no-untyped-call]
 
     async def close(self, epoch: int) -> None:
-        """Kill what runs, and record that this incarnation has ended."""
+        """Kill the running calls, and record that this incarnation has ended."""
         self._orders.check(epoch)
         await self._end()
 
@@ -187,7 +187,7 @@ class RunnerActor:
         return mailbox
 
     def _hear(self) -> None:
-        """Note that a caller lives; after too long a silence it is too late for that."""
+        """Note that a caller is alive; after a silence that is too long, refuse it."""
         if self._is_deaf():
             # Requests sent before the silence must not start now: others may count this incarnation
             # as dead.

@@ -24,7 +24,7 @@ NEWS_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class RunnerInfo:
-    """A runner, as its dispatcher describes it to hosts, perhaps before its process is up."""
+    """The dispatcher's description of a runner for hosts, also before its process runs."""
 
     incarnation: str
     name: str
@@ -32,38 +32,38 @@ class RunnerInfo:
     node: str
     """Its Ray node."""
     machine: str | None
-    """Its machine, as workspaces name it; None until it has started."""
+    """The id of its machine; None until it has started."""
     takes: bool
-    """Whether it accepts calls; if not, it only reports on those that it has."""
+    """Whether it accepts calls; otherwise it only reports on its current calls."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """What it was started with, by which calls demand it."""
+    """The labels with which it was started, which calls can demand."""
     resources: Mapping[str, float] = field(default_factory=dict)
-    """Its amounts, such as `gpus`, by which calls demand it."""
+    """Its resources, such as `gpus`, which calls can demand."""
 
     @property
     def offer(self) -> Offer:
-        """What it offers to calls."""
+        """Its offer to calls."""
         return Offer(self.incarnation, self.machine, self.labels, self.resources)
 
 
 class Directory:
-    """See `RunnerDirectory`. It knows what the dispatcher tells it."""
+    """See `RunnerDirectory`. Its data comes from the dispatcher."""
 
     def __init__(self, context: ClusterContext, caller: str, board: PresenceBoard) -> None:
         self._context = context
         self._caller = caller
         self._board = board
         self._runners: dict[str, RunnerInfo] = {}
-        """All runners ever heard of."""
+        """All runners ever reported."""
         self._able: Sequence[RunnerInfo] = ()
         self._gone: dict[str, str] = {}
         self._ports: dict[str, RemoteRunner] = {}
         self._kept: dict[str, list[RemoteRunner]] = {}
-        """The runners that meet demands, by these, as long as no others are known."""
+        """The runners by demands that they meet, cached until the list changes."""
         self._told = asyncio.Event()
 
     def know(self, runners: Sequence[RunnerInfo], gone: Mapping[str, str]) -> None:
-        """Take *runners* as all runners that answer, and *gone* as dead, with the evidence."""
+        """Set the answering *runners*, and mark *gone* as dead, with the evidence."""
         self._told.set()
         self._kept.clear()
         self._gone.update(gone)
@@ -82,7 +82,7 @@ class Directory:
                 port.lose(evidence)
 
     async def tidy(self) -> None:
-        """Have the runners forget what they may forget: who retires waits for that."""
+        """Send the calls that runners may forget, for which a retiring runner waits."""
         await asyncio.gather(*(port.tidy() for port in self._ports.values()))
 
     def choose(self, demands: Demands, full: Collection[str] = ()) -> str | None:
@@ -97,9 +97,9 @@ class Directory:
         return chosen.incarnation if chosen else None
 
     def _meeting(self, demands: Demands) -> list[RemoteRunner]:
-        """Return the runners that meet *demands*; there may be thousands, so they are kept.
+        """Return the runners that meet *demands*; there may be thousands, so the result is cached.
 
-        Each host has an order of its own: else all would begin with the same runner.
+        Each host has its own order, so that not all hosts begin with the same runner.
         """
         key = demands.model_dump_json()
         if key not in self._kept:
@@ -143,7 +143,7 @@ class Directory:
         return None if port is None or port.died else port
 
     async def _is_news(self, incarnation: str) -> bool:
-        """Wait a moment for the dispatcher's message about a death that only we have seen.
+        """Wait a moment for the dispatcher's message about a death that this process has noticed.
 
         The message also names the next runner, which the caller needs.
         """
@@ -158,7 +158,7 @@ class Directory:
         return incarnation in self._gone
 
     async def _reported(self, incarnation: str) -> str | None:
-        """Return Ray's report that the process has exited, if its node lives."""
+        """Return Ray's report that the process has exited, if its node is alive."""
         port, runner = self._ports.get(incarnation), self._runners.get(incarnation)
         if port is None or runner is None or not port.died:
             return None
@@ -175,7 +175,7 @@ async def living_nodes() -> set[str]:
 
 
 async def leaving_nodes() -> set[str]:
-    """Return the nodes that are being drained and will go away."""
+    """Return the nodes that are being drained."""
     # No public call tells this; Ray's own libraries use the same.
     return set(await ask_head(state.get_draining_nodes))
 

@@ -33,7 +33,7 @@ Told = tuple[str, CuelineError]
 
 
 class SessionHostActor:
-    """Holds a `SessionHost`; its methods call those of the plain class."""
+    """Holds a `SessionHost`, whose methods it exposes."""
 
     def __init__(self, context: ClusterContext, incarnation: str, group: Group = HOSTS) -> None:
         self.group = group
@@ -73,14 +73,14 @@ class SessionHostActor:
         return self.presence
 
     async def ask(self, epoch: int, method: str, *asked: object) -> Any:
-        """Return what the *method* of `HostPort` answers."""
+        """Return the answer of the *method* of `HostPort`."""
         self._hear(epoch)
         return await getattr(self._living(), method)(*asked)
 
     async def know(
         self, epoch: int, runners: Sequence[RunnerInfo], gone: dict[str, str], hosts: int
     ) -> None:
-        """Learn which runners there are, which are dead, and how many *hosts* share the runners."""
+        """Set the runners, the dead ones, and the number of *hosts* that share the runners."""
         self._hear(epoch)
         self._directory.know(runners, gone)
         self._living().share(hosts)
@@ -91,18 +91,18 @@ class SessionHostActor:
         return await self._untold.take(seconds)
 
     async def drain(self, epoch: int, seconds: float) -> None:
-        """Activate nothing more, and stop driving within *seconds*."""
+        """Activate no more sessions, and stop within *seconds*."""
         self._hear(epoch)
         await self._living().drain(seconds)
         await self._directory.tidy()
 
     def _address(self) -> str:
-        """Return where watchers, which are beside the log, reach this process."""
+        """Return the address at which watchers, beside the log, reach this process."""
         here = ray.get_runtime_context().get_node_id()
         return LOCAL if here == self._context.node else ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
 
     def _hear(self, epoch: int) -> None:
-        """Note that a dispatcher lives, and refuse a former one."""
+        """Note that a dispatcher is alive, and refuse a former one."""
         self._heard_at = boot_seconds()
         self._orders.check(epoch)
 
@@ -136,7 +136,7 @@ class RemoteHost:
         self._epoch = epoch
 
     async def activate_all(self, streams: list[str]) -> list[str]:
-        """See `HostPort.activate_all`; if the host dies, the next look finds its sessions."""
+        """See `HostPort.activate_all`; if the host dies, the next tick finds its sessions."""
         return await self._ask("activate_all", streams, within=CALL_SECONDS) or []
 
     async def report(self, after: int | None) -> HostReport | None:
@@ -147,7 +147,7 @@ class RemoteHost:
         await self._ask("hand_over", sessions)
 
     async def look_at_breakers(self) -> None:
-        """See `HostPort.look_at_breakers`; a host that misses it learns from its next failure."""
+        """See `HostPort.look_at_breakers`; a host that misses it notices at its next failure."""
         await self._ask("look_at_breakers")
 
     async def _ask(self, method: str, *asked: object, within: float = LOOK_SECONDS) -> Any:

@@ -1,4 +1,4 @@
-"""A singleton actor whose calls may be repeated, and its client: gate, ledger."""
+"""The gate or ledger as a singleton actor, and its client, which repeats calls."""
 
 from functools import partial
 from typing import Any, ClassVar
@@ -13,17 +13,17 @@ from cueline.errors import ClusterError, UnknownOutcomeError
 
 
 class SingletonActor:
-    """Holds what answers, and makes it at the first call. Ray restarts it."""
+    """Creates its gate or ledger at the first call. Ray restarts the actor."""
 
     role: ClassVar[str]
-    """Of what it holds: the method of `ActorFactory` that makes it."""
+    """The method of `ActorFactory` that creates the object."""
 
     def __init__(self, context: ClusterContext) -> None:
         self._context = context
         self._made: object = None
 
     async def ask(self, method: str, *asked: object) -> Any:
-        """Return what its *method* answers."""
+        """Return the answer of its *method*."""
         if self._made is None:
             self._made = getattr(self._context.factory, self.role)(log_of(self._context)[0])
         return await getattr(self._made, method)(*asked)
@@ -42,7 +42,7 @@ class SingletonClient(Proxy):
 
         Raises:
             UnknownOutcomeError: it stayed away; try again later.
-            RuntimeError: a rule raised there, which another try does not mend.
+            RuntimeError: a rule raised; a repetition does not help.
         """
         try:
             return await self.call_again("ask", method, *asked)

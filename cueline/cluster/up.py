@@ -1,4 +1,4 @@
-"""The actors of `cueline up`: they stay until they are taken down."""
+"""Starts and ends the actors of `cueline up`, which outlive their process on a cluster."""
 
 import asyncio
 from contextlib import suppress
@@ -27,7 +27,7 @@ _AGAIN_SECONDS = 0.5
 
 
 class Up:
-    """A log's detached actors, as seen by the process that keeps them."""
+    """A log's detached actors, for the process that keeps them."""
 
     def __init__(
         self, connection: RayConnection, namespace: str, factory: ActorFactory, keeper: Presence
@@ -46,13 +46,13 @@ class Up:
         )
         self._dispatcher: Handle = None
         self._has_log = False
-        """Whether nobody else can have the log: then all actors left by any version are ours."""
+        """Whether no other `up` can have the log: then all left actors of any version are ours."""
 
     async def start(self, wanted: DispatcherSettings, abandoned: str | None = None) -> Started:
-        """Start the dispatcher, and with it everything else; see `gives_way` for *abandoned*.
+        """Start the dispatcher, which starts the other actors; see `gives_way` for *abandoned*.
 
         Raises:
-            ClusterError: it does not start, or another has the log; the message says which.
+            ClusterError: no dispatcher starts, or another has the log; the message says which.
             LogUnavailableError: the cluster cannot open the log.
         """
         if not self._connection.ours:
@@ -68,7 +68,7 @@ class Up:
         return started
 
     async def _own_dispatcher(self, wanted: DispatcherSettings, abandoned: str | None) -> Handle:
-        """Return a dispatcher of ours that has not started; it finds what a killed keeper left."""
+        """Return a dispatcher that has not started; it finds actors of a killed keeper."""
         dispatcher = self._new_dispatcher(wanted)
         if not await self._ask(dispatcher, "gives_way", self._keeper, abandoned):
             return dispatcher
@@ -76,7 +76,7 @@ class Up:
         return self._new_dispatcher(wanted)
 
     async def _relieve_others(self) -> None:
-        """End the dispatchers of other versions; their hosts and runners stay, for ours to drain.
+        """End the dispatchers of other versions; ours drains their hosts and runners.
 
         Raises:
             ClusterError: one has a keeper that lives.
@@ -91,7 +91,7 @@ class Up:
                 ray.kill(other)
 
     async def _ask(self, dispatcher: Handle, method: str, *asked: object) -> object:
-        """Call a dispatcher until it answers: it may be frozen unnoticed, or restarting."""
+        """Call a dispatcher until it answers: it may be frozen, or restarting."""
         proxy = Proxy(
             None,
             dispatcher,
@@ -108,7 +108,7 @@ class Up:
         return self._context.create(DispatcherActor, name, *made_of, restarts=True)
 
     async def watch(self) -> list[str]:
-        """Return errors once there are any; waits up to about half a minute.
+        """Wait up to about half a minute for errors, and return them.
 
         Raises:
             ClusterError: the dispatcher has ended; start it again.
@@ -126,7 +126,7 @@ class Up:
         return told
 
     async def _look_for_ray(self) -> None:
-        """Raise `ClusterError` if Ray has ended here: nothing can start again."""
+        """Raise `ClusterError` if Ray has ended here, so that no actor can start."""
         with suppress(RayError, TimeoutError):  # unknown while its head is away
             async with asyncio.timeout(RAY_SECONDS):
                 if self._context.node not in await living_nodes():
@@ -134,7 +134,7 @@ class Up:
                     raise ClusterError("Ray", reason)
 
     async def stop(self) -> None:
-        """Let all sessions wait, and take down all own actors."""
+        """Let all sessions wait, and end all own actors."""
         if self._dispatcher is None:
             return
         with suppress(*DEAD, *UNCLEAR, CuelineError):

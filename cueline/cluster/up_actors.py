@@ -9,11 +9,11 @@ from cueline.cluster.call import DEAD, UNCLEAR, Handle, ask_head, call
 from cueline.errors import CuelineError
 
 OWNER = "up"
-"""Of the actors of `cueline up`."""
+"""The owner of the actors of `cueline up`."""
 DISPATCHERS = f"{OWNER}/dispatcher@"
-"""How their names begin; the version follows."""
+"""The prefix of their names; the version follows."""
 STOP_SECONDS = 15.0
-"""Time to take down the fleet, beside the grace of what is in flight."""
+"""Time to end the fleet, beside the grace time of calls in flight."""
 
 
 async def take_down(namespace: str, grace_seconds: float) -> None:

@@ -24,7 +24,7 @@ from cueline.events.store import Presence, PresenceBoard
 
 START_SECONDS = 60.0
 PENDING_SECONDS = 5.0
-"""A worker that has not started by then may wait for a node."""
+"""The time after which a worker that has not started may wait for a node."""
 CALL_SECONDS = 5.0
 AGAIN_SECONDS = 0.2
 _LOOK_SECONDS = 0.2
@@ -44,13 +44,13 @@ class Worker:
     """None until it has started."""
     silent: asyncio.Event = field(default_factory=asyncio.Event)
     calls: int = 0
-    """The number of calls that a runner has not settled, when it was last asked."""
+    """The number of unsettled calls in the runner's last answer."""
     pending: bool = False
     """Whether it waits for a node that can hold it."""
     name: str = ""
-    """Of its actor, where another version has named it."""
+    """The name of its actor, if another version has named it."""
     leaves: str = ""
-    """Why it accepts nothing more: it is being retired, its node is drained, or has no room."""
+    """Why it accepts no more work: it retires, or its node is drained or has no room."""
 
     @property
     def role(self) -> WorkerKind:
@@ -78,9 +78,9 @@ class Worker:
         return (self.presence is not None or self.node == context.node) and not self.pending
 
     async def started(self, starting: object, wait: Callable[[], Awaitable[None]]) -> Presence:
-        """Return the presence that *starting* brings; it may wait for a node for any time.
+        """Return the presence from *starting*; a wait for a node may take any time.
 
-        *wait* is called once it does.
+        *wait* is called when that wait begins.
 
         Raises:
             TimeoutError: it does not start.
@@ -110,9 +110,9 @@ class Worker:
         on_trouble: Trouble,
         on_calls: Callable[[int], None],
     ) -> str:
-        """Return the evidence that it is lost: of its end, or that it is silent.
+        """Wait until the worker ends or is silent, and return the evidence.
 
-        Meanwhile *on_trouble* gets the errors of a host, and *on_calls* the calls of a runner.
+        *on_trouble* gets the errors of a host, and *on_calls* the number of calls of a runner.
         """
         # By these calls it hears that its dispatcher lives.
         often = deaf_seconds(context.factory.removal_seconds) / 2
@@ -128,7 +128,7 @@ class Worker:
     async def _until_end(
         self, epoch: int, often: float, on_trouble: Trouble, on_calls: Callable[[int], None]
     ) -> str:
-        """Keep one call waiting in it: it fails within milliseconds of the worker's death."""
+        """Keep one call open: it fails within milliseconds of the worker's death."""
         clock = SystemClock()
         while True:
             try:
@@ -145,7 +145,7 @@ class Worker:
                 await clock.sleep(AGAIN_SECONDS)
 
     async def run_out(self, context: ClusterContext, epoch: int) -> None:
-        """Let a runner start nothing more, and wait until its last outcome is fetched."""
+        """Let a runner start no more calls, and wait until its last outcome is fetched."""
         clock, running = SystemClock(), 1
         while running and self.may_have_calls(context):
             try:
@@ -171,7 +171,7 @@ class Worker:
         ray.kill(self.handle)
 
     async def ask(self) -> None:
-        """Ping a silent worker: perhaps only its heartbeats do not arrive."""
+        """Ping a silent worker, whose heartbeats alone may be lost."""
         if self.silent.is_set():
             return
         try:
@@ -182,9 +182,9 @@ class Worker:
     async def fate(
         self, presence: Presence | None, now: datetime, removal_seconds: float
     ) -> tuple[str | None, bool]:
-        """Return the evidence that a lost worker has ended, and whether it answers again.
+        """Return the evidence of the end of a lost worker, and whether it answers again.
 
-        *presence* is what the board says of it now.
+        *presence* is its current entry on the board.
         """
         lost = self.silent.is_set() or self.presence is None
         self.presence = self.presence or presence
