@@ -2,25 +2,20 @@
 
 import asyncio
 import builtins
-import json
 import threading
 from base64 import b64decode, b64encode
 from collections import defaultdict
 from collections.abc import (
     AsyncIterator,
     Callable,
-    Collection,
     Coroutine,
     Iterator,
-    Mapping,
     Sequence,
 )
 from concurrent.futures import Future
 from functools import wraps
-from hashlib import sha256
 from operator import itemgetter
 from typing import Any, Self, TypeVar, cast
-from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -35,28 +30,22 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from cueline.clock import SystemClock
-from cueline.errors import InvalidNameError, WrongExpectedVersionError
-from cueline.events.checkpoint import (
-    CheckpointDeleted,
-    CheckpointListed,
-    CheckpointStored,
-    ThreadDeleted,
-    WriteStored,
+from cueline.adapters.langgraph_threads import (
+    CATEGORY,
+    CheckpointPlace,
+    HeldEvents,
+    ThreadLog,
+    place_fields,
 )
-from cueline.events.codec import Codec, Redacted
-from cueline.events.fact import Fact
-from cueline.events.journal import FactWrite, Journal
+from cueline.clock import SystemClock
+from cueline.events.checkpoint import CheckpointStored, WriteStored
+from cueline.events.codec import Codec
+from cueline.events.journal import Journal
 from cueline.events.log_url import LogName
-from cueline.events.store import ANY, Head
-from cueline.events.stream import DEFAULT_TENANT, stream_name, tenant_of
+from cueline.events.stream import DEFAULT_TENANT, stream_name
 from cueline.stores.backend import backend_of
 
 T = TypeVar("T")
-Place = tuple[str, str, str]
-"""Thread, namespace and id of a checkpoint."""
-_CATEGORY = "checkpoint"
-_ACTOR = "agent:langgraph"
 _STRATEGIES = ("keep_latest", "delete")
 
 
@@ -97,12 +86,12 @@ class CuelineSaver(BaseCheckpointSaver[int]):
         serde: SerializerProtocol | None = None,
     ) -> None:
         super().__init__(serde=serde)
-        stream_name(_CATEGORY, "thread", tenant)
-        self._tenant = tenant
+        stream_name(CATEGORY, "thread", tenant)
         clock = SystemClock()
         self._loop = asyncio.new_event_loop()
         self._store = backend_of(log).open(clock)
-        self._journal = Journal(self._store, Codec(), clock.now)
+        journal = Journal(self._store, Codec(), clock.now)
+        self._threads = ThreadLog(self._store, journal, tenant)
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="cueline-saver", daemon=True
         )
@@ -127,8 +116,8 @@ class CuelineSaver(BaseCheckpointSaver[int]):
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint that *config* names, or the thread's newest; None without any."""
         thread, namespace, id_ = _place(config)
-        id_ = id_ or _newest((await self._last(self._stream(thread, namespace)))[1])
-        return self._tuple(await self._read((thread, namespace, id_))) if id_ else None
+        id_ = id_ or await self._threads.newest(thread, namespace)
+        return self._tuple(await self._threads.read((thread, namespace, id_))) if id_ else None
 
     async def alist(self, *args: Any, **named: Any) -> AsyncIterator[CheckpointTuple]:
         """Read the checkpoints of the thread of *config*, or of all threads, newest first.
@@ -147,7 +136,9 @@ class CuelineSaver(BaseCheckpointSaver[int]):
     ) -> RunnableConfig:
         """Store *checkpoint*; replace one with the same id; return the config that names it."""
         fact = self._stored(config, checkpoint, metadata)
-        await self._run(self._append((fact.thread, fact.namespace, fact.checkpoint), [fact]))
+        await self._run(
+            self._threads.append((fact.thread, fact.namespace, fact.checkpoint), [fact])
+        )
         return _config(fact.thread, fact.namespace, fact.checkpoint)
 
     async def aput_writes(
@@ -159,41 +150,33 @@ class CuelineSaver(BaseCheckpointSaver[int]):
     ) -> None:
         """Store the writes of a task after the checkpoint of *config*."""
         facts = self._written(config, writes, task_id, task_path)
-        await self._run(self._append(_place(config), facts))
+        await self._run(self._threads.append(_place(config), facts))
 
     @_on_own_loop
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete the thread: its events stay, without their content."""
-        while True:
-            streams = await self._streams(thread_id)
-            heads = await self._store.heads(streams)
-            # What is listed after the heads were read conflicts with them.
-            if streams == await self._streams(thread_id):
-                facts = dict.fromkeys(streams, ThreadDeleted(thread=thread_id))
-                writes = _emptying(heads, facts)
-                if not writes or await self._commit(writes):
-                    return
+        await self._threads.delete_thread(thread_id)
 
     @_on_own_loop
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints of these runs, and their writes, in all threads."""
-        for thread in await self._threads() if run_ids else ():
+        for thread in await self._threads.threads() if run_ids else ():
             found = defaultdict[str, set[str]](set)
-            for place in await self._places(thread):
-                stored = (await self._read(place)).stored
+            for place in await self._threads.places(thread):
+                stored = (await self._threads.read(place)).stored
                 if stored and self._load(stored.metadata).get("run_id") in run_ids:
                     found[place[1]].add(place[2])
             for space, ids in found.items():
-                await self._delete(thread, space, ids)
+                await self._threads.delete(thread, space, ids)
 
     @_on_own_loop
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy all checkpoints and writes of a thread into another."""
-        for place in sorted(await self._places(source_thread_id)):
-            held = await self._read(place)
+        for place in sorted(await self._threads.places(source_thread_id)):
+            held = await self._threads.read(place)
             for facts in [held.stored] if held.stored else [], list(held.writes.values()):
                 copied = [fact.model_copy(update={"thread": target_thread_id}) for fact in facts]
-                await self._append((target_thread_id, *place[1:]), copied)
+                await self._threads.append((target_thread_id, *place[1:]), copied)
 
     @_on_own_loop
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
@@ -210,10 +193,10 @@ class CuelineSaver(BaseCheckpointSaver[int]):
             if strategy == "delete":
                 await self.adelete_thread(thread)
                 continue
-            for space in await self._namespaces(thread):
+            for space in await self._threads.namespaces(thread):
                 # First: what is put meanwhile stays.
-                ids = {id_ for _, _, id_ in await self._places(thread, space)}
-                await self._delete(thread, space, ids - await self._needed(thread, space))
+                ids = {id_ for _, _, id_ in await self._threads.places(thread, space)}
+                await self._threads.delete(thread, space, ids - await self._needed(thread, space))
 
     def list(self, *args: Any, **named: Any) -> Iterator[CheckpointTuple]:
         """See `alist`."""
@@ -232,21 +215,6 @@ class CuelineSaver(BaseCheckpointSaver[int]):
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
         return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    def _stream(self, thread: str, namespace: str = "", checkpoint: str = "") -> str:
-        """Return the stream of a checkpoint, or else the one that lists those of a namespace.
-
-        Ids that cannot be in a stream's name are hashed.
-        """
-        if namespace or checkpoint:
-            place = json.dumps([thread, namespace, checkpoint])
-            hashed = f"place.{sha256(place.encode()).hexdigest()}"
-            return stream_name(_CATEGORY, hashed, self._tenant)
-        try:
-            return stream_name(_CATEGORY, thread, self._tenant)
-        except InvalidNameError:
-            hashed = f"sha256.{sha256(thread.encode()).hexdigest()}"
-            return stream_name(_CATEGORY, hashed, self._tenant)
 
     def _dump(self, value: object) -> str:
         kind, content = self.serde.dumps_typed(value)
@@ -276,7 +244,7 @@ class CuelineSaver(BaseCheckpointSaver[int]):
     ) -> Sequence[WriteStored]:
         return [
             WriteStored(
-                **_names(_place(config)),
+                **place_fields(_place(config)),
                 task=task,
                 path=path,
                 index=WRITES_IDX_MAP.get(channel, index),
@@ -286,81 +254,11 @@ class CuelineSaver(BaseCheckpointSaver[int]):
             for index, (channel, value) in enumerate(writes)
         ]
 
-    async def _append(self, place: Place, facts: Sequence[CheckpointStored | WriteStored]) -> None:
-        """Append *facts* at any version: those of two writers hold in either order."""
-        stream = self._stream(*place)
-        while facts:
-            writes = [_write(stream, facts, ANY)]
-            is_stored = isinstance(facts[0], CheckpointStored)
-            if is_stored or _is_over((await self._last(stream))[1]):
-                writes += await self._listing(place, is_stored=is_stored)
-            if await self._commit(writes):
-                return
-
-    async def _commit(self, writes: Sequence[FactWrite]) -> bool:
-        """Append *writes*; return False if a stream has new events."""
-        try:
-            await self._journal.append(writes, str(uuid4()))
-        except WrongExpectedVersionError:
-            return False
-        return True
-
-    async def _listing(self, place: Place, *, is_stored: bool) -> Sequence[FactWrite]:
-        """Return what lists a checkpoint, and its namespace if that is new."""
-        thread, namespace, checkpoint = place
-        writes = []
-        for space in dict.fromkeys([namespace, ""]):
-            stream = self._stream(thread, space)
-            version, last = await self._last(stream)
-            newest = _newest(last)
-            if is_stored and space == namespace:
-                newest = max(newest, checkpoint)
-            listed = CheckpointListed(**_names(place), newest=newest)
-            writes.append(_write(stream, [listed], version))
-            if not _is_over(last):
-                break
-        return writes
-
-    async def _last(self, stream: str) -> tuple[int, Fact | Redacted | None]:
-        """Return the version and fact of a stream's last event; 0 and None without one."""
-        version, last = (await self._store.head(stream)).version, None
-        if version:
-            async for recorded, fact in self._journal.read(stream, version - 1):
-                version, last = recorded.version, fact
-        return version, last
-
-    async def _streams(self, thread: str) -> set[str]:
-        checkpoints = {self._stream(*place) for place in await self._places(thread)}
-        return checkpoints | {self._stream(thread, each) for each in await self._namespaces(thread)}
-
-    async def _delete(self, thread: str, namespace: str, ids: Collection[str]) -> None:
-        """Delete these checkpoints of a namespace."""
-        index = self._stream(thread, namespace)
-        while True:
-            version, last = await self._last(index)
-            places = await self._places(thread, namespace)
-            gone = [place for place in places if place[2] in ids]
-            if not gone:
-                return
-            newest = _newest(last)
-            if newest in ids:
-                kept = sorted(place for place in places if place not in gone)
-                while kept and not (await self._read(kept[-1])).stored:
-                    kept.pop()
-                newest = kept[-1][2] if kept else ""
-            facts: dict[str, Fact] = {
-                self._stream(*place): CheckpointDeleted(**_names(place), newest=newest)
-                for place in gone
-            }
-            unlisted = _write(index, [*facts.values()], version)
-            if await self._commit([unlisted, *_emptying(await self._store.heads(facts), facts)]):
-                return
-
     async def _needed(self, thread: str, namespace: str) -> set[str]:
         """Return the newest checkpoint, and those before it that hold some of its values."""
         kept: set[str] = set()
-        id_ = _newest((await self._last(self._stream(thread, namespace)))[1])
-        while stored := (await self._read((thread, namespace, id_))).stored:
+        id_ = await self._threads.newest(thread, namespace)
+        while stored := (await self._threads.read((thread, namespace, id_))).stored:
             kept.add(id_)
             since = self._load(stored.metadata).get("counters_since_delta_snapshot") or {}
             if not any(map(any, since.values())):
@@ -376,62 +274,25 @@ class CuelineSaver(BaseCheckpointSaver[int]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Sequence[CheckpointTuple]:
-        threads = [_place(config)[0]] if config else await self._threads()
+        threads = [_place(config)[0]] if config else await self._threads.threads()
         namespace = config["configurable"].get("checkpoint_ns") if config else None
         only = get_checkpoint_id(config) if config else None
         end = get_checkpoint_id(before) if before else None
-        places = [place for thread in threads for place in await self._places(thread, namespace)]
+        places = [
+            place for thread in threads for place in await self._threads.places(thread, namespace)
+        ]
         chosen: builtins.list[CheckpointTuple] = []
         for place in sorted(places, key=itemgetter(2), reverse=True):
             if limit is not None and len(chosen) >= limit:
                 break
             if only not in {None, place[2]} or (end and place[2] >= end):
                 continue
-            found = self._tuple(await self._read(place))
+            found = self._tuple(await self._threads.read(place))
             if found and (filter or {}).items() <= found.metadata.items():
                 chosen.append(found)
         return chosen
 
-    async def _read(self, place: Place) -> "_Held":
-        held = _Held()
-        async for _, fact in self._journal.read(self._stream(*place)):
-            held.add(fact)
-        return held
-
-    async def _listed(self, thread: str, namespace: str) -> set[tuple[str, str]]:
-        """Return the namespaces and ids that the stream of a namespace lists."""
-        listed: set[tuple[str, str]] = set()
-        async for _, fact in self._journal.read(self._stream(thread, namespace)):
-            match fact:
-                case CheckpointListed():
-                    listed.add((fact.namespace, fact.checkpoint))
-                case CheckpointDeleted():
-                    listed.discard((fact.namespace, fact.checkpoint))
-        return listed
-
-    async def _namespaces(self, thread: str) -> Sequence[str]:
-        return sorted({"", *(space for space, _ in await self._listed(thread, ""))})
-
-    async def _places(self, thread: str, namespace: str | None = None) -> Sequence[Place]:
-        """Return the checkpoints of a thread, in one namespace or in all."""
-        spaces = await self._namespaces(thread) if namespace is None else [namespace]
-        return [
-            (thread, space, id_)
-            for space in spaces
-            for listed, id_ in await self._listed(thread, space)
-            if listed == space
-        ]
-
-    async def _threads(self) -> Sequence[str]:
-        threads: dict[str, None] = {}
-        async for recorded in self._store.read_all(categories=[_CATEGORY]):
-            if recorded.type == "CheckpointListed" and tenant_of(recorded.stream) == self._tenant:
-                fact = await self._journal.fact_of(recorded)
-                if isinstance(fact, CheckpointListed):
-                    threads[fact.thread] = None
-        return tuple(threads)
-
-    def _tuple(self, held: "_Held") -> CheckpointTuple | None:
+    def _tuple(self, held: HeldEvents) -> CheckpointTuple | None:
         stored = held.stored
         if stored is None:
             return None
@@ -448,55 +309,7 @@ class CuelineSaver(BaseCheckpointSaver[int]):
         )
 
 
-class _Held:
-    """What the stream of a checkpoint holds."""
-
-    def __init__(self) -> None:
-        self.stored: CheckpointStored | None = None
-        self.writes: dict[tuple[str, int], WriteStored] = {}
-
-    def add(self, fact: Fact | Redacted) -> None:
-        match fact:
-            case CheckpointStored():
-                self.stored = fact
-            case WriteStored(task=task, index=index):
-                if index < 0 or (task, index) not in self.writes:
-                    self.writes[task, index] = fact
-            case CheckpointDeleted() | ThreadDeleted():
-                self.stored = None
-                self.writes.clear()
-
-
-def _names(place: Place) -> dict[str, Any]:
-    return dict(zip(("thread", "namespace", "checkpoint"), place, strict=True))
-
-
-def _write(
-    stream: str, facts: Sequence[Fact], version: int, empties: Sequence[tuple[str, int]] = ()
-) -> FactWrite:
-    return FactWrite(stream, [facts], version, actor=_ACTOR, empties=empties)
-
-
-def _emptying(heads: Mapping[str, Head], deleted: Mapping[str, Fact]) -> Sequence[FactWrite]:
-    """Return what empties the streams with *heads*; after it, each has what *deleted* says."""
-    writes = []
-    for stream, head in heads.items():
-        if events := [(stream, version) for version in range(1, head.version + 1)]:
-            writes.append(_write(stream, [deleted[stream]], head.version, events))
-    return writes
-
-
-def _is_over(last: Fact | Redacted | None) -> bool:
-    """Whether a stream with this last event holds nothing."""
-    return last is None or isinstance(last, CheckpointDeleted | ThreadDeleted)
-
-
-def _newest(last: Fact | Redacted | None) -> str:
-    """Return the newest checkpoint of a namespace whose stream has this last event."""
-    return last.newest if isinstance(last, CheckpointListed | CheckpointDeleted) else ""
-
-
-def _place(config: RunnableConfig) -> Place:
+def _place(config: RunnableConfig) -> CheckpointPlace:
     """Return the thread, namespace and checkpoint that *config* names; "" for none."""
     named = config["configurable"]
     id_ = get_checkpoint_id(config) or ""

@@ -276,13 +276,13 @@ async def test_a_checkpoint_that_is_put_while_others_are_pruned_stays(saver, mon
             found = await read(*place)
             reads.append(place)
             if len(reads) == 1:
-                await saver._append(("t1", "", "2"), [newer])
+                await saver._threads.append(("t1", "", "2"), [newer])
             return found
 
         return instead
 
-    for name in ("_needed", "_places"):
-        monkeypatch.setattr(saver, name, read_then_put(getattr(saver, name)))
+    for owner, name in ((saver, "_needed"), (saver._threads, "places")):
+        monkeypatch.setattr(owner, name, read_then_put(getattr(owner, name)))
     await saver.aprune(["t1"])
 
     assert "2" in [each.checkpoint["id"] async for each in saver.alist(config)]
