@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from cueline.actors.cancellation import isolate_cancellation
+from cueline.actors.background_task import isolate_cancellation
 from cueline.actors.model_port import Model, ModelFactory
 from cueline.events.agent import AgentSpec, answering
 from cueline.events.journal import Journal

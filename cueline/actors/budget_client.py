@@ -5,7 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 from cueline.actors.agent_cache import LoadedAgent
-from cueline.actors.cancellation import isolate_cancellation
+from cueline.actors.background_task import isolate_cancellation
 from cueline.actors.cost_ledger import LedgerPort
 from cueline.actors.entity import Entity
 from cueline.actors.host_dependencies import HostDependencies

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import (
     AsyncIterator,
+    Awaitable,
+    Callable,
     Collection,
     Container,
     Coroutine,
@@ -16,10 +18,10 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from cueline.actors.assignments import Assignments
 from cueline.actors.presence import living
-from cueline.actors.rest_cache import RestCache
 from cueline.actors.runner_registry import RunIndex
 from cueline.actors.session_host import HostPort
-from cueline.actors.session_owner import aside_by
+from cueline.actors.session_owner import aside_by, owners_of
+from cueline.actors.stream_end import RestCache
 from cueline.clock import Clock
 from cueline.deciders.matching import Offer, Unmet
 from cueline.errors import HostsFullError
@@ -310,3 +312,52 @@ def _batches(streams: Iterable[str]) -> Iterator[list[str]]:
     found = iter(list(streams))
     while batch := list(islice(found, BATCH)):
         yield batch
+
+
+Place = Callable[[Collection[str]], Awaitable[None]]
+
+
+class RecoveryFilter(Container[str]):
+    """Contains every session, except the ones that were *left*, until one gets a message."""
+
+    def __init__(self, left: Collection[str], after: int) -> None:
+        self._left = set(left)
+        self._after = after
+
+    def __contains__(self, stream: object) -> bool:
+        return stream not in self._left
+
+    async def follow(self, store: EventStore, place: Place) -> None:
+        """Include a session as soon as its inbox gets a message; run without end.
+
+        After an error, call it again: it continues from the same position.
+        """
+        async for recorded in store.follow(self._after, {"inbox"}):
+            self._after = recorded.position
+            stream = sibling(recorded.stream, "session")
+            if stream in self._left:
+                # First: if placing it fails, the dispatcher's tick finds it.
+                self._left.discard(stream)
+                await place([stream])
+
+
+async def find_orphans(
+    store: EventStore, index: WorkIndex, board: PresenceBoard, *, now: datetime, since: int
+) -> list[str]:
+    """Return the running sessions that nobody drives, by their last facts.
+
+    Skips sessions with events after the position *since*, at which the caller began: they
+    belong to the caller, or were started meanwhile.
+    """
+    running = await index.driven()
+    driven = await owners_of(store, board, running, now)
+    return [s for s in running if s not in driven and not await _is_running(store, s, since)]
+
+
+async def _is_running(store: EventStore, session: str, since: int) -> bool:
+    for stream in (session, sibling(session, "inbox")):
+        last = (await store.head(stream)).version
+        async for recorded in store.read(stream, last - 1):
+            if recorded.position > since:
+                return True
+    return False

@@ -1,18 +1,18 @@
 """Executes the effects of a session; each returns facts to record."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
 from cueline.actors.agent_cache import LoadedAgent
-from cueline.actors.approval_client import ApprovalClient, Circumstances, doubt_of
+from cueline.actors.approval_client import ApprovalClient, Circumstances, doubt_of, summary
 from cueline.actors.approval_gate import ApprovalName
 from cueline.actors.breaker_guard import AcquireProbe, BreakerGuard
 from cueline.actors.budget_client import BudgetClient
 from cueline.actors.entity import RETRY_SECONDS, Entity
 from cueline.actors.fold import fold
-from cueline.actors.hook_payload import hook_payload
 from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.model_call import ModelCaller, sent_to
 from cueline.actors.runner import CallName
@@ -40,11 +40,47 @@ from cueline.deciders.session.due import (
 from cueline.deciders.session.permission import need_ended_by
 from cueline.deciders.session.turn import Call, CallApproval
 from cueline.errors import CuelineError, FencedError
-from cueline.events.agent import ToolSpec, answering
+from cueline.events.agent import Hook, ToolSpec, answering
 from cueline.events.approval import ApprovalOpened
 from cueline.events.codes import NO_OLD_MESSAGES, Cause
+from cueline.events.event_text import rationale_text
+from cueline.events.message import ToolCall
 from cueline.events.session import Cut, PeopleNotified, SessionEvent, SessionWaiting, TellCode
-from cueline.events.stream import is_compaction
+from cueline.events.stream import is_compaction, shown
+
+
+def hook_payload(
+    session: str, hook: Hook, call: Call, asked: ToolCall, opened: ApprovalOpened | None
+) -> bytes:
+    """Return the JSON input of a hook; *call* has no secrets.
+
+    *opened* is the approval of the call, if a person is asked.
+    """
+    judged = opened or call.judged
+    news: dict[str, object] = {
+        "on": hook.on,
+        "session": shown(session),
+        "effect": call.effect,
+        "tool": asked.name,
+        "summary": summary(asked),
+        "arguments": asked.arguments,
+        "digest": call.digest,
+        "rule": judged.rule,
+        "usd": None if judged.usd is None else str(judged.usd),
+    }
+    if opened is not None and call.approval is not None:
+        news |= {
+            "approval": call.approval.id,
+            "question": opened.question,
+            "preview": opened.preview,
+            "why": rationale_text(opened),
+            "votes_needed": opened.votes,
+            "escalated": call.approval.escalated,
+            "deadline_at": opened.deadline_at.isoformat(),
+            "auto_at": None if opened.auto_at is None else opened.auto_at.isoformat(),
+        }
+    return json.dumps(news, ensure_ascii=False).encode()
+
 
 LONGEST_PAUSE_SECONDS = 60.0
 """Wait between retries of an effect that keeps failing."""

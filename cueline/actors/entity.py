@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from cueline.actors import snapshots
+from cueline.actors import fold
 from cueline.actors.agent_cache import LoadedAgent
 from cueline.actors.background_task import Trouble, shielded
 from cueline.actors.event_actor import actor_of
@@ -277,7 +277,7 @@ class Entity:
         """Write a snapshot if enough was appended since the last."""
         if self.version - self._snapshot > self.journal.snapshots.every:
             # A command exits as soon as it has its answer.
-            await shielded(snapshots.keep(self.journal, self.stream))
+            await shielded(fold.keep(self.journal, self.stream))
 
     async def patiently(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         """Call the log until it answers; the state stays in memory meanwhile."""
@@ -293,7 +293,7 @@ class Entity:
 
     async def _fold(self, stream: str, until: int | None) -> None:
         state, version, self.prompt = self.state, NO_STREAM, Prompt()
-        folded = await snapshots.newest_with_messages(self.journal, stream, until)
+        folded = await fold.newest_with_messages(self.journal, stream, until)
         if folded is not None:
             state = replace(folded.state, stream=self.stream)
             self.prompt = folded.prompt

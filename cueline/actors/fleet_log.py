@@ -2,13 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
 from uuid import uuid4
 
 from cueline.actors.fold import fold
 from cueline.deciders.fleet import FLEET, FleetCommand, FleetState
+from cueline.deciders.session import SessionState
 from cueline.errors import KeyReusedError, UnknownOutcomeError, WrongExpectedVersionError
 from cueline.events.fleet import FLEET_STREAM, FleetEvent
 from cueline.events.journal import FactWrite, Journal
+from cueline.events.session import RunClaimed, SessionContinued, SessionEvent
 from cueline.events.store import NO_STREAM
 
 
@@ -80,3 +83,38 @@ class FleetLog:
         self._state, self._version = await fold(
             self._journal, FLEET_STREAM, FLEET, self._state, self._version
         )
+
+
+async def claims(fleet: FleetLog, state: SessionState, now: datetime) -> list[SessionEvent]:
+    """Return the claim of a queued run by the runner that offers its blueprint now.
+
+    Without such a runner, the run gets a deadline, if it has none. A run that has to be admitted
+    first waits without a deadline.
+    """
+    run = state.run
+    if run is None or state.stop is not None:
+        return []
+    seen = await fleet.read()
+    if runner := seen.online(run.blueprint):
+        most = seen.blueprints[run.blueprint].agent.max_running
+        if most is None or run.admitted:
+            return [RunClaimed(runner=runner)]
+        return [SessionContinued(by="work", at=now, max_running=most)]
+    if run.max_running:
+        return []
+    until = now + timedelta(seconds=run.queue_seconds)
+    return [SessionContinued(by="work", at=now, queued_until=until)] if run.until is None else []
+
+
+async def queue_end(fleet: FleetLog, state: SessionState, now: datetime) -> list[SessionEvent]:
+    """Return the end of a run's wait for a runner; nothing if one claims it now.
+
+    The run waits for a stale runner until the runner is removed (C32).
+    """
+    assert state.run is not None, "only a run waits for one"
+    seen = await fleet.read()
+    if seen.online(state.run.blueprint):
+        return []
+    until = seen.removal_of(state.run.blueprint)
+    later = until if until is not None and until > now else None
+    return [SessionContinued(by="deadline", at=now, queued_until=later)]

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from cueline.actors.agent_cache import LoadedAgent
-from cueline.actors.cancellation import isolate_cancellation
+from cueline.actors.background_task import isolate_cancellation
 from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.model_port import Model, ModelReply, ModelRequest
 from cueline.deciders.compaction import fitted

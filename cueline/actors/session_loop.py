@@ -10,20 +10,19 @@ from cueline.actors.activation import first_event, recover
 from cueline.actors.agent_cache import AgentCache, LoadedAgent
 from cueline.actors.breaker_guard import AcquireProbe, BreakerGuard
 from cueline.actors.breaker_registry import BreakerRegistry
-from cueline.actors.cancellation_timers import CancellationTimers
 from cueline.actors.effect_executor import EffectExecutor
 from cueline.actors.effect_scheduler import EffectScheduler
 from cueline.actors.entity import Entity, PendingAppend
+from cueline.actors.fleet_log import claims, queue_end
 from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.in_flight import InFlightEffects
 from cueline.actors.inbox import unread_of
 from cueline.actors.inbox_reader import InboxReader
 from cueline.actors.person_wait import person_seconds
-from cueline.actors.run_queue import claims, queue_end
 from cueline.actors.runner import CallName
 from cueline.actors.session_tree import TreeRoom, read_start_request, room_to_delegate
 from cueline.actors.slot import SlotHolder, SlotTable
-from cueline.actors.timers import Timers
+from cueline.actors.timers import CancellationTimers, Timers
 from cueline.deciders.session import DRIVEN, SessionState, due, wake_at
 from cueline.deciders.session.children import overdue
 from cueline.deciders.session.due import (

@@ -1,15 +1,19 @@
-"""Makes one attempt at a tool call: runs it, or recovers its outcome."""
+"""Makes one attempt at a tool call: runs it, or recovers its outcome.
+
+Output from outside is sanitized here, before the rules see it (I11).
+"""
 
 import asyncio
 from base64 import b64encode
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TypeVar
+
+from msgspec import Struct
 
 from cueline.actors.agent_cache import LoadedAgent
 from cueline.actors.entity import Entity
 from cueline.actors.host_dependencies import REACH_SECONDS, HostDependencies
-from cueline.actors.rendered_output import render_output, sanitize_text
 from cueline.actors.runner import CallName, RunnerPort, ToolReport, digest_of_order
 from cueline.actors.tool_port import JSON, ToolOrder
 from cueline.deciders.matching import call_demands
@@ -21,8 +25,75 @@ from cueline.events.agent_parts import VALUE_LIMIT, Demands, too_large
 from cueline.events.codes import Cause
 from cueline.events.fact import json_or_text
 from cueline.events.message import ImageBlock, attachment_text
-from cueline.events.sanitize import sanitize
+from cueline.events.sanitize import CUT, Redactor, sanitize
 from cueline.events.session import SessionWaiting, ToolFailed, ToolReconciled, ToolReturned
+from cueline.events.store import BLOB_LIMIT
+
+CHARACTERS = 1024 * 1024
+"""The most characters of an output in its event; a model's window may allow fewer."""
+_HEAD, _TAIL = 800_000, 160_000
+_LARGE = 1024 * 1024
+
+
+class RenderedOutput(Struct, frozen=True):
+    """An output in its recorded form."""
+
+    text: str
+    whole: str | None = None
+    """The blob with the kept output, if *text* is capped."""
+    size: int | None = None
+    """The size of the whole output in bytes, if *text* is capped."""
+    kept: int | None = None
+    """The number of kept bytes, if not all could be kept."""
+    cleaned: bool = False
+
+
+async def render_output(
+    content: bytes,
+    truncated_from: int | None,
+    redactor: Redactor,
+    put_blob: Callable[[bytes], Awaitable[str]],
+) -> RenderedOutput:
+    """Sanitize *content*, and return it in its recorded form."""
+    if len(content) > _LARGE:
+        # Decoding 50 MB would block the other sessions.
+        text, cleaned = await asyncio.to_thread(_decoded, content, redactor)
+    else:
+        text, cleaned = _decoded(content, redactor)
+    if len(text) <= CHARACTERS and truncated_from is None:
+        return RenderedOutput(text, cleaned=cleaned)
+    cleaned_bytes = text.encode()
+    kept = cleaned_bytes[:BLOB_LIMIT]
+    whole = await put_blob(kept)
+    size = truncated_from or len(content)
+    cut = truncated_from is not None or len(kept) < len(cleaned_bytes)
+    what = f"the first {len(kept):,} bytes" if cut else "the whole output"
+    where = f"{what} of {size:,} bytes is kept{', cleaned,' if cleaned else ''} as blob {whole}"
+    return RenderedOutput(_capped(text, where), whole, size, len(kept) if cut else None, cleaned)
+
+
+def _decoded(content: bytes, redactor: Redactor) -> tuple[str, bool]:
+    try:
+        text, replaced = content.decode(), False
+    except UnicodeDecodeError:
+        text, replaced = content.decode(errors="replace"), True
+    text, cleaned = sanitize_text(text, redactor)
+    return text, cleaned or replaced
+
+
+def sanitize_text(text: str, redactor: Redactor) -> tuple[str, bool]:
+    """Return *text* fit to record, and whether more than cut marks was removed."""
+    kept, _ = sanitize(text, redactor)
+    return kept, kept != text.replace(CUT, "")
+
+
+def _capped(text: str, where: str) -> str:
+    if len(text) <= CHARACTERS:
+        return f"{text}\n[… {where} …]"
+    left_out = len(text) - _HEAD - _TAIL
+    gap = f"[… {left_out:,} characters are left out here; {where} …]"
+    return f"{text[:_HEAD]}\n{gap}\n{text[-_TAIL:]}"
+
 
 POLL_SECONDS = 0.05
 LONGEST_MESSAGE = 50_000

@@ -5,8 +5,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack, aclosing, contextmanager, suppress
 
 from cueline.actors.background_task import background_task
-from cueline.actors.live_text import LiveTextSubscription, TextDelta
-from cueline.actors.live_text_server import receive
+from cueline.actors.live_text import LiveTextSubscription, TextDelta, receive
 from cueline.actors.session_owner import owner_of
 from cueline.events.session import ModelFailed, ModelReplied, SessionEvent
 from cueline.events.store import Presence, RecordedEvent

@@ -1,13 +1,14 @@
-"""Calls a Ray actor, with a time limit; a call is cancelled with its caller."""
+"""Calls to Ray actors, with a time limit, and what an actor needs to answer them."""
 
 import asyncio
 import math
 import random
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from threading import Thread
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import ray
 from ray.exceptions import (
@@ -19,7 +20,8 @@ from ray.exceptions import (
 )
 
 from cueline.clock import SystemClock
-from cueline.errors import ClusterError, CuelineError
+from cueline.errors import ClusterError, CuelineError, StaleOrderError
+from cueline.events.stream import stream_name
 
 Said = TypeVar("Said")
 Handle = Any
@@ -128,3 +130,50 @@ async def _end_frozen(actor: Handle) -> None:
             except TimeoutError:
                 ray.kill(actor, no_restart=False)
         await clock.sleep(LOOK_SECONDS)
+
+
+DISPATCHER = stream_name("dispatcher", "main")
+
+
+class EpochFence:
+    """Accepts the highest epoch seen so far, and refuses lower ones."""
+
+    def __init__(self, incarnation: str) -> None:
+        self._incarnation = incarnation
+        self._highest = 0
+
+    def check(self, epoch: int) -> None:
+        """Raise if a later dispatcher than that of *epoch* has sent an order.
+
+        Raises:
+            StaleOrderError: stop; another dispatcher has taken over.
+        """
+        if epoch < self._highest:
+            raise StaleOrderError(self._incarnation, DISPATCHER, epoch, self._highest)
+        self._highest = epoch
+
+
+What = TypeVar("What")
+
+
+class NotificationBuffer(Generic[What]):
+    """Keeps messages until they are read; at most the last *most*."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self._things: deque[What] = deque(maxlen=most)
+        self._some = asyncio.Event()
+
+    def add(self, thing: What) -> None:
+        """Add a message."""
+        self._things.append(thing)
+        self._some.set()
+
+    async def take(self, seconds: float) -> list[What]:
+        """Wait for messages, and return all; empty after *seconds*."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._some.wait()
+        self._some.clear()
+        told = list(self._things)
+        self._things.clear()
+        return told

@@ -9,7 +9,6 @@ from uuid import uuid4
 import ray
 
 from cueline.actors.background_task import Trouble, background_task, shielded
-from cueline.actors.checked_tools import CheckedTools
 from cueline.actors.dispatcher import TICK_SECONDS
 from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
@@ -26,7 +25,7 @@ from cueline.errors import ClusterError
 from cueline.events.agent import AgentSpec
 from cueline.events.store import EventStore, PresenceBoard
 from cueline.runtime.actor_factory import ActorFactory
-from cueline.runtime.place import Place
+from cueline.runtime.place import CheckedTools, Place
 
 
 class Command(Place):

@@ -15,21 +15,18 @@ from functools import partial
 import ray
 
 from cueline.actors.background_task import Step, start_loops
-from cueline.actors.dispatcher import TICK_SECONDS
+from cueline.actors.dispatcher import TICK_SECONDS, RecoveryFilter, find_orphans
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.presence import BEAT_SECONDS, evidence_of_end, presence_of
-from cueline.actors.recovery_filter import RecoveryFilter, find_orphans
 from cueline.actors.runner_registry import ACTOR, RunnerRegistry
 from cueline.clock import SystemClock
-from cueline.cluster.adoption import adopted_workers, end_unused
-from cueline.cluster.call import ask_head
+from cueline.cluster.call import NotificationBuffer, ask_head
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.control_loops import ControlLoops
-from cueline.cluster.dispatcher_lease import DispatcherLease, acquire_lease
 from cueline.cluster.fleet_news import FleetNews, facts_of
 from cueline.cluster.log_writer import open_log, start_writer
-from cueline.cluster.notification_buffer import NotificationBuffer
 from cueline.cluster.remote_store import log_of
+from cueline.cluster.takeover import DispatcherLease, acquire_lease, adopted_workers, end_unused
 from cueline.deciders.fleet import HEARTBEAT, HOSTS, RUNNERS, HeartbeatTimes, TakeFleet, group_of
 from cueline.errors import ClusterError, CuelineError, FencedError
 from cueline.events.agent import AgentSpec

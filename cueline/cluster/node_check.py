@@ -10,8 +10,7 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, ask_head, call
-from cueline.cluster.cluster_context import VERSION
-from cueline.cluster.up_actors import actors_of
+from cueline.cluster.cluster_context import VERSION, actors_of
 from cueline.errors import ClusterError, CuelineError, ToolImportError
 from cueline.events.agent import AgentSpec
 

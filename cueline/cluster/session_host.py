@@ -10,18 +10,15 @@ from typing import Any, cast
 import ray
 
 from cueline.actors.assignments import HostReport
-from cueline.actors.live_text_server import LOCAL, LiveTextServer
+from cueline.actors.live_text import LOCAL, LiveTextServer
 from cueline.actors.presence import SILENCE_SECONDS, beat_always, deaf_seconds, presence_of
 from cueline.actors.session_host import SessionHost
 from cueline.clock import SystemClock, boot_seconds
-from cueline.cluster.approval_gate import RemoteGate
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, call
+from cueline.cluster.call import DEAD, UNCLEAR, EpochFence, Handle, NotificationBuffer, call
 from cueline.cluster.cluster_context import ClusterContext
-from cueline.cluster.cost_ledger import RemoteLedger
-from cueline.cluster.epoch_fence import EpochFence
-from cueline.cluster.notification_buffer import NotificationBuffer
 from cueline.cluster.remote_store import log_of
 from cueline.cluster.runner_directory import Directory, RunnerInfo
+from cueline.cluster.singletons import RemoteGate, RemoteLedger
 from cueline.deciders.fleet import HOSTS, Group
 from cueline.errors import CuelineError
 from cueline.events.store import Presence

@@ -9,7 +9,7 @@ from cueline.actors.approval_gate import ApprovalGate
 from cueline.actors.background_task import Trouble, shielded, start_loops
 from cueline.actors.cost_ledger import CostLedger
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher, WorkIndex
-from cueline.actors.live_text_server import LiveTextServer
+from cueline.actors.live_text import LiveTextServer
 from cueline.actors.presence import beat_always, evidence_of_end, find, presence_of
 from cueline.actors.runner import Runner, RunnerPort
 from cueline.actors.session_host import HostPort, SessionHost

@@ -7,13 +7,12 @@ from datetime import timedelta
 from functools import partial
 
 from cueline.actors.background_task import Trouble
-from cueline.actors.checked_tools import CheckedTools
 from cueline.actors.presence import living
 from cueline.errors import ClusterError
 from cueline.events.agent import AgentSpec
 from cueline.runtime.actor_factory import actor_factory_of, namespace_of
 from cueline.runtime.open_log import OpenLog
-from cueline.runtime.place import Place
+from cueline.runtime.place import CheckedTools, Place
 from cueline.runtime.up_record import UpRecord, find_up
 
 ANSWER_SECONDS = 15.0
@@ -44,8 +43,8 @@ class Attached(Place):
         address, namespace = self._record.address, self._record.namespace
         with connected_ray(address, namespace):
             from cueline.cluster.call import ask_head  # noqa: PLC0415 - it imports Ray
+            from cueline.cluster.cluster_context import OWNER  # noqa: PLC0415 - as above
             from cueline.cluster.node_check import check_tools, runners_in  # noqa: PLC0415 - as above
-            from cueline.cluster.up_actors import OWNER  # noqa: PLC0415 - as above
 
             runners = await ask_head(partial(runners_in, namespace, OWNER))
             await check_tools(runners, agents)

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from cueline.actors.background_task import shielded
-from cueline.actors.cancellation import GRACE_SECONDS
+from cueline.actors.background_task import GRACE_SECONDS, shielded
 from cueline.actors.presence import REMOVAL_SECONDS
 from cueline.actors.slot import SLOTS, Slots
 from cueline.actors.stream_notifier import StreamNotifier

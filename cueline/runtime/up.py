@@ -207,6 +207,6 @@ async def _take_down(address: str, namespace: str, grace_seconds: float) -> None
     from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - as above
 
     with connect_ray(address, namespace):
-        from cueline.cluster.up_actors import take_down  # noqa: PLC0415 - it imports Ray
+        from cueline.cluster.cluster_context import take_down  # noqa: PLC0415 - it imports Ray
 
         await take_down(namespace, grace_seconds)

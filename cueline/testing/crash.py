@@ -19,8 +19,7 @@ from typing import cast
 from pydantic import JsonValue, SecretStr
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
-from cueline.actors.background_task import start_loops
-from cueline.actors.cancellation import GRACE_SECONDS
+from cueline.actors.background_task import GRACE_SECONDS, start_loops
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.dispatcher import Dispatcher
 from cueline.actors.fleet_log import FleetLog

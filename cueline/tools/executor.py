@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from cueline.actors.cancellation import GRACE_SECONDS
+from cueline.actors.background_task import GRACE_SECONDS
 from cueline.actors.slot import SLOTS
 from cueline.actors.tool_port import ReconcileFinding, ToolOrder, ToolOutput
 from cueline.errors import ToolChangedError, ToolFailedError, ToolImportError

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pydantic import JsonValue
 
-from cueline.actors.cancellation import isolate_cancellation
+from cueline.actors.background_task import isolate_cancellation
 from cueline.actors.tool_port import ToolOrder, ToolOutput
 from cueline.errors import ToolChangedError, ToolFailedError, ToolImportError
 from cueline.events.agent import ToolSpec

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from cueline.actors.checked_tools import CheckedTools
 from cueline.errors import ToolImportError
+from cueline.runtime.place import CheckedTools
 from tests.session_example import AGENT
 
 OTHER = AGENT.model_copy(update={"tools": AGENT.tools[:1]})

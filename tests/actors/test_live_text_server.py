@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from cueline.actors.live_text import LiveTextHub, TextDelta
-from cueline.actors.live_text_server import LiveTextServer, receive
+from cueline.actors.live_text import LiveTextHub, LiveTextServer, TextDelta, receive
 from cueline.actors.model_port import Delta
 from cueline.events.sanitize import Redactor
 from cueline.testing.wait import await_until

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cueline.actors.cancellation import GRACE_SECONDS
+from cueline.actors.background_task import GRACE_SECONDS
 from cueline.actors.host_dependencies import REACH_SECONDS
 from cueline.actors.presence import REMOVAL_SECONDS
 from cueline.actors.runner import CallName

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from cueline.actors.dispatcher import RecoveryFilter, find_orphans
 from cueline.actors.presence import presence_of
-from cueline.actors.recovery_filter import RecoveryFilter, find_orphans
 from cueline.events.inbox import MessageSent
 from cueline.events.store import to_us
 from cueline.testing.fakes import FoldedIndex, asks_for

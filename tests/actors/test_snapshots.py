@@ -6,9 +6,8 @@ from functools import partial
 import pytest
 from msgspec.structs import replace
 
-from cueline.actors import snapshots
 from cueline.actors.entity import Entity
-from cueline.actors.fold import fold
+from cueline.actors.fold import fold, keep
 from cueline.deciders.session import SESSION as RULES
 from cueline.deciders.session import session_of
 from cueline.errors import CorruptEventError
@@ -56,7 +55,7 @@ def journal_of(place, kept, store=None):
 async def whole_after(version, kept, place=WHOLE.place):
     """Return the whole story, with the snapshot that is kept if it rests at *version*."""
     then = Reads(place.store, version)
-    await snapshots.keep(journal_of(place, kept, then), story.SESSION)
+    await keep(journal_of(place, kept, then), story.SESSION)
     return place
 
 
@@ -222,7 +221,7 @@ async def test_redacted_events_are_in_no_snapshot_of_the_session_or_its_forks(tm
     kept = SqliteSnapshots(tmp_path / "log.db.snapshots", every=0)
     place = await story.cut(WHOLE.place, WHOLE.events, [*story.SAID, says("And more.")])
     place.store._snapshots = place.snapshots = kept
-    await snapshots.keep(place.journal, story.SESSION)
+    await keep(place.journal, story.SESSION)
     point = ForkPoint(stream=story.SESSION, version=VERSIONS, hash="")
     agent = (await place.state(story.SESSION)).agent
     fork = await place.start("fork", agent, "Go on.", fork_of=point)
@@ -236,5 +235,5 @@ async def test_redacted_events_are_in_no_snapshot_of_the_session_or_its_forks(tm
 
     assert (None, None) == (await kept.newest(story.SESSION), await kept.newest(fork))
     assert b"is done" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
-    await snapshots.keep(place.journal, fork)
+    await keep(place.journal, fork)
     assert await kept.newest(fork) is None

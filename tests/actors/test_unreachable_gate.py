@@ -3,7 +3,7 @@
 import pytest
 
 from cueline.actors.approval_gate import ApprovalGate
-from cueline.actors.cancellation import GRACE_SECONDS
+from cueline.actors.background_task import GRACE_SECONDS
 from cueline.actors.entity import RETRY_SECONDS
 from cueline.errors import LogUnavailableError
 from cueline.events.inbox import MessageSent, PauseAsked, ResumeAsked, StopAsked

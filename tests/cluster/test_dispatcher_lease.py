@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from cueline.actors.presence import BEAT_SECONDS, living, presence_of
-from cueline.cluster.dispatcher_lease import DispatcherLease
-from cueline.cluster.epoch_fence import DISPATCHER
+from cueline.cluster.call import DISPATCHER
+from cueline.cluster.takeover import DispatcherLease
 from cueline.errors import ClusterError, FencedError, LogLostError, LogUnavailableError
 from cueline.events.codec import Codec
 from cueline.events.fleet import DispatcherStarted, DispatcherStopped

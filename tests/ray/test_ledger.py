@@ -3,7 +3,7 @@ import signal
 from collections import Counter
 from decimal import Decimal
 
-from cueline.cluster.cost_ledger import RemoteLedger
+from cueline.cluster.singletons import RemoteLedger
 from cueline.deciders.budget import Amount, ModelCallName, Reserve
 from cueline.events.agent import Limits, Price
 from cueline.events.budget import Allowance
