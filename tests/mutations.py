@@ -332,6 +332,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--skip", type=int, default=0, help="of the drawn: another run had them")
     parser.add_argument("--commit", default="HEAD", help="of which tree")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--folder", type=Path, help="keeps copy and map, for another draw")
@@ -346,12 +347,11 @@ def main() -> None:
         (tree / "tests" / "mutations.py").write_bytes(Path(__file__).read_bytes())
     tests = CoverageMap(tree.resolve())
     tests.make()
-    drawn = draw(mutations(tree), seed=words.seed, count=words.count)
+    drawn = draw(mutations(tree), seed=words.seed, count=words.count)[words.skip :]
     trees: Queue[Path] = Queue()
-    for number in range(words.workers):
-        copy = folder / f"worker-{number}"
-        shutil.rmtree(copy, ignore_errors=True)
-        subprocess.run(["cp", "-r", str(tree), str(copy)], check=True)
+    for _ in range(words.workers):
+        copy = Path(tempfile.mkdtemp(prefix="worker-", dir=folder)) / "tree"
+        shutil.copytree(tree, copy)
         trees.put(copy)
 
     verdicts: list[tuple[Mutation, str]] = []
