@@ -29,7 +29,7 @@ turn = 2
 attempt = 1
 text = "{escaped(WORDS)}{escaped(" and on") * 200}"
 delay_seconds = 0.5
-chunk_seconds = 0.01
+chunk_seconds = 0.05
 
 [[reply]]
 turn = 2
@@ -45,8 +45,12 @@ def speaks(shell):
     return shell.agent(SPEAKS, tools=("list_files",))
 
 
-async def first(pieces, number=1):
-    return [await anext(pieces) for _ in range(number)]
+async def first(pieces):
+    """Return the pieces that hold the first words; who is slow gets several in one."""
+    came = []
+    while not "".join(piece.text for piece in came).startswith(WORDS):
+        came.append(await anext(pieces))
+    return came
 
 
 async def pieces_of(session):
@@ -69,16 +73,15 @@ async def following(shell, speaks):
 async def test_a_reply_is_seen_in_another_process_while_it_comes(shell, following):
     _, pieces = following
 
-    came = await first(pieces, 5)
+    came = await first(pieces)
 
-    assert WORDS.split() == [piece.text.strip() for piece in came]
     assert {("2.m", 1, "text")} == {(piece.effect, piece.attempt, piece.kind) for piece in came}
     assert 1 == shell.types("one").count("ModelReplied")
 
 
 async def test_a_call_that_died_in_the_middle_of_its_reply_is_made_again(shell, following):
     process, pieces = following
-    await first(pieces, 5)
+    await first(pieces)
 
     process.send_signal(signal.SIGKILL)
     await asyncio.to_thread(process.wait)
