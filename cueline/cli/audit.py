@@ -8,8 +8,8 @@ import typer
 from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionFilter, is_typed, moment
-from cueline.client.audit import AuditRow, check_type
 from cueline.client.reading import Page
+from cueline.client.rows import AuditRow, check_type
 from cueline.client.verify import Verified
 from cueline.console.table import print_table
 from cueline.console.text import date_time, json_of, visible

@@ -7,8 +7,8 @@ import typer
 
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.client.breakers import BreakerRow
 from cueline.client.reading import Page
+from cueline.client.rows import BreakerRow
 from cueline.config.environment import user_name
 from cueline.console.table import print_table
 from cueline.console.text import date_time, duration, json_of, visible

@@ -10,9 +10,9 @@ import typer
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, completions
 from cueline.cli.up_lookup import command
-from cueline.client.pending import CHOICES, PendingRow
 from cueline.client.reader import Reader
 from cueline.client.reading import Page
+from cueline.client.rows import PendingRow, choices
 from cueline.console.line import Line
 from cueline.console.question import Question, answer_text, whole
 from cueline.console.screen import Screen
@@ -36,7 +36,7 @@ def answers(log: LogUrl, approval: str) -> list[dict[str, str]]:
     That it happened may take `--result TEXT`.
     """
     told = []
-    for each in CHOICES:
+    for each in choices():
         verb, *flags = _WORDS[each.resolution]
         way = command(log, verb, approval, *flags)
         told.append({"resolution": each.resolution, "then": each.then, "command": way})

@@ -22,7 +22,8 @@ from cueline.cli.option import (
 from cueline.cli.up_lookup import note_detached
 from cueline.client.client import Client
 from cueline.client.document import document
-from cueline.client.runs import BlueprintRow, RunnerRow, RunRow
+from cueline.client.rows import RunRow
+from cueline.client.runs import BlueprintRow, RunnerRow
 from cueline.client.session import Session
 from cueline.console.table import print_table
 from cueline.console.text import date_time, duration, json_of, one_line, visible

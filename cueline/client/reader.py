@@ -17,24 +17,24 @@ from cueline.events.log_url import LogName
 from cueline.runtime.open_log import OpenLog, open_log
 
 if TYPE_CHECKING:
-    from cueline.client.audit import AuditRow
-    from cueline.client.breakers import BreakerRow
     from cueline.client.costs import Costs, GroupBy
     from cueline.client.export import Export
     from cueline.client.fleet_status import FleetStatus
     from cueline.client.history import History
     from cueline.client.limits import Budget
-    from cueline.client.pending import PendingRow
     from cueline.client.policies import PolicyBacktest
     from cueline.client.redecide import Check
     from cueline.client.rerun import RerunResult
-    from cueline.client.runs import BlueprintRow, RunnerRow, RunRow
-    from cueline.client.sessions import SessionRow
+    from cueline.client.runs import BlueprintRow, RunnerRow
     from cueline.client.show import SessionDetails
     from cueline.client.status import LogStatus
     from cueline.client.verify import Verified
     from cueline.client.workflow_state import WorkflowState
     from cueline.events.agent import Policy
+    from cueline.projections.approval import PendingRow
+    from cueline.projections.audit import AuditRow
+    from cueline.projections.breaker import BreakerRow
+    from cueline.projections.session import RunRow, SessionRow
     from cueline.projections.transcript import TranscriptLine
 
 
@@ -181,7 +181,7 @@ class Reader:
         Raises:
             ConfigError: there is no such status, or the limit is less than 1.
         """
-        from cueline.client.sessions import STATUSES, rows_of
+        from cueline.client.rows import STATUSES, with_drivers
         from cueline.projections.session import list_sessions
 
         if status is not None and status not in STATUSES:
@@ -191,7 +191,7 @@ class Reader:
             fitting = list_sessions(
                 models.db, status=status, agent=agent, labels=labels, since=since, limit=limit + 1
             )
-        rows = await rows_of(self.log, fitting)
+        rows = await with_drivers(self.log, fitting)
         return models.page(rows, limit)
 
     async def runs(
@@ -213,18 +213,17 @@ class Reader:
         Raises:
             ConfigError: there is no such status, or the limit is less than 1.
         """
-        from cueline.client.runs import check_statuses, run_row
-        from cueline.client.sessions import STATUSES
-        from cueline.projections.row import LARGEST
+        from cueline.client.rows import STATUSES
+        from cueline.client.runs import check_statuses
         from cueline.projections.session import list_runs
 
         check_statuses(STATUSES, status)
         check_limit(limit)
         async with read_models(self.log, self.notice) as models:
-            most = limit + 1 if status is None else LARGEST  # `queued` is no column
-            found = list_runs(models.db, blueprint=blueprint, runner=runner, limit=most)
-        rows = [run_row(each) for each in found if status in (None, each.run_status)]
-        return models.page(rows[: limit + 1], limit)
+            found = list_runs(
+                models.db, status=status, blueprint=blueprint, runner=runner, limit=limit + 1
+            )
+        return models.page(found, limit)
 
     async def blueprints(self) -> "list[BlueprintRow]":
         """Return all blueprints that runners offer or have offered, by name."""
@@ -240,11 +239,10 @@ class Reader:
 
     async def pending(self) -> "Page[PendingRow]":
         """Return the questions that wait for a person, the most urgent first."""
-        from cueline.client.pending import row_of
         from cueline.projections.approval import pending_approvals
 
         async with read_models(self.log, self.notice) as models:
-            return models.page([row_of(each) for each in pending_approvals(models.db)])
+            return models.page(pending_approvals(models.db))
 
     async def costs(
         self,
@@ -310,7 +308,7 @@ class Reader:
         Raises:
             ConfigError: no event has this *type*, or the limit is less than 1.
         """
-        from cueline.client.audit import check_type, row_of
+        from cueline.client.rows import check_type
         from cueline.projections.audit import audit
 
         check_type(type)
@@ -327,16 +325,14 @@ class Reader:
                 until=until,
                 limit=limit + 1,
             )
-        return Page(tuple(map(row_of, newest[-limit:])), len(newest) > limit, models.damage)
+        return Page(tuple(newest[-limit:]), len(newest) > limit, models.damage)
 
     async def breakers(self) -> "Page[BreakerRow]":
         """Return the circuit breakers, those that are not closed first."""
-        from cueline.client.breakers import row_of
         from cueline.projections.breaker import list_breakers
 
-        now = self.log.clock.now()
         async with read_models(self.log, self.notice) as models:
-            return models.page([row_of(each, now) for each in list_breakers(models.db)])
+            return models.page(list_breakers(models.db, self.log.clock.now()))
 
     async def verify(self) -> "Verified":
         """Check every event of the log, and what is kept beside the events."""

@@ -19,7 +19,6 @@ from cueline.errors.suggestion import known_instead
 from cueline.events.start import QUEUE_SECONDS, Run
 from cueline.events.store import from_us
 from cueline.events.stream import shown
-from cueline.projections.session import SessionReadModel
 from cueline.runtime.open_log import OpenLog
 
 RunnerStatus = Literal["online", "stale", "offline"]
@@ -58,28 +57,6 @@ class RunnerRow:
     blueprints: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRow:
-    """A run, and where it runs."""
-
-    id: str
-    status: str
-    """`queued`: no runner has claimed it. `claimed`: nothing of it has ended yet."""
-    blueprint: str
-    runner: str | None
-    """The incarnation that claimed it last."""
-    retry_of: str | None
-    """The id of the run that it is another try of."""
-    created_at: datetime
-    updated_at: datetime
-    starts_at: datetime | None
-    """When it is queued, if it waits for its time."""
-    max_running: int | None
-    """So many of its blueprint may run at a time, if it waits for its turn."""
-    error: str | None
-    error_kind: str | None
-
-
 async def blueprints_of(log: OpenLog) -> list[BlueprintRow]:
     """Return all blueprints that were ever offered, by name."""
     state = await FleetLog(log.journal()).read()
@@ -114,19 +91,6 @@ async def runners_of(log: OpenLog) -> list[RunnerRow]:
         )
         for name, each in state.runners.items()
     ]
-
-
-def run_row(row: SessionReadModel) -> RunRow:
-    """Return the row of a run."""
-    same = ("id", "blueprint", "created_at", "updated_at", "error", "error_kind")
-    return RunRow(
-        **{name: getattr(row, name) for name in same},
-        status=row.run_status,
-        runner=row.claimed_by,
-        retry_of=shown(row.retry_of) if row.retry_of else None,
-        starts_at=row.deadline_at if row.wait_kind == "time" else None,
-        max_running=row.awaited_place,
-    )
 
 
 async def submit(

@@ -8,10 +8,9 @@ from cueline.actors.inbox import Unread, asked_agent, unread_of
 from cueline.actors.session_owner import owner_of, silent_owner
 from cueline.actors.session_tree import read_start_request
 from cueline.client.history import History
-from cueline.client.pending import PendingRow, rows_of_session
 from cueline.client.question import approval_of, is_decided
 from cueline.client.reading import Notice, is_far_behind, print_notice, read_models
-from cueline.client.sessions import SessionRow, rows_of
+from cueline.client.rows import with_drivers
 from cueline.client.tally import Tally
 from cueline.errors import UnknownSessionError
 from cueline.events.inbox import RaiseAsked, StopAsked
@@ -19,8 +18,9 @@ from cueline.events.message import Usage
 from cueline.events.sanitize import sanitize
 from cueline.events.store import Presence
 from cueline.events.stream import shown, tenant_of
+from cueline.projections.approval import PendingRow, pending_approvals
 from cueline.projections.cost import Descendant, descendants
-from cueline.projections.session import find_session
+from cueline.projections.session import SessionRow, find_session
 from cueline.runtime.open_log import OpenLog
 from cueline.runtime.up_record import find_up
 
@@ -99,8 +99,8 @@ async def session_details(
         if row is None:
             raise UnknownSessionError(shown(stream), f"there is no such session in {log.url}")
         below = descendants(models.db, stream)
-        questions = rows_of_session(models, stream)
-        (told,) = await rows_of(log, (row,))
+        questions = tuple(q for q in pending_approvals(models.db) if q.session == row.id)
+        (told,) = await with_drivers(log, (row,))
     return SessionDetails(
         **{each.name: getattr(told, each.name) for each in fields(SessionRow)},
         driver=_driver(await owner_of(log.store, log.board, stream, log.clock.now())),
@@ -154,20 +154,19 @@ async def sums_of(
         below = list(map(_tree_session, descendants(models.db, stream)))
     if row is None:
         return None, below
-    (told,) = await rows_of(log, (row,))
-    inherited = Tally(turns=told.inherited_turns, cost=told.inherited_cost)
+    inherited = Tally(turns=row.inherited_turns, cost=row.inherited_cost)
     tally = Tally(
-        turns=told.turns,
-        tool_calls=told.tool_calls,
-        usage=Usage(**asdict(told.tokens)),
-        cost=told.cost,
-        estimated=told.estimated_cost,
-        assumed=told.assumed_cost,
-        unpriced=told.unpriced,
-        partial=told.partial,
-        began_at=told.started_at,
-        updated_at=told.updated_at,
-        inherited=inherited if told.inherited_turns else None,
+        turns=row.turns,
+        tool_calls=row.tool_calls,
+        usage=Usage(**asdict(row.tokens)),
+        cost=row.cost,
+        estimated=row.estimated_cost,
+        assumed=row.assumed_cost,
+        unpriced=row.unpriced,
+        partial=row.partial,
+        began_at=row.started_at,
+        updated_at=row.updated_at,
+        inherited=inherited if row.inherited_turns else None,
     )
     return tally, below
 

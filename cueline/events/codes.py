@@ -1,6 +1,4 @@
-"""Codes: why a session waits, why a message is refused, and how an effect failed.
-
-`cueline.events.event_text` makes the sentence for people.
+"""Codes: the status of a session, why it waits, why a message is refused, and how an effect failed.
 
 `cueline.events.event_text` makes the sentence for people.
 
@@ -9,6 +7,7 @@ change. An unknown code is permanent.
 """
 
 from decimal import Decimal
+from enum import StrEnum
 from operator import not_
 from typing import Final, Literal
 
@@ -16,6 +15,30 @@ from pydantic import Field
 
 from cueline.events.agent_parts import NO_DEMANDS, Demands
 from cueline.events.fact import Part
+
+
+class Status(StrEnum):
+    """The status of the work; presence says whether somebody drives it."""
+
+    CREATED = "created"
+    RUNNING = "running"
+    IDLE = "idle"
+    WAITING = "waiting"
+    STOPPING = "stopping"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+TERMINAL: Final = frozenset({Status.COMPLETED, Status.FAILED, Status.STOPPED})
+DRIVEN: Final = frozenset({Status.RUNNING, Status.STOPPING})
+"""In these, a session needs a host."""
+
+
+def is_pause(kind: str, *, exhausted: bool) -> bool:
+    """Whether only a person can continue a wait; one without budget is woken by an offer."""
+    return kind == "operator" or exhausted
+
 
 CauseCode = Literal[
     "asked",

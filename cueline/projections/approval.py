@@ -1,77 +1,130 @@
 """The read model `approvals`: questions to people, and their answers."""
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
+from decimal import Decimal
+from functools import cache
+from itertools import starmap
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from sqlite_utils import Database
 
-from cueline.events.store import from_us
-from cueline.projections.row import Names, select
-from cueline.projections.session import TERMINAL
+from cueline.events.codes import TERMINAL
+from cueline.events.store import to_us
+from cueline.events.stream import shown
+from cueline.projections.row import Id, Names, Read, Row, new_row, select
+
+if TYPE_CHECKING:  # a list that is up to date needs no facts
+    from cueline.events.approval import ApprovalOpened
+    from cueline.events.inbox import Resolution
 
 
 @dataclass(frozen=True, slots=True)
-class Approval:
-    """One question about exactly one effect."""
+class Choice:
+    """One answer to the question about a call in doubt."""
+
+    resolution: "Resolution"
+    then: str
+    """What follows from it."""
+
+
+@cache
+def choices(question: str = "did_it_happen") -> tuple[Choice, ...]:
+    """Return the answers that a question takes beside yes and no."""
+    from cueline.events.event_text import RESOLUTIONS  # noqa: PLC0415
+
+    return tuple(starmap(Choice, RESOLUTIONS.items())) if question == "did_it_happen" else ()
+
+
+def _rationale(opened: str) -> str:
+    from cueline.events.approval import ApprovalOpened  # noqa: PLC0415
+    from cueline.events.event_text import rationale_text  # noqa: PLC0415
+
+    return rationale_text(ApprovalOpened.model_validate_json(opened))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingRow:
+    """One question about one call."""
 
     TABLE: ClassVar[str] = "approvals"
+
+    id: str
+    """What a decision names."""
+    session: Id
+    effect: str
+    question: str
+    """`may_it_run`, or `did_it_happen` of a call in doubt."""
+    tool: str
+    arguments: Mapping[str, object]
+    summary: str
+    digest: str
+    """Of exactly what will run (I9)."""
+    preview: str
+    """What it would change, as a unified diff."""
+    rationale: Annotated[str, Read("opened_json", load=_rationale)]
+    rule: str
+    estimated_cost: Annotated[Decimal | None, Read("nullif(usd, '')", column="usd", kind=str)]
+    """What the tool estimates that it costs."""
+    votes: int
+    votes_needed: int = 1
+    deadline_at: datetime
+    auto_at: datetime | None
+    """When it is granted if nobody has denied it."""
+    given: Annotated[str | None, Read("nullif(given, '')", column="given", kind=str)]
+    """`grant` or `deny`, while that waits in the inbox and nobody has read it."""
+    given_by: Annotated[str | None, Read("nullif(given_by, '')", column="given_by", kind=str)]
+    resolution: Annotated[str | None, Read("nullif(resolution, '')", column="resolution", kind=str)]
+    """What was said of a call in doubt, and nobody has read."""
+    choices: Annotated[tuple[Choice, ...], Read("question", load=choices)]
+    """The answers that a call in doubt takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval(PendingRow):
+    """A question with the columns that only cueline asks for."""
+
     KEY: ClassVar[Names] = ("stream",)
     INDEXES: ClassVar[tuple[Names, ...]] = (("id",), ("status", "deadline_us"), ("session",))
 
     stream: str
-    id: str
-    """The id for users, which a decision names."""
-    session: str
-    """The session's stream."""
-    effect: str
     status: str
     """`pending`, `granted`, `denied`, `expired` or `superseded`."""
-    question: str
-    tool: str
-    arguments_json: str
-    summary: str
     opened_json: str
     """The question as recorded, without the preview."""
-    rule: str
-    digest: str
-    """The digest of exactly what will run (I9)."""
-    opened_us: int
-    deadline_us: int
-    preview: str = ""
-    """The previewed change, as a unified diff."""
-    usd: str = ""
-    """The estimated cost, in US dollars."""
-    votes_needed: int = 1
-    votes: int = 0
-    by: str = ""
-    note: str = ""
-    edit_json: str | None = None
+    opened_at: datetime
+    by: str
+    note: str
+    edit_json: str | None
     """The edited arguments."""
-    given: str = ""
-    """`grant` or `deny`, while the decision is unread in the inbox."""
-    given_by: str = ""
-    auto_us: int | None = None
-    """When it is granted automatically, unless denied before."""
-    resolution: str = ""
-    """The resolution of a call in doubt: `happened`, `run_again` or `do_not_run`."""
-
-    @property
-    def deadline_at(self) -> datetime:
-        """When it expires."""
-        return from_us(self.deadline_us)
-
-    @property
-    def auto_at(self) -> datetime | None:
-        """When it is granted automatically, unless denied before."""
-        return None if self.auto_us is None else from_us(self.auto_us)
 
 
-def pending_approvals(db: Database) -> list[Approval]:
+def opened(stream: str, fact: "ApprovalOpened") -> Row:
+    """Return the row of a question that is asked."""
+    same = ("session", "effect", "question", "tool", "summary", "rule", "digest", "preview")
+    return new_row(
+        Approval,
+        **{name: getattr(fact, name) for name in same},
+        stream=stream,
+        id=shown(stream),
+        status="pending",
+        arguments_json=json.dumps(fact.arguments, ensure_ascii=False),
+        opened_json=fact.model_dump_json(exclude={"preview"}),
+        opened_us=to_us(fact.opened_at),
+        deadline_us=to_us(fact.deadline_at),
+        usd="" if fact.usd is None else str(fact.usd),
+        votes_needed=fact.votes,
+        auto_us=None if fact.auto_at is None else to_us(fact.auto_at),
+    )
+
+
+def pending_approvals(db: Database) -> list[PendingRow]:
     """Return the open approvals, most urgent first.
 
     Without those of ended sessions: a session that crashed while it asked does not close them.
     """
-    over = f"SELECT stream FROM sessions WHERE status IN {TERMINAL}"  # noqa: S608 - constants
+    over = f"SELECT stream FROM sessions WHERE status IN {tuple(map(str, sorted(TERMINAL)))}"  # noqa: S608 - constants
     where = f"WHERE status = 'pending' AND session NOT IN ({over})"
-    return select(db, Approval, f"{where} ORDER BY coalesce(auto_us, deadline_us), stream")
+    return select(db, PendingRow, f"{where} ORDER BY coalesce(auto_us, deadline_us), stream")

@@ -2,17 +2,17 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from sqlite_utils import Database
 
-from cueline.events.store import from_us, to_us
-from cueline.projections.row import Names, matching, select
+from cueline.events.store import to_us
+from cueline.projections.row import Id, Names, Read, matching, select
 
 
-@dataclass(frozen=True, slots=True)
-class AuditEntry:
-    """One event: its place, actor and subject."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRow:
+    """One event: where it is, what it is about, who caused it."""
 
     TABLE: ClassVar[str] = "events"
     KEY: ClassVar[Names] = ("position",)
@@ -23,19 +23,14 @@ class AuditEntry:
     )
 
     position: int
+    recorded_at: datetime
     stream: str
     version: int
+    session: Annotated[Id | None, Read("nullif(session, '')", column="session", kind=str)]
+    """The session's id, also for events of its inbox and its approvals."""
     type: str
+    tool: Annotated[str | None, Read("nullif(tool, '')", column="tool", kind=str)]
     actor: str
-    tool: str
-    session: str
-    """The session's stream, also for events of its inbox and its approvals."""
-    recorded_us: int
-
-    @property
-    def recorded_at(self) -> datetime:
-        """When the log recorded it."""
-        return from_us(self.recorded_us)
 
 
 def audit(
@@ -48,7 +43,7 @@ def audit(
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int = 1000,
-) -> list[AuditEntry]:
+) -> list[AuditRow]:
     """Return the newest matching events, in log order.
 
     *session* is a stream, and *actor* may lack its `:name`.
@@ -63,4 +58,4 @@ def audit(
             ("recorded_us <= ?", to_us(until) if until else None),
         ]
     )
-    return select(db, AuditEntry, f"{where} ORDER BY position DESC", values, limit)[::-1]
+    return select(db, AuditRow, f"{where} ORDER BY position DESC", values, limit)[::-1]

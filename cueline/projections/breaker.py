@@ -1,66 +1,94 @@
 """The read model `breakers`: the circuit breakers of models, accounts and tools."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from sqlite_utils import Database
 
-from cueline.events.store import from_us
-from cueline.projections.row import Names, select
+from cueline.events.breaker import (
+    BreakerClosed,
+    BreakerHalfOpened,
+    BreakerHeld,
+    BreakerOpened,
+    FailureCounted,
+)
+from cueline.events.store import to_us
+from cueline.projections.row import Names, Read, Row, select
 
 
-@dataclass(frozen=True, slots=True)
-class Breaker:
-    """The circuit breaker of one dependency."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerRow:
+    """One dependency, and whether calls of it go out."""
+
+    id: str
+    """As `PROVIDER.3f9a01c2.MODEL` or `tool.3f9a01c2.fetch_page`."""
+    state: str = "closed"
+    """`closed`, `open`, `half-open`, or `held` where the provider asked for a pause."""
+    since: datetime
+    """When the state began, or the first failure was counted."""
+    until: datetime | None
+    """Until when nothing goes out, as far as is known."""
+    kind: str
+    """Of the last failure."""
+    failures: int
+    """Counted since it was closed last."""
+    openings: int
+    """How often it opened in a row."""
+    probe: Annotated[str | None, Read("nullif(probe, '')", column="probe", kind=str)]
+    """The effect that finds out whether the dependency works again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breaker(BreakerRow):
+    """A breaker as its events tell: open until a probe may start, half-open until that is lost."""
 
     TABLE: ClassVar[str] = "breakers"
     KEY: ClassVar[Names] = ("stream",)
     INDEXES: ClassVar[tuple[Names, ...]] = ()
 
     stream: str
-    id: str
-    """The name for users: `PROVIDER.3f9a01c2.MODEL` or `tool.3f9a01c2.fetch_page`."""
-    state: str = "closed"
-    """`closed`, `open` or `half_open`; `held_until_us` tells whether it is held."""
-    since_us: int = 0
-    """When the state began, or the first failure was counted."""
-    until_us: int | None = None
-    """Open: when a probe may start. Half-open: when the probe counts as lost."""
-    held_until_us: int | None = None
+    held_until: datetime | None
     """The end of the pause that the provider asked for."""
-    kind: str = ""
-    """The last failure."""
-    failures: int = 0
-    """Failures counted since it was last closed."""
-    openings: int = 0
-    """Consecutive openings."""
-    probe: str = ""
-    """The effect that is the probe."""
 
-    @property
-    def since(self) -> datetime:
-        """When its state began."""
-        return from_us(self.since_us)
-
-    @property
-    def held_until(self) -> datetime | None:
-        """Until when it is held."""
-        return None if self.held_until_us is None else from_us(self.held_until_us)
-
-    def shown_state(self, now: datetime) -> Literal["closed", "open", "half-open", "held"]:
-        """Return the state for lists at *now*."""
-        if self.state == "closed":
-            return "held" if self.held_until is not None and now < self.held_until else "closed"
-        return "open" if self.state == "open" else "half-open"
-
-    def until(self, now: datetime) -> datetime | None:
-        """Return until when calls are blocked, as known at *now*."""
-        opens = None if self.until_us is None else from_us(self.until_us)
+    def at(self, now: datetime) -> BreakerRow:
+        """Return its row at *now*."""
+        row = {each.name: getattr(self, each.name) for each in fields(BreakerRow)}
         held = self.held_until
-        return opens if held is None or held <= (opens or now) else held
+        if self.state == "half_open":
+            row["state"] = "half-open"
+        elif self.state == "closed" and held is not None and now < held:
+            row["state"] = "held"
+        if held is not None and held > (self.until or now):
+            row["until"] = held
+        return BreakerRow(**row)
 
 
-def list_breakers(db: Database) -> list[Breaker]:
-    """Return all breakers of the log, closed ones last."""
-    return select(db, Breaker, "ORDER BY state = 'closed', since_us DESC, stream")
+def list_breakers(db: Database, now: datetime) -> list[BreakerRow]:
+    """Return all breakers of the log at *now*, closed ones last."""
+    found = select(db, Breaker, "ORDER BY state = 'closed', since_us DESC, stream")
+    return [each.at(now) for each in found]
+
+
+def fold_breaker(row: Row, fact: object) -> None:
+    """Take one event of a breaker."""
+    match fact:
+        case FailureCounted(at=at, kind=kind):
+            row["since_us"] = row["since_us"] or to_us(at)
+            row["kind"] = kind
+            row["failures"] += 1
+        case BreakerOpened(at=at, until=until, kind=kind, openings=openings):
+            row.update(state="open", since_us=to_us(at), until_us=to_us(until), kind=kind)
+            row.update(openings=openings, probe="")
+        case BreakerHeld(at=at, until=until, kind=kind):
+            row["since_us"] = row["since_us"] or to_us(at)
+            row.update(held_until_us=to_us(until), kind=kind)
+        case BreakerHalfOpened(at=at, until=until, probe=probe):
+            row.update(state="half_open", since_us=to_us(at), until_us=to_us(until), probe=probe)
+        case BreakerClosed(at=at, by=by):
+            row.update(state="closed", since_us=to_us(at), until_us=None, probe="")
+            row.update(failures=0, openings=0)
+            if by:
+                row["held_until_us"] = None
+        case _:
+            pass

@@ -27,10 +27,8 @@ from cueline.events.session import (
 from cueline.events.store import RecordedEvent
 from cueline.events.stream import effect_of, is_model_call
 from cueline.projections.effect import Effect
-from cueline.projections.row import Row, Rows, row_of
+from cueline.projections.row import Row, Rows, new_row
 from cueline.projections.spending import spend, spend_estimate
-
-_BLANK = row_of(Effect(stream="", effect="", kind=""))
 
 
 class EffectFold:
@@ -78,14 +76,14 @@ class EffectFold:
     def _new(self, session: Row, recorded: RecordedEvent, effect: str, kind: str) -> Row:
         stream = session["stream"]
         return self._effects.add(
-            {
-                **_BLANK,
-                "stream": stream,
-                "effect": effect,
-                "kind": kind,
-                "key": f"{stream}/{effect}",
-                "requested_version": recorded.version,
-            }
+            new_row(
+                Effect,
+                stream=stream,
+                effect=effect,
+                kind=kind,
+                key=f"{stream}/{effect}",
+                requested_version=recorded.version,
+            )
         )
 
     def _started(

@@ -9,7 +9,8 @@ from cueline.projections.usage_entry import UsageEntry
 
 _COUNTED = columns(UsageEntry)[2 : columns(UsageEntry).index("cost")]
 _USED = f"SELECT {', '.join(_COUNTED)}, cost FROM bookings WHERE stream = ? AND version <= ?"  # noqa: S608 - our own names
-_PARENT = "SELECT parent, parent_version FROM sessions WHERE stream = ?"
+PARENT = "SELECT parent, parent_version FROM sessions WHERE stream = ?"
+"""The stream that a session was forked from, and the version."""
 
 
 def inherit(db: Database, fork: Row) -> None:
@@ -19,7 +20,7 @@ def inherit(db: Database, fork: Row) -> None:
     while stream is not None and stream not in seen:
         seen.add(stream)
         _add(db, fork, stream, until)
-        stream, above = db.execute(_PARENT, [stream]).fetchone() or (None, 0)
+        stream, above = db.execute(PARENT, [stream]).fetchone() or (None, 0)
         until = min(until, above)
 
 

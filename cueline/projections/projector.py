@@ -25,17 +25,16 @@ from cueline.events.session import (
     SessionForked,
     SessionTakenOver,
 )
-from cueline.events.store import RecordedEvent, from_us, to_us
+from cueline.events.store import RecordedEvent, from_us
 from cueline.events.stream import category_of, shown, sibling, tenant_of
-from cueline.projections.approval import Approval
-from cueline.projections.audit import AuditEntry
-from cueline.projections.breaker import Breaker
-from cueline.projections.breaker_fold import fold_breaker
+from cueline.projections.approval import Approval, opened
+from cueline.projections.audit import AuditRow
+from cueline.projections.breaker import Breaker, fold_breaker
 from cueline.projections.effect import Effect
 from cueline.projections.effect_fold import EffectFold
 from cueline.projections.fault import Fault
 from cueline.projections.inheritance import inherit
-from cueline.projections.row import AppendOnlyRows, Row, Rows, row_of
+from cueline.projections.row import AppendOnlyRows, Row, Rows, new_row
 from cueline.projections.session import SessionReadModel
 from cueline.projections.session_fold import fold_message, fold_session, settle_due
 from cueline.projections.spending import save, spend, spend_estimate, usage_entries
@@ -58,7 +57,7 @@ class Projector:
         self._usage = Rows(db, DayUsage)
         self._bookings = AppendOnlyRows(db, UsageEntry)
         self._transcript = AppendOnlyRows(db, TranscriptLine)
-        self._events = AppendOnlyRows(db, AuditEntry)
+        self._events = AppendOnlyRows(db, AuditRow)
         self._faults = AppendOnlyRows(db, Fault)
 
     def project(self, recorded: RecordedEvent, fact: object) -> None:
@@ -77,8 +76,8 @@ class Projector:
             self._faults.add(fault)
         self._events.add(
             (
-                *(recorded.position, recorded.stream, recorded.version, recorded.type),
-                *(recorded.actor, tool, session, recorded.recorded_us),
+                *(recorded.position, recorded.recorded_us, recorded.stream, recorded.version),
+                *(session, recorded.type, tool, recorded.actor),
             )
         )
 
@@ -117,14 +116,13 @@ class Projector:
         found = self._sessions.find(stream)
         if found is not None:
             return found
-        new = SessionReadModel(
-            stream, shown(stream), root=stream, created_us=recorded_us, updated_us=recorded_us
-        )
-        return self._sessions.add(row_of(new))
+        begun = {"root": stream, "created_us": recorded_us, "updated_us": recorded_us}
+        new = new_row(SessionReadModel, stream=stream, id=shown(stream), **begun)
+        return self._sessions.add(new)
 
     def _breaker(self, stream: str) -> Row:
         found = self._breakers.find(stream)
-        return found or self._breakers.add(row_of(Breaker(stream, shown(stream))))
+        return found or self._breakers.add(new_row(Breaker, stream=stream, id=shown(stream)))
 
     def _project_session(self, recorded: RecordedEvent, fact: object) -> str:
         row = self._session(recorded.stream, recorded.recorded_us)
@@ -179,12 +177,13 @@ class Projector:
     def _usage_of(self, session: Row, recorded: RecordedEvent, model: str) -> Row:
         day = from_us(recorded.recorded_us).date().isoformat()
         key = (recorded.stream, session["provider"], model, day)
-        return self._usage.find(*key) or self._usage.add(row_of(DayUsage(*key)))
+        new = dict(zip(DayUsage.KEY, key, strict=True))
+        return self._usage.find(*key) or self._usage.add(new_row(DayUsage, **new))
 
     def _project_approval(self, recorded: RecordedEvent, fact: object) -> tuple[str, str]:
         """Apply one event of an approval; return its tool and its session."""
         if isinstance(fact, ApprovalOpened):
-            row = self._approvals.add(row_of(_opened(recorded.stream, fact)))
+            row = self._approvals.add(opened(recorded.stream, fact))
             return row["tool"], row["session"]
         found = self._approvals.find(recorded.stream)
         if found is None:
@@ -204,20 +203,3 @@ class Projector:
             case ApprovalSuperseded(reason=reason):
                 found.update(status="superseded", note=reason)
         return found["tool"], found["session"]
-
-
-def _opened(stream: str, fact: ApprovalOpened) -> Approval:
-    said = ("session", "effect", "question", "tool", "summary", "rule", "digest", "preview")
-    return Approval(
-        **{name: getattr(fact, name) for name in said},
-        stream=stream,
-        id=shown(stream),
-        status="pending",
-        arguments_json=json.dumps(fact.arguments, ensure_ascii=False),
-        opened_json=fact.model_dump_json(exclude={"preview"}),
-        opened_us=to_us(fact.opened_at),
-        deadline_us=to_us(fact.deadline_at),
-        usd="" if fact.usd is None else str(fact.usd),
-        votes_needed=fact.votes,
-        auto_us=None if fact.auto_at is None else to_us(fact.auto_at),
-    )

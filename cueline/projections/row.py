@@ -1,20 +1,38 @@
 """Rows of read models, and the dataclasses that describe them.
 
-A read model is a frozen dataclass: its fields are the columns of its table, and the
-result of a query.
+A read model is a frozen dataclass: its fields are the columns of its table. A query returns
+instances of it, or of another dataclass that says how each field is read from the table.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields
+from datetime import datetime
+from decimal import Decimal
 from functools import cache
-from typing import Any, ClassVar, Protocol, TypeVar
+from types import NoneType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    NamedTuple,
+    NewType,
+    Protocol,
+    TypeVar,
+    get_args,
+    get_origin,
+)
 
 from sqlite_utils import Database
 from sqlite_utils.db import sqlite3  # type: ignore[attr-defined]  # the library that it chose
 
 from cueline.errors import LogUnavailableError
+from cueline.events.store import from_us
+from cueline.events.stream import shown
 
 Names = tuple[str, ...]
+Id = NewType("Id", str)
+"""The id of a session; its column has the session's stream."""
 
 
 class ReadModel(Protocol):
@@ -26,14 +44,85 @@ class ReadModel(Protocol):
     INDEXES: ClassVar[tuple[Names, ...]]
 
 
-M = TypeVar("M", bound=ReadModel)
+class Result(Protocol):
+    """A dataclass whose fields can be read from a table."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    TABLE: ClassVar[str]
+
+
+M = TypeVar("M", bound=Result)
 Row = dict[str, Any]
+
+_STORED: dict[object, type] = {datetime: int, Decimal: str, Id: str, Mapping: str}
+_LOADED: dict[object, Callable[[Any], Any]] = {
+    datetime: from_us,
+    Decimal: Decimal,
+    Id: shown,
+    Mapping: json.loads,
+    bool: bool,  # SQLite has 0 and 1
+}
+_BLANK: dict[object, object] = {int: 0, float: 0.0, bool: False, Decimal: "0", Mapping: "{}"}
+
+
+class Read(NamedTuple):
+    """How a field is read; it is no column if it does not say so."""
+
+    sql: str = ""
+    """An expression of the table's columns; empty: the field is not read."""
+    column: str = ""
+    """The name of its column, if it is one."""
+    kind: type | None = None
+    """The type of what is stored there, if the field has another one."""
+    blank: object = None
+    """What a new row has there, if not what is usual for the type."""
+    load: Callable[[Any], Any] | None = None
+    """A function of what is read."""
+
+
+class Column(NamedTuple):
+    """A field of a dataclass, and its column."""
+
+    field: str
+    name: str
+    """A time ends in `_us`, and JSON in `_json`; empty: the field is no column."""
+    kind: object
+    """The type of what is stored, perhaps `| None`."""
+    blank: object
+    """What is stored in a new row."""
+    sql: str
+    """How the field is read; empty: it is not."""
+    load: Callable[[Any], Any] | None
 
 
 @cache
-def columns(model: type[ReadModel]) -> Names:
+def columns_of(model: type[Result]) -> tuple[Column, ...]:
     """Return the columns of *model*, in order."""
-    return tuple(field.name for field in fields(model))
+    return tuple(_column(model.TABLE, each) for each in fields(model))
+
+
+@cache
+def columns(model: type[Result]) -> Names:
+    """Return the names of the columns of *model*, in order."""
+    return tuple(each.name for each in columns_of(model) if each.name)
+
+
+def _column(table: str, field: Any) -> Column:
+    annotated = get_origin(field.type) is Annotated
+    type_, how = get_args(field.type) if annotated else (field.type, None)
+    optional = NoneType in get_args(type_)
+    kind = get_args(type_)[0] if optional else type_
+    kind = get_origin(kind) or kind
+    endings = {datetime: f"{field.name.removesuffix('_at')}_us", Mapping: f"{field.name}_json"}
+    name = endings.get(kind, field.name)
+    how = how or Read(f"{table}.{name}", name)
+    stored: Any = how.kind or _STORED.get(kind, kind)
+    blank = _BLANK.get(kind, "") if field.default is MISSING else field.default
+    if optional and how.kind is None:
+        stored, blank = stored | None, None
+    elif how.blank is not None or how.kind is not None:
+        blank = how.blank or ""
+    return Column(field.name, how.column, stored, blank, how.sql, how.load or _LOADED.get(kind))
 
 
 def create(db: Database, model: type[ReadModel]) -> None:
@@ -47,9 +136,9 @@ def create(db: Database, model: type[ReadModel]) -> None:
         table.create_index(index)
 
 
-def typed_fields(model: type[ReadModel]) -> Iterator[tuple[str, object]]:
+def typed_fields(model: type[Result]) -> Iterator[tuple[str, object]]:
     """Yield name and type of each column."""
-    return ((field.name, field.type) for field in fields(model))
+    return ((each.name, each.kind) for each in columns_of(model) if each.name)
 
 
 LARGEST = 2**63 - 1
@@ -64,14 +153,18 @@ def select(
     limit: int = LARGEST,
 ) -> list[M]:
     """Return the matching rows; raises as `ask` does."""
-    wanted = ", ".join(f"{model.TABLE}.{name}" for name in columns(model))
-    sql = f"SELECT {wanted} FROM {model.TABLE} {where} LIMIT ?"  # noqa: S608 - constants only
+    wanted = [each for each in columns_of(model) if each.sql]
+    sql = f"SELECT {', '.join(each.sql for each in wanted)} FROM {model.TABLE} {where} LIMIT ?"  # noqa: S608 - constants only
     found = ask(db, model.TABLE, sql, [*parameters, min(limit, LARGEST)])
-    rows = [dict(zip(columns(model), row, strict=True)) for row in found]
-    flags = [name for name, kind in typed_fields(model) if kind is bool]
-    for row in rows:
-        row.update({name: bool(row[name]) for name in flags})  # SQLite has 0 and 1
-    return [model(**row) for row in rows]
+    return [
+        model(
+            **{
+                each.field: value if value is None or each.load is None else each.load(value)
+                for each, value in zip(wanted, row, strict=True)
+            }
+        )
+        for row in found
+    ]
 
 
 def ask(
@@ -89,9 +182,9 @@ def ask(
         raise LogUnavailableError(f"the {table} read model", reason) from error
 
 
-def row_of(told: ReadModel) -> Row:
-    """Return *told* as a row that can be changed."""
-    return {name: getattr(told, name) for name in columns(type(told))}
+def new_row(model: type[ReadModel], /, **known: object) -> Row:
+    """Return a new row of *model*, with what is *known* of it by column."""
+    return {each.name: each.blank for each in columns_of(model) if each.name} | known
 
 
 def matching(asked: Iterable[tuple[str, object]]) -> tuple[str, list[object]]:

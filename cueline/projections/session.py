@@ -6,21 +6,27 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from itertools import starmap
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from sqlite_utils import Database
 
-from cueline.events.codes import Cause
+from cueline.events.codes import DRIVEN, TERMINAL, Cause
 from cueline.events.store import from_us, to_us
-from cueline.projections.row import LARGEST, Names, ask, matching, select
-from cueline.projections.usage import Spending
+from cueline.projections.row import LARGEST, Id, Names, Read, ask, matching, select
 
-TERMINAL = ("completed", "failed", "stopped")
-_QUEUED = '{"code":"queued"'
-DRIVEN = ("running", "stopping")
-"""In these, a session needs a host."""
 _LABEL = "? IN (SELECT key || '\x1f' || value FROM json_each(labels_json))"
-_PAUSED = "(coalesce(wait_kind, '') = 'operator' OR exhausted)"
+_SHOWN = "CASE WHEN paused THEN 'paused' ELSE status END"
+_QUEUED = """substr(coalesce(wait_cause, ''), 1, 16) = '{"code":"queued"'"""
+# A plan has no model, and no turns.
+_RUN_STATUS = f"""
+CASE WHEN status IN ('completed', 'failed', 'stopped') THEN status
+    WHEN status = 'created' AND coalesce(wait_kind, '') <> 'time' THEN 'queued'
+    WHEN {_QUEUED} OR status = 'running' AND claimed_by IS NULL THEN 'queued'
+    WHEN status = 'running' AND model <> '' AND turns = 0 THEN 'claimed' ELSE {_SHOWN} END
+"""
+_TOKENS = " || ',' || ".join(
+    f"{name}_tokens" for name in ("input", "output", "cache_read", "cache_write")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +39,78 @@ class Tokens:
     cache_write: int
 
 
-@dataclass(frozen=True, slots=True)
-class SessionReadModel(Spending):
-    """One session, from its inbox and its stream."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRow:
+    """One session: what it is, how it stands, what it used."""
 
     TABLE: ClassVar[str] = "sessions"
+
+    id: str
+    status: Annotated[str, Read(_SHOWN, column="status", kind=str, blank="created")]
+    """One of `STATUSES`; a session that waits for a person to go on is `paused`."""
+    driven: Annotated[bool | None, Read()] = None
+    """Whether a living process drives it; None if none has to."""
+    silence: Annotated[str | None, Read()] = None
+    """The process that should run it, and has given no sign for long; None if there is none."""
+    agent: str
+    provider: str
+    """Of the model called last: the agent's own, or a fallback."""
+    model: str
+    goal: str | None
+    parameters: Mapping[str, Any]
+    open: bool
+    labels: Mapping[str, str]
+    created_at: datetime
+    started_at: datetime | None
+    updated_at: datetime
+    wait_kind: str | None
+    wait_cause: Annotated[Mapping[str, object] | None, Read("wait_cause", column="wait_cause")]
+    """Why it waits, as a code with its parameters."""
+    deadline_at: datetime | None
+    """When its wait ends by itself."""
+    version: int
+    unread: Annotated[int, Read("inbox_length - inbox_read")]
+    """Messages in its inbox that it has not read."""
+    turns: int
+    tool_calls: int
+    tokens: Annotated[Tokens, Read(_TOKENS, load=lambda text: Tokens(*map(int, text.split(","))))]
+    cost: Decimal
+    """In US dollars."""
+    assumed_cost: Decimal
+    """The part of it whose prices are assumed."""
+    estimated_cost: Decimal
+    """The part of it that nobody knows: the most that calls of unknown use may have cost."""
+    unpriced: int
+    """Answers whose price nobody knows."""
+    result: str | None
+    partial: bool
+    """A tool that is not critical failed on the way to the result."""
+    error: str | None
+    """The words of a vendor or a person, or the approval that nobody decided."""
+    error_kind: str | None
+    """The kind of the failure, or the code of the stop."""
+    stopped_by: str | None
+    recoverable: bool
+    takeovers: int
+    lost_attempts: int
+    in_doubt: int
+    """Tool calls that are in doubt now."""
+    parent: Annotated[Id | None, Read("child_of")]
+    """The id of the session that asked for it."""
+    root: Id
+    """The id of the topmost session of its tree."""
+    forked_from: Annotated[Id | None, Read("parent")]
+    forked_at: Annotated[int | None, Read("CASE WHEN parent IS NOT NULL THEN parent_version END")]
+    """The last version that it shares with the session it was forked from."""
+    inherited_turns: int
+    inherited_cost: Decimal
+    """What the shared past used; none of it was spent here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionReadModel(SessionRow):
+    """A session with the columns that only cueline asks for."""
+
     KEY: ClassVar[Names] = ("stream",)
     INDEXES: ClassVar[tuple[Names, ...]] = (
         ("id",),
@@ -50,154 +123,73 @@ class SessionReadModel(Spending):
     )
 
     stream: str
-    id: str
-    """The name for users."""
-    status: str = "created"
-    agent: str = ""
-    provider: str = ""
-    """The model called last: the agent's own, or a fallback."""
-    model: str = ""
+    paused: bool
+    """It waits, and only a person can have it go on."""
     models_json: str = "[]"
     """Provider and model of each model, if there are several."""
-    goal: str | None = None
-    parameters_json: str = "{}"
-    open: bool = False
-    attached: bool = False
-    labels_json: str = "{}"
+    attached: bool
     tools_json: str = "{}"
     """By tool: its declaration about repeated calls."""
-    created_us: int = 0
-    started_us: int | None = None
-    updated_us: int = 0
-    version: int = 0
-    epoch: int = 0
+    epoch: int
     """The last owner."""
-    wait_kind: str | None = None
-    wait_cause: str | None = None
-    """The cause's code and parameters, in JSON."""
-    exhausted: bool = False
-    """The budget is spent: only a raised limit helps."""
-    deadline_us: int | None = None
-    inbox_length: int = 0
-    inbox_read: int = 0
-    due_us: int | None = None
+    inbox_length: int
+    inbox_read: int
+    due_us: int | None
     """From when somebody has to look at it: 0 now, None never."""
-    turns: int = 0
-    tool_calls: int = 0
-    result: str | None = None
-    partial: bool = False
-    """A tool that is not critical failed on the way."""
-    error: str | None = None
-    """The text of a vendor or person, or the approval that nobody decided."""
-    error_kind: str | None = None
-    """The error code, or the code of the stop."""
-    stopped_by: str | None = None
-    recoverable: bool = False
-    takeovers: int = 0
-    lost_attempts: int = 0
-    in_doubt: int = 0
-    """Tool calls in doubt now."""
-    reconciled: int = 0
-    blueprint: str = ""
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reconciled: int
+    blueprint: str
     """Of a run, the name that it was started by; empty: it is no run."""
-    claimed_by: str | None = None
+    claimed_by: str | None
     """Of a run, the incarnation that claimed it last; None while it is queued."""
-    queue_position: int | None = None
+    queue_position: int | None
     """Of a run, where in the log it came to the queue; None before that, and after its end."""
-    retry_of: str | None = None
+    retry_of: str | None
     """The run that it is another try of."""
-    child_of: str | None = None
+    child_of: str | None
     """The parent session."""
-    root: str = ""
-    """The topmost session of its tree; itself without a parent."""
-    parent: str | None = None
+    fork_of: Annotated[str | None, Read("sessions.parent", column="parent")]
     """The stream that it was forked from."""
-    parent_version: int = 0
-    inherited_turns: int = 0
+    parent_version: int
+    inherited_tool_calls: int
     """The usage of the forked past; it was not spent here."""
-    inherited_tool_calls: int = 0
-    inherited_input_tokens: int = 0
-    inherited_output_tokens: int = 0
-    inherited_cache_read_tokens: int = 0
-    inherited_cache_write_tokens: int = 0
-    inherited_cost: str = "0"
+    inherited_input_tokens: int
+    inherited_output_tokens: int
+    inherited_cache_read_tokens: int
+    inherited_cache_write_tokens: int
 
-    @property
-    def shown_status(self) -> str:
-        """The status for lists: a session that waits for a person to resume is `paused`."""
-        paused = self.wait_kind == "operator" or self.exhausted
-        return "paused" if self.status == "waiting" and paused else self.status
 
-    @property
-    def run_status(self) -> str:
-        """The status of a run: `queued` and `claimed` before its first reply, else as shown."""
-        is_new = self.status == "created" and self.wait_kind != "time"
-        is_queued = is_new or (self.wait_cause or "").startswith(_QUEUED)
-        is_queued = is_queued or (self.status == "running" and self.claimed_by is None)
-        if is_queued and not self.finished:
-            return "queued"
-        # A plan has no model, and no turns.
-        is_claimed = self.status == "running" and self.model != "" and not self.turns
-        return "claimed" if is_claimed else self.shown_status
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """A run, and where it runs."""
 
-    @property
-    def awaited_place(self) -> int | None:
-        """Of a run that waits to be admitted, how many of its blueprint may run at a time."""
-        if not (self.wait_cause or "").startswith(_QUEUED):
-            return None
-        return int(json.loads(str(self.wait_cause)).get("of", 0)) or None
+    TABLE: ClassVar[str] = "sessions"
 
-    @property
-    def finished(self) -> bool:
-        """Whether its status is final (I6)."""
-        return self.status in TERMINAL
-
-    @property
-    def usd(self) -> Decimal:
-        """Its cost, in US dollars."""
-        return Decimal(self.cost)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The parameters given at its start."""
-        return dict(json.loads(self.parameters_json))
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """The labels given at its start."""
-        return dict(json.loads(self.labels_json))
-
-    @property
-    def tokens(self) -> Tokens:
-        """What it has used itself."""
-        return Tokens(
-            self.input_tokens, self.output_tokens, self.cache_read_tokens, self.cache_write_tokens
-        )
-
-    @property
-    def unread(self) -> int:
-        """Messages in its inbox that it has not read."""
-        return self.inbox_length - self.inbox_read
-
-    @property
-    def created_at(self) -> datetime:
-        """When it was asked for."""
-        return from_us(self.created_us)
-
-    @property
-    def started_at(self) -> datetime | None:
-        """When its first fact was recorded."""
-        return None if self.started_us is None else from_us(self.started_us)
-
-    @property
-    def updated_at(self) -> datetime:
-        """When its last fact was recorded."""
-        return from_us(self.updated_us)
-
-    @property
-    def deadline_at(self) -> datetime | None:
-        """When its wait ends by itself."""
-        return None if self.deadline_us is None else from_us(self.deadline_us)
+    id: str
+    status: Annotated[str, Read(_RUN_STATUS)]
+    """`queued`: no runner has claimed it. `claimed`: nothing of it has ended yet."""
+    blueprint: str
+    runner: Annotated[str | None, Read("claimed_by")]
+    """The incarnation that claimed it last."""
+    retry_of: Id | None
+    """The id of the run that it is another try of."""
+    created_at: datetime
+    updated_at: datetime
+    starts_at: Annotated[datetime | None, Read("CASE WHEN wait_kind = 'time' THEN deadline_us END")]
+    """When it is queued, if it waits for its time."""
+    max_running: Annotated[
+        int | None,
+        Read(
+            f"CASE WHEN {_QUEUED} THEN wait_cause END",
+            load=lambda cause: json.loads(cause).get("of") or None,
+        ),
+    ]
+    """So many of its blueprint may run at a time, if it waits for its turn."""
+    error: str | None
+    error_kind: str | None
 
 
 class Due(NamedTuple):
@@ -246,35 +238,45 @@ def list_sessions(
     labels: Mapping[str, str] | None = None,
     since: datetime | None = None,
     limit: int = 100,
-) -> list[SessionReadModel]:
+) -> list[SessionRow]:
     """Return sessions, last changed first; *status* may also be `paused`."""
     paused = status == "paused"
     labelled = [(_LABEL, f"{key}\x1f{value}") for key, value in (labels or {}).items()]
     where, values = matching(
         [
             ("status = ?", "waiting" if paused else status),
-            (f"{_PAUSED} = ?", paused or None),
+            ("paused = ?", paused or None),
             ("agent = ?", agent),
             ("updated_us >= ?", None if since is None else to_us(since)),
             *labelled,
         ]
     )
-    return select(db, SessionReadModel, f"{where} ORDER BY updated_us DESC, stream", values, limit)
+    return select(db, SessionRow, f"{where} ORDER BY updated_us DESC, stream", values, limit)
 
 
 def list_runs(
-    db: Database, *, blueprint: str | None = None, runner: str | None = None, limit: int = LARGEST
-) -> list[SessionReadModel]:
+    db: Database,
+    *,
+    status: str | None = None,
+    blueprint: str | None = None,
+    runner: str | None = None,
+    limit: int = LARGEST,
+) -> list[RunRow]:
     """Return runs, last changed first."""
     where, values = matching(
-        [("blueprint <> ?", ""), ("blueprint = ?", blueprint), ("claimed_by = ?", runner)]
+        [
+            ("blueprint <> ?", ""),
+            ("blueprint = ?", blueprint),
+            ("claimed_by = ?", runner),
+            (f"{_RUN_STATUS} = ?", status),
+        ]
     )
-    return select(db, SessionReadModel, f"{where} ORDER BY updated_us DESC, stream", values, limit)
+    return select(db, RunRow, f"{where} ORDER BY updated_us DESC, stream", values, limit)
 
 
-def find_session(db: Database, name: str) -> SessionReadModel | None:
+def find_session(db: Database, name: str) -> SessionRow | None:
     """Return the session with this stream or id."""
-    found = select(db, SessionReadModel, "WHERE stream = ? OR id = ?", [name, name], 1)
+    found = select(db, SessionRow, "WHERE stream = ? OR id = ?", [name, name], 1)
     return found[0] if found else None
 
 
@@ -287,7 +289,7 @@ def due_work(
     `running` or `stopping` (with or without a living owner).
     """
     asked = [to_us(now), after.due_us, after.stream, limit]
-    return list(starmap(Due, ask(db, SessionReadModel.TABLE, _DUE, asked)))
+    return list(starmap(Due, ask(db, SessionRow.TABLE, _DUE, asked)))
 
 
 def pending_work(db: Database, *, after: str, limit: int) -> list[Due]:
@@ -300,26 +302,26 @@ def waiting(db: Database, kind: str, cause: Cause | None = None) -> list[str]:
     sql, asked = _WAITING, [kind]
     if cause is not None:
         sql, asked = _WAITING_BY_CAUSE, [kind, cause.model_dump_json()]
-    return [stream for (stream,) in ask(db, SessionReadModel.TABLE, sql, asked)]
+    return [stream for (stream,) in ask(db, SessionRow.TABLE, sql, asked)]
 
 
 def causes(db: Database, kind: str) -> list[tuple[Cause, int]]:
     """Return the causes of the waits for *kind*, each with its number of sessions."""
-    found = ask(db, SessionReadModel.TABLE, _CAUSES, [kind])
+    found = ask(db, SessionRow.TABLE, _CAUSES, [kind])
     return [(Cause.model_validate_json(cause), sessions) for cause, sessions in found]
 
 
 def claimed_runs(db: Database) -> list[tuple[str, str, int]]:
     """Return the runs that have not ended: stream, the runner that claimed it, unread messages."""
-    return ask(db, SessionReadModel.TABLE, _CLAIMED, TERMINAL)
+    return ask(db, SessionRow.TABLE, _CLAIMED, sorted(TERMINAL))
 
 
 def oldest_runs(db: Database, blueprint: str, limit: int) -> list[str]:
     """Return the streams of so many runs that have not ended, in the order of their start."""
     asked = [blueprint, limit]
-    return [stream for (stream,) in ask(db, SessionReadModel.TABLE, _OLDEST, asked)]
+    return [stream for (stream,) in ask(db, SessionRow.TABLE, _OLDEST, asked)]
 
 
 def running(db: Database) -> list[str]:
     """Return the streams that need a host."""
-    return [stream for (stream,) in ask(db, SessionReadModel.TABLE, _RUNNING, DRIVEN)]
+    return [stream for (stream,) in ask(db, SessionRow.TABLE, _RUNNING, sorted(DRIVEN))]

@@ -3,7 +3,7 @@
 import json
 
 from cueline.events.agent import AgentSpec, ModelChoice, each_model
-from cueline.events.codes import Cause
+from cueline.events.codes import DRIVEN, TERMINAL, Cause, is_pause
 from cueline.events.fact import Fact
 from cueline.events.inbox import RunnerGone, StartAsked, StopAsked
 from cueline.events.session import (
@@ -34,7 +34,6 @@ from cueline.events.session import (
 from cueline.events.start import Run
 from cueline.events.store import RecordedEvent, to_us
 from cueline.projections.row import Row
-from cueline.projections.session import DRIVEN, TERMINAL
 from cueline.projections.spending import spend, spend_estimate
 
 
@@ -135,7 +134,7 @@ def _become(row: Row, status: str) -> None:
     goes_on = row["status"] == "stopping" and status in {"running", "waiting"}
     row["status"] = "stopping" if goes_on else status
     row["wait_kind"] = row["wait_cause"] = row["deadline_us"] = None
-    row["exhausted"] = False
+    row["paused"] = False
 
 
 def _go_on(row: Row, fact: ModelRequested | SessionContinued | RunClaimed, position: int) -> None:
@@ -152,7 +151,7 @@ def _wait(row: Row, fact: SessionWaiting) -> None:
     _become(row, "waiting")
     if row["status"] not in TERMINAL:
         row["wait_kind"], row["wait_cause"] = fact.kind, fact.cause.model_dump_json()
-        row["exhausted"] = fact.exhausted
+        row["paused"] = row["status"] == "waiting" and is_pause(fact.kind, exhausted=fact.exhausted)
         if fact.cause.code == "queued":
             row["claimed_by"] = None
         row["deadline_us"] = None if fact.deadline_at is None else to_us(fact.deadline_at)

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from sqlite_utils import Database
 
-from cueline.projections.row import Names, select
-from cueline.projections.session import find_session
+from cueline.projections.inheritance import PARENT
+from cueline.projections.row import Names, ask, select
 
 EXCERPT = 2000
 """The kept length of a text, in characters; the log has all of it."""
@@ -48,10 +48,9 @@ def transcript(db: Database, stream: str) -> list[TranscriptLine]:
     name: str | None = stream
     while name is not None and name not in (seen for seen, _ in past):
         past.insert(0, (name, until))
-        session = find_session(db, name)
-        name = session.parent if session else None
-        if session and name:
-            until = session.parent_version if until < 0 else min(until, session.parent_version)
+        name, version = next(iter(ask(db, "sessions", PARENT, [name])), (None, 0))
+        if name:
+            until = version if until < 0 else min(until, version)
     return [line for part in past for line in _lines(db, *part)]
 
 

@@ -21,7 +21,7 @@ from cueline.errors import CorruptEventError, LogUnavailableError
 from cueline.events.store import NO_TIME, EventStore, RecordedEvent, from_us, is_time
 from cueline.files import shortage
 from cueline.projections.approval import Approval
-from cueline.projections.audit import AuditEntry
+from cueline.projections.audit import AuditRow
 from cueline.projections.breaker import Breaker
 from cueline.projections.effect import Effect
 from cueline.projections.fault import Fault
@@ -31,7 +31,7 @@ from cueline.projections.transcript import TranscriptLine
 from cueline.projections.usage import DayUsage
 from cueline.projections.usage_entry import UsageEntry
 
-VERSION = 19
+VERSION = 20
 """Raise it with every change of a table or its content; files of other versions are rebuilt."""
 BATCH = 2000
 """Events in one transaction, which blocks the event loop for some 60 ms."""
@@ -46,7 +46,7 @@ MODELS: tuple[type[ReadModel], ...] = (
     DayUsage,
     UsageEntry,
     TranscriptLine,
-    AuditEntry,
+    AuditRow,
     Fault,
 )
 _CANNOT_OPEN = 14

@@ -1,6 +1,7 @@
 """How long a question waits, and what becomes of it where nobody answers."""
 
 import json
+from dataclasses import fields
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -9,8 +10,7 @@ import pytest
 
 from cueline.cli.pending import time_left
 from cueline.console.text import date_time
-from cueline.events.store import to_us
-from cueline.projections.approval import Approval
+from cueline.projections.approval import PendingRow
 from cueline.testing.wait import wait_until
 from tests.session_example import later
 
@@ -93,23 +93,7 @@ def test_when_a_question_is_granted_by_itself_is_told_wherever_it_is_shown(shell
     ],
 )
 def test_how_long_a_person_can_answer_is_told(seconds, auto, told):
-    auto_us = None if auto is None else to_us(later(auto))
-    asked = Approval(
-        stream="",
-        id="1.1.0.1",
-        session="",
-        effect="1.0",
-        status="pending",
-        question="may_it_run",
-        tool="delete",
-        arguments_json="{}",
-        summary="",
-        opened_json="",
-        rule="",
-        digest="",
-        opened_us=to_us(later(0)),
-        deadline_us=to_us(later(60)),
-        auto_us=auto_us,
-    )
+    known = {"deadline_at": later(60), "auto_at": None if auto is None else later(auto)}
+    asked = PendingRow(**dict.fromkeys((each.name for each in fields(PendingRow)), "") | known)
 
     assert told == time_left(asked, later(seconds))

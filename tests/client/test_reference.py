@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from cueline.client.audit import AuditRow
-from cueline.client.breakers import BreakerRow
 from cueline.client.costs import Costs
 from cueline.client.export import CallRow, Ending, Export, Metrics
 from cueline.client.fleet import GroupRow, ScaleReceipt
@@ -14,13 +12,12 @@ from cueline.client.fleet_status import FleetStatus, GroupStatus, NodeRow, WaitR
 from cueline.client.keys import KeyReceipt, KeyRow
 from cueline.client.limits import Budget, LimitRow
 from cueline.client.log import Copied
-from cueline.client.pending import PendingRow
 from cueline.client.policies import JudgedCall
 from cueline.client.providers import ProviderRow
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
 from cueline.client.rerun import RerunDifference, RerunResult, UnansweredCall
-from cueline.client.runs import BlueprintRow, RunnerRow, RunRow
-from cueline.client.sessions import SessionRow
+from cueline.client.rows import AuditRow, BreakerRow, PendingRow, RunRow, SessionRow
+from cueline.client.runs import BlueprintRow, RunnerRow
 from cueline.client.show import SessionDetails
 from cueline.client.status import LogStatus, ProcessRow
 from cueline.client.verify import BadRow, Verified

@@ -6,8 +6,7 @@ import pytest
 
 from cueline.deciders.session import due, wake_at
 from cueline.deciders.session.due import RecoverTool
-from cueline.deciders.session.state import Status
-from cueline.events.codes import Cause
+from cueline.events.codes import Cause, Status
 from cueline.events.inbox import ResumeAsked, StopAsked
 from cueline.events.session import (
     ApprovalResolved,

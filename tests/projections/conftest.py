@@ -19,6 +19,8 @@ from cueline.events.session import (
     SessionStarted,
 )
 from cueline.events.store import ANY
+from cueline.projections.row import select
+from cueline.projections.session import RunRow, SessionReadModel
 from cueline.projections.views import Views
 from cueline.stores.memory import MemoryStore
 from cueline.stores.postgres.migration import migrate
@@ -103,6 +105,17 @@ class Log:
     def reopen(self):
         self.views.close()
         self.views = Views(self.path)
+
+
+def find_session(db, name):
+    """Return the session with all of its columns."""
+    found = select(db, SessionReadModel, "WHERE stream = ? OR id = ?", [name, name])
+    return found[0] if found else None
+
+
+def find_run(db, name):
+    """Return the session as a run."""
+    return select(db, RunRow, "WHERE id = ?", [name])[0]
 
 
 class Facts:

@@ -21,7 +21,8 @@ from cueline.events.session import (
 )
 from cueline.projections.effect import Effect
 from cueline.projections.row import select
-from cueline.projections.session import find_session, list_sessions
+from cueline.projections.session import list_sessions
+from tests.projections.conftest import find_session
 
 A = "session-default/a"
 RETURNED = ToolReturned(effect="1.0", attempt=1, output="ok", seconds=1.5)
@@ -161,7 +162,7 @@ async def test_what_a_lost_call_may_have_cost_is_told_of_it_and_of_its_session(l
 
     (effect,), session = effects_of(db, A), find_session(db, "a")
     assert ("0.25", "0.25") == (effect.cost, effect.estimated_cost)
-    assert ("0.25", "0.25") == (session.cost, session.estimated_cost)
+    assert (Decimal("0.25"), Decimal("0.25")) == (session.cost, session.estimated_cost)
 
 
 async def test_a_model_call_is_told_from_its_request_on(log, facts):

@@ -8,7 +8,7 @@ from cueline.client.tally import Tally
 from cueline.events.inbox import ForkPoint
 from cueline.events.message import Cost, Usage
 from cueline.events.session import ModelFailed, ModelStarted, ReservationClosed
-from cueline.projections.session import find_session
+from tests.projections.conftest import find_session
 
 A = "session-default/a"
 
@@ -30,7 +30,7 @@ async def forked(log, facts):
 async def test_a_fork_has_spent_nothing(forked):
     session = find_session(await forked.caught_up(), "f")
 
-    assert (0, 0, 0, "0") == (
+    assert (0, 0, 0, 0) == (
         session.turns,
         session.tool_calls,
         session.input_tokens,
@@ -38,7 +38,7 @@ async def test_a_fork_has_spent_nothing(forked):
     )
     assert ("running", A, "Go on", 1) == (
         session.status,
-        session.parent,
+        session.fork_of,
         session.goal,
         session.inbox_read,
     )
@@ -47,7 +47,7 @@ async def test_a_fork_has_spent_nothing(forked):
 async def test_what_a_fork_inherited_is_told_apart(forked):
     session = find_session(await forked.caught_up(), "f")
 
-    assert (2, 2, 200, 20, 14, 6, "0.2") == (
+    assert (2, 2, 200, 20, 14, 6, Decimal("0.2")) == (
         session.inherited_turns,
         session.inherited_tool_calls,
         session.inherited_input_tokens,
@@ -65,7 +65,7 @@ async def test_a_fork_of_a_fork_inherits_from_both(forked, facts):
 
     session = find_session(await forked.caught_up(), "g")
 
-    assert (3, 2, "0.6") == (
+    assert (3, 2, Decimal("0.6")) == (
         session.inherited_turns,
         session.inherited_tool_calls,
         session.inherited_cost,
@@ -116,4 +116,4 @@ async def test_a_fork_that_was_asked_for_names_its_parent(log, facts):
 
     db = await log.ask("f", facts.ASKED.model_copy(update={"fork_of": point}))
 
-    assert (A, 3) == (find_session(db, "f").parent, find_session(db, "f").parent_version)
+    assert (A, 3) == (find_session(db, "f").fork_of, find_session(db, "f").parent_version)

@@ -14,9 +14,10 @@ from cueline.events.store import NO_STREAM, Draft, RecordedEvent, Write
 from cueline.projections import views as module
 from cueline.projections.audit import audit
 from cueline.projections.projector import Projector
-from cueline.projections.session import find_session, list_sessions
+from cueline.projections.session import list_sessions
 from cueline.projections.views import MODELS, Views
 from cueline.stores.memory import MemoryStore
+from tests.projections.conftest import find_session
 
 HISTORY = Path(__file__).parents[1] / "histories/recorded/facts.jsonl"
 MET = [json.loads(line) for line in HISTORY.read_text(encoding="utf-8").splitlines()]

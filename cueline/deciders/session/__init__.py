@@ -12,8 +12,9 @@ from cueline.deciders.session.due import due
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.judging import order_digest
 from cueline.deciders.session.permission import allowing_rule
-from cueline.deciders.session.state import DRIVEN, TERMINAL, SessionState, Status, session_of
+from cueline.deciders.session.state import SessionState, session_of
 from cueline.deciders.session.wait import rests, wake_at
+from cueline.events.codes import DRIVEN, TERMINAL, Status
 from cueline.events.session import SessionEvent
 
 SESSION: Decider[SessionEvent, SessionState, SessionEvent] = Decider(SessionState(), decide, evolve)

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from cueline.deciders import prompt
 from cueline.deciders.child_text import callback_of, callback_text, end_json, paused_text
 from cueline.deciders.session.call import with_call
-from cueline.deciders.session.state import OpenChild, PendingMessage, SessionState, Status, Stop
+from cueline.deciders.session.state import OpenChild, PendingMessage, SessionState, Stop
+from cueline.events.codes import Status
 from cueline.events.inbox import ChildAsked, ChildEnded, ChildPaused, InboxMessage
 from cueline.events.session import CallDelegated, MessageReceived
 

@@ -16,10 +16,10 @@ from cueline.deciders.session.limit import refusal
 from cueline.deciders.session.messages import unheard
 from cueline.deciders.session.permission import asks, may_ask, may_start
 from cueline.deciders.session.recovery import degrades, fail_lost_call, lost_retry_at, retried_at
-from cueline.deciders.session.state import DRIVEN, LIVE, SessionState, Status
+from cueline.deciders.session.state import LIVE, SessionState
 from cueline.deciders.session.turn import Call
 from cueline.events.agent import answering
-from cueline.events.codes import NO_ANSWER, TRANSIENT, Cause, Refusal
+from cueline.events.codes import DRIVEN, NO_ANSWER, TRANSIENT, Cause, Refusal, Status
 from cueline.events.inbox import (
     ChildAsked,
     ChildEnded,

@@ -35,11 +35,11 @@ from cueline.deciders.session.recovery import (
     resolve_in_doubt,
 )
 from cueline.deciders.session.run import stop_failure
-from cueline.deciders.session.state import LIVE, MAX_TAKEOVERS, SessionState, Status, Stop
+from cueline.deciders.session.state import LIVE, MAX_TAKEOVERS, SessionState, Stop
 from cueline.deciders.session.turn import BreakerWait, Call, CallApproval, CallProblem, ModelCall
 from cueline.deciders.session.wait import in_flight, wait_of, wake_at
 from cueline.events.agent import answering
-from cueline.events.codes import Cause
+from cueline.events.codes import Cause, Status
 from cueline.events.fact import shared_fields
 from cueline.events.session import (
     ApprovalResolved,

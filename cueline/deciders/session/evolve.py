@@ -36,7 +36,8 @@ from cueline.deciders.session.model_call import (
 )
 from cueline.deciders.session.question import approval_requested, approval_resolved, people_notified
 from cueline.deciders.session.run import run_claimed
-from cueline.deciders.session.state import SessionState, Status
+from cueline.deciders.session.state import SessionState
+from cueline.events.codes import Status
 from cueline.events.session import SessionEvent
 
 _BEGINS_OR_ENDS = frozenset(

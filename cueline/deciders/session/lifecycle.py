@@ -25,13 +25,12 @@ from cueline.deciders.session.state import (
     SessionHold,
     SessionState,
     Setup,
-    Status,
     TreePlace,
     Wait,
 )
 from cueline.deciders.session.turn import BreakerWait, BudgetWait, Call, ModelCall, RunnerWait, Turn
 from cueline.events.agent import AgentSpec
-from cueline.events.codes import Cause
+from cueline.events.codes import Cause, Status
 from cueline.events.session import (
     SessionContinued,
     SessionForked,

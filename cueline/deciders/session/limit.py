@@ -20,9 +20,9 @@ from msgspec.structs import replace
 from cueline.deciders import prompt
 from cueline.deciders.session.budget import account_to_release, end_budget_wait
 from cueline.deciders.session.limit_state import LimitState
-from cueline.deciders.session.state import SessionHold, SessionState, Status
+from cueline.deciders.session.state import SessionHold, SessionState
 from cueline.events.agent import Limits
-from cueline.events.codes import Cause, Refusal
+from cueline.events.codes import Cause, Refusal, Status
 from cueline.events.inbox import RaiseAsked
 from cueline.events.session import LimitRaised, LimitWarned, SessionWaiting
 

@@ -14,16 +14,10 @@ from cueline.deciders.session.budget import account_after_call
 from cueline.deciders.session.call import requested_call
 from cueline.deciders.session.current_agent import break_prefix, next_fallback
 from cueline.deciders.session.limit import with_notes_delivered
-from cueline.deciders.session.state import (
-    ContextUse,
-    PendingSummary,
-    PromptDigests,
-    SessionState,
-    Status,
-)
+from cueline.deciders.session.state import ContextUse, PendingSummary, PromptDigests, SessionState
 from cueline.deciders.session.turn import LastFailure, ModelCall, Turn
 from cueline.events.agent import answering
-from cueline.events.codes import NO_ANSWER
+from cueline.events.codes import NO_ANSWER, Status
 from cueline.events.message import TextBlock, Usage
 from cueline.events.session import (
     UNJUDGED,

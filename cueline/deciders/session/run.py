@@ -13,7 +13,8 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from cueline.deciders.session.children import with_stop
-from cueline.deciders.session.state import RunState, SessionState, Status, Stop
+from cueline.deciders.session.state import RunState, SessionState, Stop
+from cueline.events.codes import Status
 from cueline.events.inbox import RunnerGone
 from cueline.events.session import RunClaimed, SessionContinued, SessionFailed
 from cueline.events.start import DISCONNECTED, NO_RUNNER, Run, Schedule, time_after

@@ -5,7 +5,6 @@ The only content is that of ended children for which the model has not asked yet
 
 from collections.abc import Mapping
 from datetime import datetime
-from enum import StrEnum
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -16,7 +15,7 @@ from cueline.deciders.session.turn import BreakerWait, Call, Turn
 from cueline.deciders.standing import StandingGrant
 from cueline.events.agent import AgentSpec, ModelChoice, ToolSpec
 from cueline.events.budget import Allowance
-from cueline.events.codes import Cause
+from cueline.events.codes import TERMINAL, Cause, Status, is_pause
 from cueline.events.inbox import ChildEnded, Lane
 from cueline.events.session import Cut, PrefixReason, StopCode, WaitKind
 from cueline.events.start import ChildCall, Mode, Schedule
@@ -29,22 +28,6 @@ MAX_TAKEOVERS = 3
 """The number of deaths of hosts that ran a call of the session, after which a person is asked."""
 
 
-class Status(StrEnum):
-    """The status of the work; presence shows whether a process drives the session."""
-
-    CREATED = "created"
-    RUNNING = "running"
-    IDLE = "idle"
-    WAITING = "waiting"
-    STOPPING = "stopping"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    STOPPED = "stopped"
-
-
-TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.STOPPED})
-DRIVEN = frozenset({Status.RUNNING, Status.STOPPING})
-"""The statuses in which a session needs a host."""
 LIVE = frozenset(Status) - TERMINAL - {Status.CREATED}
 """The statuses of a started, unfinished session; in others, no event follows and none is due."""
 
@@ -205,8 +188,8 @@ class Wait(Struct, frozen=True):
 
     @property
     def is_pause(self) -> bool:
-        """Whether only a person can continue it; an offer wakes a session without budget."""
-        return self.kind == "operator" or self.exhausted
+        """See `is_pause`."""
+        return is_pause(self.kind, exhausted=self.exhausted)
 
 
 class Stop(Struct, frozen=True):

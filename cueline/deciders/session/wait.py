@@ -8,9 +8,9 @@ from cueline.deciders.session.budget import due_closings
 from cueline.deciders.session.children import awaited
 from cueline.deciders.session.limit import next_warning_at
 from cueline.deciders.session.permission import startable
-from cueline.deciders.session.state import LIVE, SessionState, Status, Wait
+from cueline.deciders.session.state import LIVE, SessionState, Wait
 from cueline.deciders.session.turn import Call, ModelCall
-from cueline.events.codes import Cause
+from cueline.events.codes import Cause, Status
 
 
 def due_notifications(
