@@ -1,1 +1,1 @@
-"""What a user writes: agents, workflows and procedures, and their files."""
+"""Agents, workflows and procedures, which users write, and their files."""

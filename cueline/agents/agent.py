@@ -76,12 +76,12 @@ class ToolSettings(BaseModel):
 class Agent(BaseModel):
     """An agent: a model, instructions, tools, and limits.
 
-    Without `provider` and `model` it has the first provider that has a key, and its usual model.
+    The default for `provider` is the first provider with a key, and for `model` its usual model.
     `tools` are `Tool`s made by `@tool`, names of built-in tools, or `module:name`; an agent
-    or `agent:PATH` is a tool that starts a child session of it. Of `agents`, or their
-    files, the model starts one with the tool `delegate`; `description` tells it what for.
+    or `agent:PATH` is a tool that starts a child session of it. With `agents`, or their
+    files, the model has the tool `delegate`, and reads the `description` of each.
     `parameters_schema` is the JSON schema of the parameters that its sessions start with.
-    Of a blueprint, `max_running` runs go on at a time, and others wait for these to end.
+    For a blueprint, at most `max_running` runs work at a time; others wait.
     `workspace` is the folder of its files. `secrets` names environment variables whose
     values are never recorded (I11), `environment` those that tools see although they look
     like credentials. Each field is a key of the agent file with the same meaning. An
@@ -90,7 +90,7 @@ class Agent(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
     RULE_SUBJECT: ClassVar[str] = "tool of the agent"
-    """What the rules of its policy are about, in an error."""
+    """The word for its tools in errors about its policy."""
 
     name: str = Field(pattern=NAME)
     provider: str | None = None
@@ -140,7 +140,7 @@ class Agent(BaseModel):
         return read.agent
 
     def spec(self) -> AgentSpec:
-        """Return the recorded form of the agent: everything that decides how it runs.
+        """Return the recorded form of the agent, with every value that its sessions depend on.
 
         Raises:
             ConfigError: a tool is unknown, or cannot be recorded; two have one name; or the policy
@@ -174,10 +174,10 @@ class Agent(BaseModel):
     def usual_model(self) -> tuple[str, str]:
         """Return its provider and model, or those of agents that name none.
 
-        An address or key of its own, without a provider, is for the default provider.
+        An own address or key without a provider belongs to the default provider.
 
         Raises:
-            ConfigError: it names no model, and its provider has no usual one.
+            ConfigError: the agent names no model, and its provider has no default model.
         """
         provider = self.provider
         if provider is None and not self.names_no_model:
@@ -191,12 +191,12 @@ class Agent(BaseModel):
 
     @property
     def names_no_model(self) -> bool:
-        """Whether it says nothing of a model, so that any will do."""
+        """Whether the agent names nothing about a model, so that any model is possible."""
         named = (self.provider, self.model, self.base_url, self.key_variable, self.headers)
         return not (any(named) or self.parameters)
 
     def _form(self) -> dict[str, Any]:
-        """Return what its sessions follow: the instructions, with those for the output."""
+        """Return the instructions, with those for the declared output."""
         told = self.instructions
         if self.output is not None:
             schema = json.dumps(self.output, ensure_ascii=False)
@@ -204,7 +204,7 @@ class Agent(BaseModel):
         return {"instructions": told, "output": self.output}
 
     def children(self) -> "Iterator[Agent]":
-        """Yield the agents that it can start."""
+        """Yield the agents that this agent can start."""
         yield from filter(None, map(agent_of_tool, self.tools))
         yield from map(_loaded, self.agents)
 
@@ -228,7 +228,7 @@ class Agent(BaseModel):
 
     @property
     def _chooses_mode(self) -> bool:
-        """Whether its model says when a call that starts a child returns."""
+        """Whether its model chooses when a call that starts a child returns."""
         runs = [isinstance(each, str) and each.startswith(BLUEPRINT_SCHEME) for each in self.tools]
         return bool(self.agents) or any(runs)
 
@@ -252,7 +252,7 @@ class Agent(BaseModel):
 
     @property
     def whole_policy(self) -> Policy:
-        """The policy; with a limit of cost, it also has a rule about costs by default (C14)."""
+        """Return the policy; with a limit of cost, it has a default rule about costs (C14)."""
         if self.limits.max_cost is None or "approval" in self.policy.model_fields_set:
             return self.policy
         return self.policy.model_copy(update={"approval": (*self.policy.approval, "cost")})
@@ -301,7 +301,7 @@ ToolOrAgent = Annotated[Tool | Agent | str, BeforeValidator(_made_tool)]
 
 
 def agent_of_tool(tool: Tool | Agent | str) -> Agent | None:
-    """Return the agent that *tool* starts; None if it starts none."""
+    """Return the agent that *tool* starts; None for any other tool."""
     if isinstance(tool, str):
         path = tool.removeprefix(AGENT_SCHEME)
         return None if path == tool else _loaded(path)
@@ -323,7 +323,7 @@ def _card_of(agent: Agent) -> AgentCard:
 
 
 def _family_of(agent: Agent, found: dict[str, Agent]) -> dict[str, Agent]:
-    """Return *found* with the agents of the children of *agent*, and of theirs, by name.
+    """Return *found* with the agents of all descendants of *agent*, by name.
 
     Raises:
         ConfigError: a file is wrong, or two agents have one name.

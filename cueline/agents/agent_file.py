@@ -20,7 +20,7 @@ from cueline.events.agent_parts import PROCEDURE
 from cueline.providers.defaults import find_model_file
 
 NAME: Final = "default"
-"""In place of the path of an agent's file."""
+"""The name of the built-in agent, instead of the path of an agent's file."""
 
 _INSTRUCTIONS: Final = """\
 You help a person with the files of one folder, through the tools.
@@ -53,7 +53,7 @@ _TABLE: Final[dict[str, Any]] = {
 
 
 def default_agent() -> dict[str, Any]:
-    """Return it as the table of an agent's file in the current folder."""
+    """Return the built-in agent as the table of an agent's file in the current folder."""
     return deepcopy(_TABLE)
 
 
@@ -72,7 +72,7 @@ class AgentRead(NamedTuple):
     """The values that come from the file itself."""
 
     def check_addresses(self, path: Path) -> None:
-        """Raise if the file sends a key, or to an address, that nobody has allowed.
+        """Raise if the file sends a key to an address, or a variable, that no person has allowed.
 
         Raises:
             ConfigError: allow the address or variable, or correct the file.
@@ -90,7 +90,7 @@ class AgentRead(NamedTuple):
 def read_agent(
     path: Path, *, over: Sequence[ConfigSource] = (), under: Sequence[ConfigSource] = ()
 ) -> AgentRead:
-    """Read an agent file between the sources before it (*over*) and after it (*under*).
+    """Read an agent file; the sources *over* precede it, the sources *under* follow it.
 
     The path `default` is the built-in agent, not a file.
 
@@ -161,7 +161,7 @@ def _in_folder(tool: str, folder: Path) -> str:
 
 
 def _named(tools: object, path: Path, key: str = "tools") -> tuple[str, ...]:
-    """Return the tools or agents of a file, which can only name them.
+    """Return the tools or agents of a file, which are names.
 
     Raises:
         ConfigError: they are no list of names.

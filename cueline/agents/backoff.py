@@ -1,4 +1,4 @@
-"""Retries for your own function, with the waits that effects have."""
+"""Retries a function of yours, with the same waits as effects."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar

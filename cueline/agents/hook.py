@@ -20,7 +20,7 @@ async def run_hook(
 ) -> str | None:
     """Run *hook* with *news*; return the error, or None if it succeeded.
 
-    A command sees the environment without the *hidden* variables.
+    The command gets the environment without the *hidden* variables.
     """
     visible = {name: value for name, value in environ.items() if name not in hidden}
     try:

@@ -1,4 +1,4 @@
-"""Checks what a session needs before anything is recorded."""
+"""Checks the needs of a session before anything is recorded."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -33,7 +33,7 @@ async def judge_edit(agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> 
     """Judge a call of *tool* with edited *arguments*, with their estimated cost.
 
     Raises:
-        ConfigError: they are invalid, or a rule denies them.
+        ConfigError: the arguments are invalid, or a rule denies the call.
     """
     from cueline.tools.arguments import check_call
     from cueline.tools.recorded_tool import estimate
@@ -59,11 +59,11 @@ def agent_to_record(
 ) -> AgentSpec:
     """Return the recorded form of *agent*, after all checks.
 
-    It includes the content of a model that is a file, so resuming needs no file. *waived*
-    secrets need not be known here.
+    It includes the content of a model that is a file, so a resume does not need the file.
+    *waived* secrets do not have to be known here.
 
     Raises:
-        ConfigError: correct the setting, file or variable that it names.
+        ConfigError: correct the setting, file or variable that the message names.
         ToolImportError: make the tool importable where it will run.
     """
     spec = agent.spec()
@@ -137,7 +137,7 @@ def check_log(log: LogName, *, shared: bool = False) -> LogFiles:
 
     Raises:
         ConfigError: the URL's scheme is unknown.
-        LogUnavailableError: it can be no log, or none that processes *share*; name another.
+        LogUnavailableError: the URL can have no log, or none that processes *share*.
     """
     from cueline.stores.backend import backend_of
 
@@ -147,7 +147,7 @@ def check_log(log: LogName, *, shared: bool = False) -> LogFiles:
 
 
 def found_log(log: LogName) -> tuple[Path, str] | None:
-    """Return path and id of a *log* that a folder may have brought; see `LogBackend.found`."""
+    """Return path and id of a *log* that a copied folder may contain; see `LogBackend.found`."""
     from cueline.stores.backend import backend_of
 
     return backend_of(log).found()
@@ -157,7 +157,7 @@ def sqlite_version() -> str:
     """Return the version and module of the SQLite that logs use.
 
     Raises:
-        ConfigError: it is too old; the message says what to install.
+        ConfigError: SQLite is too old; the message says what to install.
     """
     from cueline.stores.sqlite_library import sqlite_library
 
@@ -189,12 +189,12 @@ def check_log_is_out_of_reach(agent: AgentSpec, log: LogName) -> None:
 
 
 def check_answerable(agent: AgentSpec, log: LogName, *, attended: bool) -> None:
-    """Raise for an agent whose questions nobody could answer (D36).
+    """Raise for an agent whose questions no person could answer (D36).
 
-    Anybody who can open the *log* from another shell can answer.
+    People can answer from each shell that can open the *log*.
 
     Raises:
-        ConfigError: the message says how somebody could.
+        ConfigError: the message says how to make an answer possible.
     """
     told = any(hook.on != "notify" for hook in agent.policy.hooks)
     if attended or told or LogUrl.of(log).scheme != MEMORY:
@@ -216,10 +216,10 @@ def check_resumed(
     accept_changed_tools: bool,
     accept_with: str,
 ) -> tuple[ToolSpec, ...]:
-    """Raise if a recorded agent, or one that it starts, cannot go on here, on *log*.
+    """Raise if a recorded agent, or one that it starts, cannot continue here, on *log*.
 
-    *waived* secrets need not be known here. Returns the changed tools, as they are now, if
-    that is accepted; *accept_with* says how a person accepts.
+    *waived* secrets do not have to be known here. Returns the changed tools in their current
+    form, if a person accepts them; *accept_with* names the option for this.
 
     Raises:
         ConfigError: correct the setting, folder or variable that it names.
@@ -246,7 +246,7 @@ def check_resumed(
 
 
 def _with_windows(spec: AgentSpec) -> AgentSpec:
-    """Return *spec* with the context windows of its models, as far as they are known."""
+    """Return *spec* with the known context windows of its models."""
     from cueline.providers.prices import context_window
 
     others = tuple(
@@ -266,14 +266,14 @@ def chosen_model(
     allowances: Sequence[Allowance],
     environ: Mapping[str, str] = HERE,
 ) -> ModelChoice:
-    """Return the *model* that a session of *agent* is to use, after all checks.
+    """Check the *model* that a session of *agent* should use, and return it.
 
-    A text is `PROVIDER/NAME`, or NAME of the agent's provider. The settings of the agent's
-    own model or of its fallback with that name are kept, else those of its own model if
-    the provider is the same. Another provider begins without parameters, address and key.
+    A text is `PROVIDER/NAME`, or NAME for the agent's provider. If the agent's own model or a
+    fallback has that name, its settings are used; with the same provider, those of its own
+    model. Another provider begins without parameters, address and key.
 
     Raises:
-        ConfigError: correct the name, the setting or the variable that it names.
+        ConfigError: correct the name, setting or variable that the message names.
     """
     from cueline.providers.defaults import with_model_file
     from cueline.providers.factory import check_agent
@@ -311,7 +311,7 @@ def check_limits(spec: AgentSpec, allowances: Sequence[Allowance]) -> None:
     """Check that the limits of *spec* and of its ancestors can be kept.
 
     Raises:
-        ConfigError: correct the limit or the price that it names.
+        ConfigError: correct the limit or price that the message names.
     """
     from cueline.providers.prices import check_prices, check_room
 

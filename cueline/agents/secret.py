@@ -1,4 +1,4 @@
-"""The secrets of an agent that are known here, and where its file may have them sent."""
+"""Finds the secrets of an agent, and checks the addresses to which its file sends a key."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Protocol
@@ -28,7 +28,7 @@ class KeepsSecrets(Protocol):
 
     @property
     def environment(self) -> tuple[str, ...]:
-        """The variables that its tools see."""
+        """The variables that are passed to its tools."""
 
     @property
     def key_variable(self) -> str | None:
@@ -48,7 +48,7 @@ class KeepsSecrets(Protocol):
 
 
 def secret_names(agent: KeepsSecrets | None) -> set[str]:
-    """Return the variables whose values are hidden: the agent's and every provider's."""
+    """Return the variables with hidden values: the agent's and every provider's."""
     if agent is None:
         return {*_OURS, *secret_variables()}
     models: list[KeepsSecrets | Fallback] = [agent, *agent.fallback]
@@ -65,7 +65,7 @@ def secret_values(names: Iterable[str], environ: Mapping[str, str]) -> list[Secr
 
 
 def redactor_of(agent: KeepsSecrets | None) -> Redactor:
-    """Return a redactor of the agent's secrets and all stored keys, as far as known here."""
+    """Return a redactor of the agent's secrets and all stored keys that are known here."""
     return Redactor([*secret_values(secret_names(agent), HERE), *KeyStore(HERE).secrets()])
 
 
@@ -75,7 +75,7 @@ def check_secrets(
     """Raise if a secret of the agent is unknown here and no person *waived* it.
 
     Raises:
-        ConfigError: set the variable that it names, or continue without it.
+        ConfigError: set the variable that the message names, or continue without it.
     """
     for name in agent.secrets:
         if name in waived:
@@ -125,7 +125,7 @@ class SendsKey(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """What is sent beside it, with the names of variables."""
+        """The headers of its requests, with the names of variables."""
 
 
 def check_allowed(asking: SendsKey, allowed: Collection[str], *, file: str) -> None:
@@ -150,7 +150,7 @@ def check_allowed(asking: SendsKey, allowed: Collection[str], *, file: str) -> N
 
 
 def check_variables(asking: SendsKey, allowed: Collection[str], *, file: str) -> None:
-    """Raise if a *file* sends a variable that neither its provider names nor a person *allowed*.
+    """Raise if a *file* sends a variable that its provider does not name and no person *allowed*.
 
     Raises:
         ConfigError: allow the variable, or correct the file.

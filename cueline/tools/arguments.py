@@ -1,4 +1,4 @@
-"""Checks arguments, and what a model returns as JSON, against their schemas."""
+"""Checks arguments and JSON replies of models against their schemas."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from cueline.events.fact import unsayable
 from cueline.events.sanitize import cut
 
 _VALIDATORS: dict[str, Draft202012Validator] = {}
-"""By the tool's digest, which covers its schema."""
+"""The validators by the tool's digest, which covers its schema."""
 _MOST_VALIDATORS = 1000
 _MOST_FAULTS = 5
 _LONGEST_FAULT = 1000
@@ -24,7 +24,7 @@ def check_arguments(spec: ToolSpec, arguments: Mapping[str, JsonValue]) -> None:
     """Raise if *arguments* are invalid.
 
     Raises:
-        ToolFailedError: they are; the message for the model includes the schema.
+        ToolFailedError: they are invalid; the message for the model includes the schema.
     """
     check = _VALIDATORS.get(spec.digest) or _validator(spec)
     try:
@@ -47,7 +47,7 @@ def check_call(spec: ToolSpec, arguments: Mapping[str, JsonValue]) -> str | None
 
 
 def _validator(spec: ToolSpec) -> Draft202012Validator:
-    """Return the cached validator of *spec*; making one costs a hundred checks."""
+    """Return the cached validator of *spec*; creating one costs as much as a hundred checks."""
     if len(_VALIDATORS) >= _MOST_VALIDATORS:
         _VALIDATORS.clear()
     return _VALIDATORS.setdefault(spec.digest, Draft202012Validator(spec.parameters))
@@ -79,7 +79,7 @@ def output_schema(given: object) -> object:
 
 
 def read_value(text: str, schema: Mapping[str, Any]) -> tuple[Any, str]:
-    """Return *text* as JSON that matches the *schema*, and why it does not, if so.
+    """Return *text* as JSON that matches the *schema*, or the reason why it does not.
 
     A Markdown fence around it is left out.
     """
@@ -109,7 +109,7 @@ def _fault_text(fault: ValidationError) -> str:
 
 
 def _reasons(fault: ValidationError) -> Iterator[str]:
-    """Yield what is wrong; if no alternative matches, what is wrong with each."""
+    """Yield the faults; if no alternative matches, the fault of each."""
     alternatives = fault.kind.as_dict().get("context")
     if not alternatives:
         yield fault.message

@@ -34,7 +34,7 @@ def shipped_tool(name: str, agent: str) -> Tool:
 
 
 SYNC_SECONDS: Final = 600.0
-"""How long a call waits for its child."""
+"""The default time that a call waits for its child."""
 _GOAL: Final[dict[str, Any]] = {
     "type": "string",
     "minLength": 1,
@@ -58,14 +58,14 @@ _PARAMETERS: Final[dict[str, Any]] = {
 
 
 class AgentCard(NamedTuple):
-    """What a model is told of an agent that it can start."""
+    """The description of an agent for a model that can start it."""
 
     name: str
     description: str
     instructions: str
-    """Not told; a change of them changes the tool's digest."""
+    """Not part of the description; a change of these changes the tool's digest."""
     parameters_schema: dict[str, Any] | None = None
-    """Of what its sessions start with; None: a goal."""
+    """The schema of the parameters of its sessions; None: they start with a goal."""
 
 
 def agent_tool(agent: AgentCard) -> ToolSpec:
@@ -110,7 +110,7 @@ def delegate_tool(agents: Sequence[AgentCard]) -> ToolSpec:
 
 
 def child_result_tool() -> ToolSpec:
-    """Return the tool that asks how a child of the mode `async_poll` ended."""
+    """Return the tool that asks for the end of a child of the mode `async_poll`."""
     asked = _tool(
         CHILD_RESULT,
         "Get the status of an agent that was started in the mode async_poll: running, paused or, "

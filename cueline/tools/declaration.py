@@ -1,6 +1,6 @@
 """Checks each part of a tool's declaration.
 
-Each function raises `ConfigError` for a wrong part; the message says how to write it.
+Each function raises `ConfigError` for a wrong part; the message shows the correct form.
 """
 
 import inspect
@@ -110,7 +110,7 @@ def dollars(usd: object) -> Decimal:
     """Return *usd* as an amount of US dollars.
 
     Raises:
-        ValueError: it is none; the message says how to write one.
+        ValueError: *usd* is no amount; the message shows the correct form.
     """
     try:
         amount = Decimal(str(usd))

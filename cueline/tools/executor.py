@@ -1,8 +1,8 @@
 """Runs a runner's tools: in worker processes, or in its own event loop.
 
-Sync functions run in warm worker processes, one call at a time each. Async functions
-run in the runner's loop, unless they are declared otherwise. A call that ends without
-an answer ends its worker.
+Sync functions run in warm worker processes, which take one call at a time. Async functions
+run in the runner's loop, unless declared otherwise. A call that ends without an answer
+ends its worker.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class ProcessToolExecutor:
         *,
         grace_seconds: float = GRACE_SECONDS,
     ) -> None:
-        """Start nothing yet.
+        """Create the executor; workers start later.
 
         Args:
             workers: the number of sync calls at a time.
@@ -96,9 +96,9 @@ class ProcessToolExecutor:
     async def check(
         self, tools: Sequence[ToolSpec], secrets: Collection[str], environment: Collection[str]
     ) -> dict[str, str]:
-        """Return, by name, why *tools* cannot be loaded here; none of them runs.
+        """Return, by name, the reason why each of *tools* cannot be loaded here; no tool runs.
 
-        They see no *secrets*, except variables of the *environment*.
+        The tools see no *secrets*, except variables of the *environment*.
         """
         problems = {}
         for tool in tools:
@@ -209,7 +209,7 @@ async def call_or_explain(start: Start) -> object:
 
 
 def wake(waiting: asyncio.Future[None]) -> None:
-    """Wake the waiter, if it is not awake yet."""
+    """Wake the waiter, if it still waits."""
     if not waiting.done():
         waiting.set_result(None)
 
@@ -227,7 +227,7 @@ def request_for(order: ToolOrder, verb: str) -> Head:
 
 
 def context_of(order: ToolOrder) -> dict[str, Any]:
-    """Return the fields of its `ToolContext`; the folder only if the tool needs the workspace."""
+    """Return the fields of the `ToolContext`; the folder only if the tool needs the workspace."""
     place = order.workspace if order.tool.needs_workspace else None
     said = {"session": order.session, "effect": order.effect, "attempt": order.attempt}
     return {**said, "key": order.key, "folder": None if place is None else Path(place.path)}

@@ -1,4 +1,4 @@
-"""Tools for the files of the workspace only."""
+"""The built-in file tools, which stay inside the workspace."""
 
 import hashlib
 import json
@@ -160,7 +160,7 @@ def delete_file(path: Inside, *, context: ToolContext) -> str:
 
 
 def is_image(file: BinaryIO) -> bool:
-    """Whether it begins as an image that models take."""
+    """Whether *data* begins like an image that models take."""
     start = file.read(LONGEST_START)
     file.seek(0)
     return bool(image_type(start))
@@ -193,7 +193,7 @@ def take(file: BinaryIO, start: int, count: int) -> tuple[list[bytes], str]:
 
 
 def lines_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of *file* with their numbers; a very long line comes in pieces."""
+    """Yield the lines of *file* with their numbers; a very long line in pieces."""
     number = 1
     while chunk := file.readline(READ_LIMIT + 1):
         yield number, chunk
@@ -247,7 +247,7 @@ def line_for(entry: FolderEntry) -> str:
 
 
 def on_one_line(path: str) -> str:
-    """Return *path*, as JSON if it would look like several."""
+    """Return *path*, as JSON if it would look like several paths."""
     return json.dumps(path, ensure_ascii=False) if _BREAKS.search(path) else path
 
 
@@ -267,7 +267,7 @@ def entries_at(context: ToolContext, path: str) -> Iterator[FolderEntry]:
 def search(
     entry: FolderEntry, wanted: Callable[[str], bool], most: int, links: HardLinks
 ) -> list[str] | None:
-    """Return the matching lines of *entry*; None if it is not searched."""
+    """Return the matching lines of *entry*; None if the file is not searched."""
     try:
         descriptor = open_file(entry.parent, entry.name, entry.path, links)
     except (PathEscapeError, ToolFailedError):
@@ -290,7 +290,7 @@ def search(
 
 LARGEST = 1_000_000
 PAIRS = 5000**2
-"""The most lines compared, before plus after: comparing blocks the host."""
+"""The most lines that are compared, before plus after, because a comparison blocks the host."""
 LINES = 400
 _FILE_TOOLS = "cueline.tools.files:"
 
@@ -304,8 +304,8 @@ def preview(
 ) -> str:
     """Return the diff that a call would make to a file; empty if it is unknown.
 
-    It works for tools that declare what they write, if the workspace is on this machine. A
-    tool that may reach the *files* of *log* gets a warning.
+    The diff needs a tool that declares `writes`, and a workspace on this machine. For a tool that
+    may reach the *files* of *log*, the text is a warning.
     """
     if workspace is None or workspace.machine != machine_name():
         return ""

@@ -20,10 +20,10 @@ from cueline.errors import PathEscapeError, ToolFailedError
 from cueline.events.agent import Workspace
 from cueline.files import LOG_FOLDER
 
-"""File tools refuse folders of this name, everywhere."""
+"""The name of log folders, which file tools refuse everywhere."""
 
 REACHES_LOG = "This call can read, change or delete the log"
-"""The start of a preview of a call that can reach the log."""
+"""The start of the warning about a call that can reach the log."""
 
 
 def names_log_folder(names: Iterable[str]) -> bool:
@@ -43,7 +43,7 @@ ENTER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 DEPTH = 64
 SEVERAL = 2
-"""So many names make hard links."""
+"""The number of names from which a file has hard links."""
 SKIPPED = {".git", LOG_FOLDER}
 
 
@@ -120,12 +120,12 @@ def enter(parent: int, name: str, path: str, *, create: bool = False) -> int:
 
 
 class HardLinks:
-    """Knows which files of a folder have no name outside it; looks through it at most once."""
+    """Finds which files of a folder have no name outside it; scans the folder at most once."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._names: Counter[tuple[int, int]] | None = None
-        """How many names the folder has for each file with several."""
+        """The number of names in the folder for each file with several names."""
 
     def all_inside(self, status: os.stat_result) -> bool:
         """Whether each name of a file is in the folder."""
@@ -145,7 +145,7 @@ class HardLinks:
 
 
 def open_file(parent: int, name: str, path: str, links: HardLinks) -> int:
-    """Open a regular file for reading, if all its names are inside."""
+    """Open a regular file for reading, if all its names are inside the folder."""
     with refusals(parent, name, path):
         file = os.open(name, LOOK, dir_fd=parent)
     status = os.fstat(file)
@@ -161,7 +161,7 @@ def open_file(parent: int, name: str, path: str, links: HardLinks) -> int:
 
 @contextmanager
 def refusals(parent: int, name: str, path: str) -> Iterator[None]:
-    """Turn system errors into errors that a model can act on."""
+    """Convert system errors to errors for the model."""
     try:
         yield
     except OSError as error:

@@ -54,7 +54,7 @@ def read(source: int, size: int) -> bytes | None:
 
 
 OURS = re.compile(r"RAY_.*|CUELINE_.*|PYTHONBREAKPOINT|OMP_NUM_THREADS", re.IGNORECASE)
-"""Access to the cluster, and variables that Ray sets for its workers."""
+"""Variables that give access to the cluster, and variables that Ray sets for its workers."""
 CREDENTIAL = re.compile(
     r"(?!(OLD)?PWD$).*(PASS|PWD|TOKEN|SECRET|KEY|CREDENTIAL).*"
     r"|(.*_)?(PAT|DSN)|(.*_)?(DATABASE|DB|POSTGRES|MYSQL|MONGO|MONGODB|REDIS|AMQP)_UR[IL]",

@@ -1,11 +1,12 @@
-"""The parent process of a worker; it kills everything that the worker started.
+"""The parent process of a worker, which kills all processes that the worker started.
 
-It runs as a file of its own, started by a runner that may die at any moment. Orphans
-below it become its children (it is a subreaper), so it also finds a daemon in its own
-session. When the runner closes the control pipe or dies, or when the worker ends, it
-kills all processes below it.
+A guardian runs this file; its runner may die at any moment. Orphans below the guardian
+become its children (it is a subreaper), so it also finds a daemon in a session of its
+own. When the runner closes the control pipe or dies, or when the worker ends, the
+guardian kills all processes below it.
 
-It imports little: the worker is forked from it, and both have to start fast.
+The file imports little: the worker is forked from the guardian, and both have to start
+fast.
 """
 
 import contextlib
@@ -70,7 +71,7 @@ def guard(worker: int, control: int, signals: int) -> int | None:
 
 
 def sweep(signals: int, seconds: float = float("inf")) -> None:
-    """Kill all processes below, until there are none; after *seconds* give up on the rest."""
+    """Kill all processes below, until there are none, for at most *seconds*."""
     pause = IMPATIENT
     deadline = time.monotonic() + seconds
     poll = select.poll()
@@ -188,7 +189,7 @@ def serve(config: dict[str, Any]) -> int:
 
 
 def silence() -> None:
-    """Keep the output of tools off the runner's terminal and logs."""
+    """Keep the output of tools away from the runner's terminal and logs."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nothing, descriptor)
@@ -196,7 +197,7 @@ def silence() -> None:
 
 
 def reset() -> None:
-    """Undo what Ray does to its workers: a blocked SIGINT, a low priority."""
+    """Undo Ray's changes of its workers: a blocked SIGINT, a low priority."""
     os.setsid()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

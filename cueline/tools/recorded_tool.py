@@ -1,4 +1,4 @@
-"""Recorded tools: compared with the present ones, and asked what a call may cost.
+"""Compares recorded tools with the current ones, and estimates the costs of calls.
 
 A missing tool raises `ToolImportError`; a changed one raises `ToolChangedError`.
 """
@@ -27,13 +27,13 @@ from cueline.tools.result import said_by
 from cueline.tools.tool import Tool, load
 
 _KEPT = ("declared", "version", "in_loop")
-"""The fields that must be as recorded, beside the parameters."""
+"""The fields that must equal the recorded ones, beside the parameters."""
 _kept_of = attrgetter(*_KEPT)
 _APART = {"properties", "required"}
 
 
 def load_recorded(spec: ToolSpec) -> Tool:
-    """Return the tool that was recorded as *spec*."""
+    """Return the current tool for the recorded *spec*."""
     found = load(spec.target)
     if found.name != (was := spec.own_name or spec.name):
         reason = f"it is called {found.name!r} here, and was {was!r} when the session began"
@@ -59,7 +59,7 @@ def check_unchanged(name: str, tools: Iterable[ToolSpec], accept_with: str) -> N
 
 
 def changed_since(tools: Iterable[ToolSpec]) -> tuple[ToolSpec, ...]:
-    """Return the changed ones of *tools*, as they are now.
+    """Return the changed ones of *tools*, in their current form.
 
     The agent's own settings for them stay.
     """
@@ -74,7 +74,7 @@ def _now(spec: ToolSpec) -> ToolSpec:
 
 
 def _changes(spec: ToolSpec, found: Tool) -> list[str]:
-    """Return how the tool *found* differs from *spec*.
+    """Return the differences between the tool *found* and *spec*.
 
     A new parameter with a default is no change: earlier arguments are still valid.
     """
@@ -109,7 +109,7 @@ def _rest(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(schema: Any) -> Any:
-    """Return *schema* without its texts for the model; a parameter may have such a name, too."""
+    """Return *schema* without its texts for the model."""
     match schema:
         case dict():
             return {
@@ -129,7 +129,7 @@ def recorded_output(order: ToolOrder) -> ToolOutput | None:
     """Return the recorded output of the call; None if the call has to run.
 
     Raises:
-        ToolFailedError: the call failed then, or has no recorded result and may not run.
+        ToolFailedError: the recorded call failed, or has no recorded result and may not run.
     """
     recording = order.tool.recording
     if recording is None:
@@ -155,9 +155,9 @@ def recorded_output(order: ToolOrder) -> ToolOutput | None:
 ESTIMATE_SECONDS: Final = 5.0
 _MOST_CHARACTERS = 200
 _LOADER: Final = ThreadPoolExecutor(1, "cueline-estimate")
-"""One thread: two could meet a half-imported module.
+"""One thread, because two could import a module at the same time.
 
-If an import never ends, only estimates wait for it.
+If an import never ends, only estimates are delayed.
 """
 
 

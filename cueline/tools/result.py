@@ -1,4 +1,4 @@
-"""What a tool's function gave back, in the form that is recorded.
+"""Converts the return value of a tool's function to its recorded form.
 
 A value without such a form raises `ToolFailedError`.
 """
@@ -23,17 +23,17 @@ from cueline.tools.tool import OUTPUT_LIMIT, Image, Output
 MESSAGE_LIMIT = 10_000
 SAYABLE = SAID | {"invalid_arguments"}
 SHORTAGES = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-"""What the system says when processes, open files or memory have run out."""
+"""The system's errors when processes, open files or memory have run out."""
 HUGE = re.compile(rb"\d{4301}")
-"""More digits than Python reads as a number."""
+"""The most digits that Python reads as a number."""
 TEXTS = (str, bytes, bytearray)
-"""What a tool returns as text; all else is JSON."""
+"""The types that are returned as text; all other values are JSON."""
 Outcome = Literal["happened", "did_not_happen", "unknown"]
 OUTCOMES = get_args(Outcome)
 
 
 def output_of(value: object) -> Output:
-    """Return *value* as bytes: text and bytes as they are, all else as JSON."""
+    """Return *value* as bytes: text and bytes unchanged, all other values as JSON."""
     if isinstance(value, Image):
         return Output(value.content, media_type=_type_of(value.content))
     if isinstance(value, Output):
@@ -90,7 +90,7 @@ def _json_of(value: object) -> bytes:
 
 
 def finding_of(value: object) -> ReconcileFinding:
-    """Return what `reconcile` returned as a finding."""
+    """Return the result of `reconcile` as a finding."""
     match value:
         case ReconcileFinding():
             return value
@@ -108,10 +108,10 @@ def finding_of(value: object) -> ReconcileFinding:
 
 
 def failure_of(error: BaseException) -> ToolFailedError:
-    """Return what the model is told of *error*: its name and its message, no traceback.
+    """Return the text of *error* for the model: its name and message, no traceback.
 
-    A tool chooses among the kinds that say what happened to it: that a call
-    was lost, or never began, is not its to say (I5).
+    A tool can only use the kinds of its own failures: it cannot report that a call was
+    lost, or never began (I5).
     """
     match causes(error):
         case (ToolFailedError() as said,):
@@ -122,14 +122,14 @@ def failure_of(error: BaseException) -> ToolFailedError:
 
 
 def causes(error: BaseException) -> tuple[BaseException, ...]:
-    """Return what went wrong: of a group, as a `TaskGroup` raises it, what is in it."""
+    """Return the text of an error; for a group, as of a `TaskGroup`, the texts of its members."""
     if not isinstance(error, BaseExceptionGroup):
         return (error,)
     return tuple(cause for each in error.exceptions for cause in causes(each))
 
 
 def is_transient(error: Exception, transient: tuple[type[Exception], ...]) -> bool:
-    """Whether the tool declares *error* as transient, or all that is in it."""
+    """Whether the tool declares *error*, or all members of a group, as transient."""
     return isinstance(error, transient) or all(isinstance(c, transient) for c in causes(error))
 
 
@@ -148,7 +148,7 @@ def transient_failure(error: Exception) -> ToolFailedError:
 
 
 def said_by(error: BaseException) -> str:
-    """Return the name and the message of *error*, if it has one, and those of what is in it."""
+    """Return the name and the message of *error*, and those of its members."""
     pieces = causes(error) if isinstance(error, BaseExceptionGroup) else ()
     return cut("\n".join(map(_said_by_one, (error, *pieces))), MESSAGE_LIMIT)
 
@@ -162,7 +162,7 @@ def _said_by_one(error: BaseException) -> str:
 
 
 def signal_name(number: int) -> str:
-    """Return what a signal is called; those for real time have no names."""
+    """Return the name of a signal; real-time signals have none."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -170,7 +170,7 @@ def signal_name(number: int) -> str:
 
 
 def wait_of(asked: object) -> float | None:
-    """Return the seconds that a tool asks to be left alone for, if they are some."""
+    """Return the requested wait of a tool, in seconds, if it is valid."""
     if isinstance(asked, int | float) and 0 <= asked < math.inf:
         return float(asked)
     return None

@@ -34,7 +34,7 @@ class Signature:
     injected: str | None
     """The parameter that the runner fills; the model does not see it."""
     returns_text: bool
-    """Whether it says that it returns text."""
+    """Whether the function declares that it returns text."""
 
     @classmethod
     def of(cls, function: Callable[..., object], context: type) -> "Signature":
@@ -56,7 +56,7 @@ class Signature:
         """Return *arguments* in the function's own types.
 
         Raises:
-            ToolFailedError: they are invalid; tell the model.
+            ToolFailedError: they are invalid; the message is for the model.
         """
         try:
             values = self.model.model_validate(arguments)
@@ -68,7 +68,7 @@ class Signature:
 
 @cache
 def schema_of(model: type[BaseModel]) -> dict[str, JsonValue]:
-    """Return the cached JSON Schema of *model*; making them takes half of a start."""
+    """Return the cached JSON Schema of *model*; creating the schemas takes half of a start."""
     schema = model.model_json_schema(schema_generator=WithoutTitles)
     return {key: value for key, value in schema.items() if key != "title"}
 
@@ -134,7 +134,7 @@ def model(
 def read_docstring(docstring: str) -> tuple[str, dict[str, str]]:
     """Return the description, and the texts of a Google-style `Args:` section by parameter.
 
-    A docstring in another style is all description.
+    A docstring in another style is a description as a whole.
     """
     try:
         read = GOOGLE.parse(docstring)

@@ -27,14 +27,14 @@ from cueline.tools.result import SHORTAGES, signal_name
 from cueline.tools.tool import OUTPUT_LIMIT, TIMEOUT_SECONDS, Output, ToolContext, tool
 
 CHUNK = 1 << 20
-"""The most that a pipe can hold: one read takes all output."""
+"""The size of a full pipe, so that one read takes all output."""
 TOLD = 10_000
 # A little less than the tool's own, so that the output can still be returned.
 LONGEST = TIMEOUT_SECONDS - 10
 UNHEARD = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 OPEN_FILES = "/proc/self/fd" if LINUX else "/dev/fd"
 KILL_SECONDS = 3.0
-"""Processes that survive this, as another user's, are left to the worker's guardian."""
+"""The time to kill processes; survivors, such as another user's, are the worker's guardian's."""
 
 
 @tool(sensitive=True, needs_workspace=True)
@@ -69,7 +69,7 @@ class Printed:
     size: int = 0
 
     def add(self, chunk: bytes) -> None:
-        """Keep *chunk* if there is room; count it in any case."""
+        """Keep *chunk* if there is room, and count its size."""
         self.kept += chunk[: OUTPUT_LIMIT - len(self.kept)]
         self.size += len(chunk)
 
@@ -86,7 +86,7 @@ class Printed:
         return Output(bytes(self.kept), self.size if cut else None)
 
     def tail(self) -> str:
-        """Return the end of the output, for a model that has to find out what happened."""
+        """Return the end of the output, for the model of a command that did not end in time."""
         if not self.kept:
             return "It printed nothing."
         last = self.kept[-TOLD:].decode(errors="replace")
@@ -96,7 +96,7 @@ class Printed:
 
 @contextmanager
 def start_shell(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run *command* for the block; then kill it and all that it started."""
+    """Run *command* for the block; then kill it and all processes that it started."""
     shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
     with not_started_on_shortage():
         control, holding = os.pipe()
@@ -135,7 +135,7 @@ def start_shell(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]
 
 @contextmanager
 def not_started_on_shortage() -> Iterator[None]:
-    """Raise that nothing was started if the system lacks resources for the block."""
+    """Raise `not_started` if the system lacks resources for the block."""
     try:
         yield
     except (OSError, subprocess.SubprocessError) as error:  # or `guarded` could not fork
@@ -180,17 +180,17 @@ def stand_by(command: int, control: int) -> NoReturn:
 
 
 def close_all_but(kept: int) -> None:
-    """Close the open descriptors, not all possible ones, which may be a billion."""
+    """Close the open descriptors; a loop over all possible ones may take a billion steps."""
     for name in os.listdir(OPEN_FILES):  # noqa: PTH208 - only the names, and fast
         if (descriptor := int(name)) != kept:
             os.closerange(descriptor, descriptor + 1)  # the listing's own is closed already
 
 
 def follow(process: subprocess.Popen[bytes], printed: Printed, deadline: float) -> bool:
-    """Collect the output of *process* until it ends; return whether that was in time.
+    """Collect the output of *process* until it ends; return whether it ended in time.
 
-    It waits for the process, not for the end of its output, which background processes
-    hold open.
+    The wait is for the process, not for the end of its output, which background processes
+    keep open.
     """
     assert process.stdout is not None
     ended, ending = os.pipe()
@@ -215,7 +215,7 @@ def announce(process: subprocess.Popen[bytes], ending: int) -> None:
 
 
 def drain(source: int, printed: Printed) -> bool:
-    """Read what is there now; return whether there may be more."""
+    """Read the available output; return whether there may be more."""
     try:
         chunk = os.read(source, CHUNK)
     except BlockingIOError:
@@ -225,7 +225,7 @@ def drain(source: int, printed: Printed) -> bool:
 
 
 def status(code: int) -> str:
-    """Return in words how a process ended."""
+    """Return the end of a process in words."""
     return f"killed by {signal_name(-code)}" if code < 0 else f"exit status {code}"
 
 

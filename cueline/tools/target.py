@@ -1,6 +1,6 @@
 """The address of a tool: `module:name`, or `path.py:name`.
 
-A tool that other processes cannot find raises `ToolImportError`; the message says what to do.
+A tool that other processes cannot import raises `ToolImportError`; the message says what to do.
 """
 
 import ast
@@ -17,7 +17,7 @@ from cueline.errors import CuelineError, ToolImportError
 
 FILE_MODULE = "cueline_file_"
 LOADING: set[str] = set()
-"""Files whose top level is running, because a tool in them was requested."""
+"""Files whose top level is running, because one of their tools was requested."""
 
 
 def locate(tool: object, module_name: str) -> str:
@@ -99,9 +99,9 @@ def run_file(name: str, path: Path) -> ModuleType:
 
 
 def name_in_source(target: str) -> str | None:
-    """Return the name of the tool at *target* by its source; None if that does not tell.
+    """Return the name of the tool at *target* from its source; None if the source does not show it.
 
-    No code runs, not even that of the module's package.
+    No code runs, not even the code of the module's package.
     """
     address, _, name = target.rpartition(":")
     file = Path(address) if address.endswith(".py") else _file_of(address)

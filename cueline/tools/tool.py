@@ -66,13 +66,13 @@ class ToolContext(Struct, frozen=True, kw_only=True):
 
 
 class Output(Struct, frozen=True):
-    """The output of a tool that had to leave something out."""
+    """The output of a tool that had to leave out a part."""
 
     content: bytes
     truncated_from: int | None = None
     """The size of the whole, in bytes."""
     media_type: str = ""
-    """As of `ToolOutput`."""
+    """See `ToolOutput`."""
 
 
 class Image(Struct, frozen=True):
@@ -123,10 +123,10 @@ class Tool:
         return self.function(**bound)
 
     def spec(self) -> ToolSpec:
-        """Return the tool as it is recorded.
+        """Return the recorded form of the tool.
 
         Raises:
-            ToolImportError: no other process could find it; put it in a module.
+            ToolImportError: no other process could import the tool; put it in a module.
         """
         parameters = self.signature.schema()
         target = locate(self, self.function.__module__)
@@ -189,14 +189,14 @@ def tool(
     writes: tuple[str, str] | None = None,
     demands: Demands = NO_DEMANDS,
 ) -> Tool | Callable[[Function], Tool]:
-    """Make a tool of a typed function at the top level of a module.
+    """Create a tool from a typed function at the top level of a module.
 
     The model gets the docstring, and for each parameter its type and the text of an
     `Args:` section or of `Annotated[..., Field(description=...)]`. The runner fills a
     parameter of the type `ToolContext`.
 
-    A sync function runs in a worker process, which is killed at the time-out with all that
-    it started. An async function runs in the runner's own loop, where it is cancelled;
+    A sync function runs in a worker process; at the time-out this process and all that it
+    started are killed. An async function runs in the runner's own loop, where it is cancelled;
     there it sees the runner's environment, and must neither block nor start processes.
 
     Args:
@@ -211,8 +211,8 @@ def tool(
         version: change it when the same arguments get another meaning.
         in_loop: False makes an async function run in a worker process.
         needs_workspace: calls run where the agent's files are.
-        critical: False if the work has value without it: a failure then makes
-            the result partial.
+        critical: False if the work has value without the tool: a failure of it
+        makes the result partial.
         retry: the retry policy of repeatable calls, or the name of a preset;
             by default the agent's.
         breaker: the circuit breaker that stops all calls after failures.
@@ -226,7 +226,7 @@ def tool(
         paths: the arguments that name files, for approval rules.
         writes: the arguments that name a file and its new content, so that a
             question shows the diff.
-        demands: what the calls need of their runner, such as labels.
+        demands: the demands of calls on their runner, such as labels.
 
     Raises:
         ConfigError: the declaration contradicts itself, or has no JSON form.
@@ -277,7 +277,7 @@ def load(target: str) -> Tool:
     """Return the tool at *target*.
 
     Raises:
-        ToolImportError: there is none; make it importable.
+        ToolImportError: there is no such tool; make it importable.
     """
     found = fetch(target)
     if isinstance(found, Tool):

@@ -25,7 +25,7 @@ TERMINATED = 128 + signal.SIGTERM
 
 
 def serve(requests: int, replies: int) -> None:
-    """Answer each request until the runner is gone."""
+    """Answer requests until the runner is gone."""
     here = os.getpid()
     home = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))
     mask = os.umask(0)
@@ -48,7 +48,7 @@ def serve(requests: int, replies: int) -> None:
 
 
 def restore(limits: Mapping[int, tuple[int, int]]) -> bool:
-    """Set *limits* again where a tool has changed them; return whether that is allowed."""
+    """Set *limits* again that a tool has changed; return whether that is allowed."""
     with suppress(OSError, ValueError):  # a hard limit does not rise again
         for number, limit in limits.items():
             if resource.getrlimit(number) != limit:
@@ -58,7 +58,7 @@ def restore(limits: Mapping[int, tuple[int, int]]) -> bool:
 
 
 def terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
-    """Let the tool clean up; what it does not finish in time is lost."""
+    """Let the tool clean up, for a limited time."""
     # A tool that catches this, too, is killed a little later.
     signal.signal(signal.SIGTERM, leave)
     raise SystemExit(TERMINATED)
@@ -127,7 +127,7 @@ def reconcile(tool: Tool, key: str) -> object:
 
 
 def context_of(told: Head) -> ToolContext:
-    """Return the context that the runner has *told*."""
+    """Return the context that the runner has sent."""
     return ToolContext(**{**told, "folder": told["folder"] and Path(told["folder"])})
 
 

@@ -1,4 +1,4 @@
-"""A worker process, as its runner sees it."""
+"""Starts worker processes, sends requests to them, and ends them, for a runner."""
 
 import asyncio
 import fcntl
@@ -26,14 +26,14 @@ BODY_LIMIT = 1 << 30
 
 
 class WorkerProcess:
-    """A worker and its guardian; they and all that they started die with this process."""
+    """A worker and its guardian; they and all processes below them die with this process."""
 
     def __init__(self, without: frozenset[str], passed: frozenset[str]) -> None:
         """Start both. This takes some milliseconds; see `start`."""
         self.without = without
-        """Variables hidden from it, beside those that no tool sees."""
+        """Variables that are hidden from it, beside those that no tool sees."""
         self.passed = passed
-        """Variables that it sees because they were passed on."""
+        """Hidden variables that the agent passes on to it."""
         self._asked = False
         self.gone = asyncio.Event()
         """Set when all its descriptors are closed."""
@@ -54,7 +54,7 @@ class WorkerProcess:
         """Start a worker, and wait until it is ready.
 
         Raises:
-            ToolFailedError: it does not start; no tool has run.
+            ToolFailedError: the worker does not start; no tool has run.
         """
         starting = asyncio.ensure_future(asyncio.to_thread(WorkerProcess, without, passed))
         try:
@@ -83,7 +83,7 @@ class WorkerProcess:
 
     @property
     def idle(self) -> bool:
-        """Whether it lives, has answered its request, and sends nothing more."""
+        """Whether the worker is alive, has answered its request, and sends no more data."""
         if self._asked or self._control < 0:
             return False
         try:
@@ -93,7 +93,7 @@ class WorkerProcess:
         return False
 
     async def exchange(self, request: Mapping[str, object]) -> tuple[Head, bytes] | None:
-        """Send *request* and return the reply; None if the worker died of it."""
+        """Send *request* and return the reply; None if the worker died."""
         self._asked = True
         try:
             for part in pack(request):
@@ -132,7 +132,7 @@ class WorkerProcess:
         return parse(buffer, SIZES.size + head_size, size)
 
     async def stop(self, grace_seconds: float) -> int | None:
-        """Terminate all its processes, kill the rest, and return how the worker ended.
+        """Terminate all its processes, kill the rest, and return the end of the worker.
 
         None if it was killed.
         """
@@ -150,7 +150,7 @@ class WorkerProcess:
         return await self.ended()
 
     async def ended(self) -> int | None:
-        """Wait until nothing of it is left, and return how the worker ended."""
+        """Wait until all its processes have ended, and return the end of the worker."""
         try:
             # What the system cannot kill is not waited for.
             async with asyncio.timeout(DEATH_SECONDS):
@@ -172,13 +172,13 @@ class WorkerProcess:
             told += chunk
 
     def let_go(self) -> None:
-        """Kill everything without waiting."""
+        """Kill all processes, without a wait."""
         if self._control >= 0:
             os.close(self._control)
             self._control = -1
 
     def kill(self) -> None:
-        """Kill everything, and close."""
+        """Kill all processes, and close the descriptors."""
         self.let_go()
         if not self.gone.is_set():
             for descriptor in (self._requests, self._replies, self._status):
@@ -207,7 +207,7 @@ def pipes() -> tuple[list[int], list[int]]:
 def launch(theirs: list[int], environment: Mapping[str, str]) -> str:
     """Start a guardian, which starts a worker; return its error text.
 
-    Not a fork of this process, which may be a Ray worker with many threads.
+    The guardian is no fork of this process, which may be a Ray worker with many threads.
     """
     names = ("control", "requests", "replies", "status")
     config: dict[str, object] = dict(zip(names, theirs, strict=True))
@@ -229,13 +229,13 @@ def launch(theirs: list[int], environment: Mapping[str, str]) -> str:
 
 
 def discard(starting: asyncio.Future[WorkerProcess]) -> None:
-    """Kill a worker that nobody waits for any more."""
+    """Kill a worker that has no waiter."""
     if not starting.cancelled() and starting.exception() is None:
         starting.result().kill()
 
 
 def parse(buffer: bytearray, body: int, end: int) -> tuple[Head, bytes] | None:
-    """Return head and body of a frame; None if a tool wrote over it."""
+    """Return head and body of a frame; None if a tool has written into it."""
     try:
         head = json.loads(buffer[SIZES.size : body])
     except ValueError:
@@ -266,13 +266,13 @@ async def writable(descriptor: int) -> None:
 
 
 def notice(ready: asyncio.Future[None]) -> None:
-    """Resolve *ready*, unless nobody waits for it any more."""
+    """Resolve *ready*, if it still has a waiter."""
     if not ready.done():
         ready.set_result(None)
 
 
 class WorkerPool:
-    """At most *size* workers; each starts when it is first needed."""
+    """A pool of at most *size* workers, which start when they are first needed."""
 
     def __init__(self, size: int, grace_seconds: float) -> None:
         self._size = size

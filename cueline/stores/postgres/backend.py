@@ -1,4 +1,4 @@
-"""A log in PostgreSQL, with what is stored beside it."""
+"""The backend of logs in PostgreSQL, with the data beside them."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ SELECT setval(pg_get_serial_sequence('streams', 'id'), max(id)) FROM streams HAV
 
 
 class PostgresRows:
-    """See `LogRows`; to write takes the rights of the tables' owner."""
+    """See `LogRows`; writing needs the rights of the tables' owner."""
 
     def __init__(self, place: Place) -> None:
         self.name = place.name
@@ -136,7 +136,7 @@ class PostgresBackend:
         return PostgresPresence(self._place, clock)
 
     def open_snapshots(self) -> PostgresSnapshots:
-        """See `LogBackend.open_snapshots`: those of the store that was opened, if one was."""
+        """See `LogBackend.open_snapshots`; the snapshots of the opened store, if there is one."""
         return self._snapshots or PostgresSnapshots(self._place)
 
     def open_views(self) -> "Views":

@@ -1,4 +1,4 @@
-"""Presence and snapshots, beside a log in PostgreSQL."""
+"""The presence board and the snapshots of a log in PostgreSQL."""
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -110,7 +110,7 @@ class PostgresSnapshots:
         await self._connections.close()
 
     async def _look(self, statement: str, stream: str, until: int | None) -> list[Row]:
-        """Return the rows of a query; none if it is not possible now."""
+        """Return the rows of a query; empty if the server is unavailable."""
         with suppress(StoreError):
             asked = (stream, _HIGHEST if until is None else until)
             return await self._connections.ask(statement, asked)

@@ -1,6 +1,7 @@
 """Connections to the database of a log, which may restart or cut them off at any time.
 
-psycopg adapts each element by itself, which takes longer than the server needs for it.
+psycopg adapts each element of a list, which takes longer than the server's work; so lists are
+converted here.
 """
 
 import asyncio
@@ -63,7 +64,7 @@ class _ContentsDumper(Dumper):
 
 
 def register_arrays(connection: AsyncConnection[tuple[object, ...]]) -> None:
-    """Have *connection* send these lists as arrays."""
+    """Let *connection* send these lists as arrays."""
     adapters = connection.adapters
     adapters.register_dumper(Numbers, _NumbersDumper)
     adapters.register_dumper(Texts, _TextsDumper)
@@ -81,12 +82,12 @@ def _array(oid: int, elements: Sequence[bytes]) -> bytes:
 
 
 PATIENCE_SECONDS: Final = 20.0
-"""How long a restarting server is waited for."""
+"""The longest wait for a restarting server."""
 RETRY_SECONDS: Final = 0.1
 
 
 class Retries:
-    """Says whether to try again: at once, then after pauses, until patience ends."""
+    """Decides whether to try again: at once, then after pauses, until the time is over."""
 
     def __init__(self, patience_seconds: float) -> None:
         self._deadline = monotonic() + patience_seconds
@@ -107,7 +108,7 @@ def connected(place: Place) -> Iterator[psycopg.Connection[Row]]:
     """Connect for a moment, without an event loop; each statement is a transaction.
 
     Raises:
-        LogUnavailableError: it cannot be reached, or an error came meanwhile.
+        LogUnavailableError: the server cannot be reached, or an error occurred in the block.
     """
     with translating(place), connect_for_commands(place) as connection:
         yield connection
@@ -138,7 +139,7 @@ def _search_path(place: Place) -> sql.Composed:
 
 
 class Connections:
-    """Some connections of a process, made when they are needed."""
+    """A pool of connections, which are opened when they are needed."""
 
     def __init__(
         self, place: Place, most: int, *, patience_seconds: float = PATIENCE_SECONDS
@@ -153,7 +154,7 @@ class Connections:
         """Return the rows of a statement that may be repeated.
 
         Raises:
-            LogUnavailableError: the server cannot be reached, or refused it.
+            LogUnavailableError: the server cannot be reached, or refused the statement.
             LogLostError: the log was removed.
         """
         retries = Retries(self.patience_seconds)
@@ -183,7 +184,7 @@ class Connections:
                 self._idle.append(connection)
 
     async def close(self) -> None:
-        """Close all; those that are lent are closed when they come back."""
+        """Close all connections; lent ones are closed when they are returned."""
         self._closed = True
         while self._idle:
             await discard(self._idle.pop())
@@ -194,7 +195,7 @@ class Connections:
 
 
 def is_broken(error: Exception) -> bool:
-    """Whether the connection ended, so that another may succeed."""
+    """Whether the connection has ended, so that another may succeed."""
     state = getattr(error, "sqlstate", None)
     broken = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     # 57P01-57P05: the server ends it, restarts or recovers; 08: the network.
@@ -202,6 +203,6 @@ def is_broken(error: Exception) -> bool:
 
 
 async def discard(connection: psycopg.AsyncConnection[Row]) -> None:
-    """Close *connection*, whatever state it is in."""
+    """Close *connection*, in any state."""
     with suppress(psycopg.Error):
         await connection.close()

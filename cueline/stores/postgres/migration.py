@@ -1,4 +1,4 @@
-"""Makes the tables of a log in PostgreSQL, and says who may use them."""
+"""Creates the tables of a log in PostgreSQL, and grants rights to roles."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +13,9 @@ from cueline.stores.postgres.connections import Row, connected
 from cueline.stores.postgres.place import Place
 
 FORMAT: Final = 1
-"""The format of the tables. `migrate` makes it of an older one; a newer one is refused."""
+"""The format of the tables. `migrate` upgrades an older format; a newer one is refused."""
 _SCRIPTS: Final = (("schema.sql", "beside.sql"),)
-"""What makes each format of the one before."""
+"""The statements that upgrade each format to the next."""
 _WRITES: Final = ("append", "acquire", "put_blob", "collect_blobs")
 """The functions of writers."""
 _META = "SELECT format FROM {}.meta"
@@ -29,13 +29,13 @@ _ENCODING = "SELECT current_setting('server_encoding')"
 
 
 def migrate(place: Place, writers: Sequence[str] = (), readers: Sequence[str] = ()) -> bool:
-    """Make the log at *place*, or bring it to this format; return whether anything was made.
+    """Create the log at *place*, or upgrade it; return whether anything was changed.
 
     The roles *writers* may then read, and write through the functions alone; *readers* may
     read. The role that migrates owns the tables.
 
     Raises:
-        LogUnavailableError: it is not possible; the message says why.
+        LogUnavailableError: the migration is not possible; the message says why.
         LogFormatError: a newer cueline wrote it.
     """
     # All read models are imported: not for those who only use the log.

@@ -29,7 +29,7 @@ _DEFAULTS = {
 
 
 class Place(NamedTuple):
-    """How to connect to a database, and the schema of the log there."""
+    """The connection to a database, and the schema of the log in it."""
 
     conninfo: str
     schema: str
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 
     @property
     def beside(self) -> str:
-        """The schema of what is stored beside the log."""
+        """The schema of the data beside the log."""
         return f"{self.schema}_beside"
 
 
@@ -46,7 +46,7 @@ def place_of(url: LogUrl) -> Place:
     """Return the place that *url* names.
 
     Raises:
-        ConfigError: it has a password, or is not valid; the message says what to write.
+        ConfigError: *url* has a password, or is not valid; the message says what to write.
     """
     text = f"{url.scheme}:{url.rest}"
     found = _SCHEMA.search(text)

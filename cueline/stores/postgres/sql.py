@@ -1,4 +1,4 @@
-"""Statements, texts, the time and the errors of PostgreSQL."""
+"""Converts statements, texts, times and errors for PostgreSQL."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,14 +20,14 @@ def marked(statement: str) -> bytes:
 
 
 def escaped(text: str) -> str:
-    """Return *text* without NUL; `unescaped` returns it as it was."""
+    """Return *text* with NUL escaped; `unescaped` restores it."""
     if "\0" not in text and _MARK not in text:
         return text
     return text.replace(_MARK, "\x01a").replace("\0", "\x01b")
 
 
 def unescaped(text: str) -> str:
-    """Return what `escaped` was given."""
+    """Return the text before `escaped`."""
     if _MARK not in text:
         return text
     return text.replace("\x01b", "\0").replace("\x01a", _MARK)
@@ -39,12 +39,12 @@ def escaped_values(values: Iterable[object]) -> list[object]:
 
 
 def unescaped_row(row: Sequence[Any]) -> tuple[Any, ...]:
-    """Return a row whose texts were escaped as it was."""
+    """Return a row with its texts restored."""
     return tuple(unescaped(value) if isinstance(value, str) else value for value in row)
 
 
 def clock_us(clock: Clock) -> int | None:
-    """Return the time to record; None for the server's, which all machines share."""
+    """Return the time to record; None: the server's time, which all machines share."""
     return None if isinstance(clock, SystemClock) else to_us(clock.now())
 
 
@@ -68,7 +68,7 @@ _REASONS = {
     "XX": "the database is damaged; restore it from a backup",
 }
 _PASSING = ("25006", "40", "53", "55P03", "57", "58")
-"""They are of the server, not of a statement."""
+"""The classes of errors of the server, not of a statement."""
 
 
 _OF_LOG = {*_GONE, DAMAGED_TIME, "42501"}
@@ -80,12 +80,12 @@ def state_of(error: Exception) -> str:
 
 
 def is_locked(error: Exception) -> bool:
-    """Whether others held the log's lock for too long."""
+    """Whether other processes held the log's lock for too long."""
     return state_of(error) == "55P03"
 
 
 def is_of_server(error: Exception) -> bool:
-    """Whether the server or the log is at fault, not a statement's values."""
+    """Whether the server or the log is the cause, not the values of a statement."""
     if not isinstance(error, psycopg.Error):
         return False
     state = state_of(error)

@@ -71,7 +71,7 @@ SELECT n FROM generate_series(%s::bigint, %s::bigint) AS n
 WHERE NOT EXISTS (SELECT FROM events WHERE position = n) ORDER BY n LIMIT 1
 """
 _TEXTS = (3, 9, 10, 11, 12)
-"""Of a recorded event, perhaps with NUL: type, actor, attrs, correlation_id, causation_id."""
+"""The fields of an event that may contain NUL: type, actor, attrs and the two ids."""
 
 
 class PostgresReader:
@@ -150,9 +150,9 @@ def _unescaped(row: Row) -> Row:
 
 
 POLL_SECONDS: Final = 1.0
-"""How often a follower looks by itself, if no notification comes."""
+"""The interval at which a follower polls, without notifications."""
 READERS: Final = 2
-"""The most connections of a process that read."""
+"""The most reading connections of a process."""
 _META = "SELECT format, log_id FROM meta"
 _BLOB = "SELECT content FROM blobs WHERE hash = %s"
 _PUT_BLOB = "SELECT put_blob(%s, %s, %s)"
@@ -160,7 +160,7 @@ _COLLECT = "SELECT collect_blobs(%s, %s)"
 
 
 class PostgresStore(PagedStore):
-    """A log in one schema of a database; `find_log` says whether it is there; see `EventStore`.
+    """A log in one schema of a database; `find_log` checks whether it exists; see `EventStore`.
 
     Any process may append. Redacting events also deletes the *snapshots* folded from them,
     which are closed with the store. Use a store in one event loop.
@@ -192,7 +192,7 @@ class PostgresStore(PagedStore):
         self._patience_seconds = patience_seconds
         self._bell = Notifier()
         self._head = 0
-        """The last position that anybody told of."""
+        """The last known position."""
         self._listening: asyncio.Task[None] | None = None
         self._listens = asyncio.Event()
         self._failure: StoreError | None = None
@@ -294,7 +294,7 @@ class PostgresStore(PagedStore):
             self._bell.ring()
 
     async def _listen(self) -> None:
-        """Hear of others' appends until the store is closed, or the server stays away."""
+        """Listen for appends of others until the store is closed, or the server stays away."""
         try:
             while True:
                 with suppress(psycopg.Error):

@@ -1,6 +1,7 @@
 """The read models of a log in PostgreSQL, which all machines share.
 
-Their queries are SQLite's; `views.sql` and the few translations here are the whole difference.
+The queries are those of SQLite; `views.sql` and the few translations here are the only
+differences.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -46,7 +47,7 @@ _BEGUN = "INSERT INTO checkpoint SELECT 0, '' WHERE NOT EXISTS (SELECT FROM chec
 
 
 class Found(list[Row]):
-    """The rows of a query, as a cursor gives them."""
+    """The rows of a query, like a cursor's."""
 
     def fetchone(self) -> Row | None:
         """Return the first row, if there is one."""
@@ -58,7 +59,7 @@ class Found(list[Row]):
 
 
 class ViewsDatabase:
-    """What queries and projector ask of a `Database`, of the schema with the read models."""
+    """The methods of `Database` that queries and projector use, for the schema of read models."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -66,11 +67,11 @@ class ViewsDatabase:
 
     @property
     def conn(self) -> "ViewsDatabase":
-        """Itself: it has `executemany`, as SQLite's connection."""
+        """Return this object, which has `executemany` like SQLite's connection."""
         return self
 
     def execute(self, statement: str, parameters: Sequence[object] = ()) -> Found:
-        """Run a statement in SQLite's words."""
+        """Run a statement in SQLite's dialect."""
         with translating(self._place):
             cursor = self._connected().execute(marked(statement), escaped_values(parameters))
             if cursor.description is None:
@@ -83,7 +84,7 @@ class ViewsDatabase:
             cursor.executemany(marked(statement), map(escaped_values, rows))
 
     def rollback(self) -> None:
-        """Undo what was not committed, if the server still hears."""
+        """Roll back, if the connection still works."""
         with suppress(psycopg.Error):
             self._connected().rollback()
 
@@ -113,7 +114,7 @@ class PostgresViews(Views):
 
     @property
     def may_write(self) -> bool:
-        """Whether the tables are there, and this role may fill them."""
+        """Whether the tables exist, and this role may fill them."""
         return bool(self._tables.execute(_MAY_WRITE)[0][0])
 
     @property
@@ -166,7 +167,7 @@ def views_schema(place: Place) -> str:
 
 
 def make_views(db: psycopg.Connection[Row], place: Place) -> None:
-    """Make the tables of the read models if they are missing."""
+    """Create the missing tables of the read models."""
     schema = views_schema(place)
     if db.execute("SELECT to_regnamespace(%s) IS NOT NULL", (schema,)).fetchone() == (True,):
         return

@@ -1,8 +1,8 @@
-"""The only task of a process that appends to a log in PostgreSQL.
+"""Appends to a log in PostgreSQL: one task for all appends of a process.
 
-Appends queue. All that queued during the last call goes into the next, which is one
-transaction. A call that may have taken effect is made again: each append is found by its
-key, or by its owner's epoch and version.
+Appends queue. All appends that queued during the last call go into the next call, which
+is one transaction. A call of unknown outcome is repeated: the server finds each append by
+its key, or by its owner's epoch and version.
 """
 
 import asyncio
@@ -114,7 +114,7 @@ def _escaped(texts: Iterable[str | None]) -> Texts:
 
 
 def result_of(append: Append, row: Row) -> Appended | StoreError:
-    """Return what a row of the answer says of *append*."""
+    """Return the result of *append* from a row of the answer."""
     status, place, there, versions, position, recorded_us = row
     match status:
         case "appended":
@@ -145,7 +145,7 @@ def _refusal(write: Write, status: str, there: int) -> StoreError:
 
 GROUP_JOBS = 256
 GROUP_BYTES = 1024 * 1024
-"""The most that one call takes; but always one append."""
+"""The most bytes or appends of one call; always at least one append."""
 _SETTINGS = b"""
 SELECT set_config('lock_timeout', '10s', false), set_config('statement_timeout', '60s', false),
     CASE current_setting('synchronous_commit') WHEN 'off'
@@ -174,7 +174,7 @@ class Job(Struct, eq=False):
     done: asyncio.Future[Any]
 
     def settle(self, result: object) -> None:
-        """Set the result or error, if somebody still waits."""
+        """Set the result or error, if the caller still waits."""
         if self.done.done():
             return
         if isinstance(result, BaseException):
@@ -184,13 +184,13 @@ class Job(Struct, eq=False):
 
     @property
     def stream(self) -> str:
-        """The stream that an unknown outcome names."""
+        """The stream in the error about an unknown outcome."""
         work = self.work
         return work.stream if isinstance(work, Acquire) else work.writes[0].stream
 
     @property
     def name(self) -> tuple[str, str | None]:
-        """The first stream and the key: of two appends with the same key, one is a repetition."""
+        """The first stream and the key; an append with the same key is a repetition."""
         work = self.work
         return self.stream, None if isinstance(work, Acquire) else work.key
 
@@ -234,7 +234,7 @@ class PostgresWriter:
         return done
 
     async def close(self) -> None:
-        """Write what is queued, and accept no more."""
+        """Write the queued appends, and accept no more."""
         self._closed = True
         if self._task is not None:
             await asyncio.wait([self._task])
@@ -252,7 +252,7 @@ class PostgresWriter:
                 raise
 
     def _next_group(self) -> list[Job]:
-        """Return the next appends, or the next acquisition: they happen in order."""
+        """Return the next appends, or the next acquisition, in order."""
         jobs = [self._queue.popleft()]
         size = jobs[0].work.size
         names = {jobs[0].name}
