@@ -133,7 +133,7 @@ class Reader:
         """
         from cueline.client.rerun import rerun_result
 
-        return await rerun_result(self, session)
+        return await rerun_result(self.history, session)
 
     async def budget(self, session: str) -> "Budget":
         """Return the limits of a session, and how much of each is used."""

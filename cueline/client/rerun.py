@@ -1,7 +1,7 @@
 """Runs a session's past again: its replies and results are recorded, its agent may be another."""
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass
 from os import PathLike
 
@@ -13,7 +13,6 @@ from cueline.client.context import Connection
 from cueline.client.course import FAILED, Course, CourseCall, course_of
 from cueline.client.document import document
 from cueline.client.history import History, read_history
-from cueline.client.reader import Reader
 from cueline.client.start import StartRequest, agent_of, check_id_is_free
 from cueline.client.value import make_value
 from cueline.deciders.session import Status
@@ -189,19 +188,19 @@ def messages_of(course: Course) -> Iterator[MessageSent]:
             yield MessageSent(lane="note", text=text, turn=turn, attachments=attached)
 
 
-async def rerun_result(reader: Reader, rerun: str) -> RerunResult:
-    """Compare a rerun with the session that it runs again.
+async def rerun_result(read: Callable[..., Awaitable[History]], rerun: str) -> RerunResult:
+    """Compare a rerun with the session that it runs again; *read* is `Reader.history`.
 
     Raises:
         RejectedError: it is no rerun.
         CorruptEventError: one of the two cannot be read.
     """
-    history = await reader.history(rerun)
+    history = await read(rerun)
     course = course_read(history)
     if course.agent is None or course.agent.provider != PROVIDER:
         raise RejectedError(history.id, "it is no rerun")
     recording = Recording.model_validate(course.agent.parameters["recording"])
-    before = await reader.history(recording.session, until=recording.version)
+    before = await read(recording.session, until=recording.version)
     recorded = course_read(before)
     started = {fact.effect for _, fact in history.events if isinstance(fact, ToolStarted)}
     tools = {tool.name: tool.recording or ToolRecording() for tool in course.agent.tools}

@@ -11,6 +11,7 @@ fast.
 
 import contextlib
 import ctypes
+import importlib
 import json
 import os
 import select
@@ -179,7 +180,7 @@ def serve(config: dict[str, Any]) -> int:
     """Serve the runner; report an error at the start to it."""
     try:
         sys.path[:] = config["path"]
-        from cueline.tools import worker  # noqa: PLC0415 - the guardian stays small
+        worker = importlib.import_module(config["worker"])
     except Exception as error:  # noqa: BLE001 - the path comes from outside
         told = json.dumps({"kind": "broken", "reason": f"{type(error).__name__}: {error}"}).encode()
         os.write(config["replies"], len(told).to_bytes(4) + bytes(8) + told)

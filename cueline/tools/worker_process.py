@@ -21,6 +21,8 @@ from cueline.tools.result import said_by
 START_SECONDS = 60
 DEATH_SECONDS = 10
 COMPLAINT = 1000
+WORKER = "cueline.tools.worker"
+"""What a guardian becomes; named, since the guardian imports little."""
 HEAD_LIMIT = 1 << 28
 BODY_LIMIT = 1 << 30
 
@@ -212,6 +214,7 @@ def launch(theirs: list[int], environment: Mapping[str, str]) -> str:
     names = ("control", "requests", "replies", "status")
     config: dict[str, object] = dict(zip(names, theirs, strict=True))
     config["path"] = [str(Path(entry).absolute()) for entry in sys.path]
+    config["worker"] = WORKER
     # Run as a file, because `-m` would import the package; `-P` keeps the folder of that file from
     # hiding other modules.
     done = subprocess.run(  # noqa: S603 - our own file
