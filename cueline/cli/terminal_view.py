@@ -144,7 +144,7 @@ class TerminalView:
 
     async def _let_calls_end(self) -> None:
         """Have what runs in this process end and be recorded, though nobody can watch it."""
-        if (settled := self._client.context.settled(self._stream)) is not None:
+        if (settled := self._client.place.settled(self._stream)) is not None:
             with suppress(Exception):
                 await wish(self._client, self._stream, PauseAsked(why="signal"))
             with suppress(TimeoutError):
@@ -156,7 +156,7 @@ class TerminalView:
             self._offer()
             for fact in self._questions.asked.values():
                 self._questions.ask(fact)
-            with live_text(self._client.log, self._stream, self._client.context) as pieces:
+            with live_text(self._client.log, self._stream, self._client.place) as pieces:
                 previewing = self._soon(self._preview_replies(pieces.take))
                 following = asyncio.create_task(self._follow())
                 await asyncio.wait({following, self._over}, return_when=asyncio.FIRST_COMPLETED)

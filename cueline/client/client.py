@@ -35,9 +35,9 @@ from cueline.runtime.place import Place
 class Client(Reader):
     """An open log, and what is known of who drives its sessions."""
 
-    def __init__(self, log: OpenLog, context: Place) -> None:
+    def __init__(self, log: OpenLog, place: Place) -> None:
         super().__init__(log)
-        self.context = context
+        self.place = place
         self.cache = SessionCache(log.journal())
 
     send = of_named(Session.send)

@@ -11,7 +11,7 @@ class Connection(Protocol):
     """An open log, and who drives its sessions: what a wish needs of a client."""
 
     log: OpenLog
-    context: Place
+    place: Place
     cache: SessionCache
 
     async def find(self, name: str) -> str:

@@ -6,6 +6,7 @@ from cueline.actors.fold import SessionCache
 from cueline.actors.inbox import check_heard, unread_of
 from cueline.actors.session_tree import read_start_request
 from cueline.client.context import Connection
+from cueline.config.environment import user_name
 from cueline.deciders.session import SessionState
 from cueline.deciders.session.current_agent import with_changes
 from cueline.deciders.session.messages import will_be_held, will_stop
@@ -86,6 +87,6 @@ async def post(
     It comes from *by*, or the user of this process.
     """
     # First: the session may fail again before this call returns.
-    client.context.tries_again(now.state.stream)
-    actor = f"user:{by or client.context.user}"
+    client.place.tries_again(now.state.stream)
+    actor = f"user:{by or user_name()}"
     return await client.log.post(now.state.stream, message, now.agent, by=actor, key=key)

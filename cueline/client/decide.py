@@ -8,6 +8,7 @@ from cueline.client.current import current_session, post
 from cueline.client.question import approval_of, read_on, refused_text
 from cueline.client.receipt import DecisionReceipt, receipt_fields
 from cueline.client.value import make_value
+from cueline.config.environment import user_name
 from cueline.deciders.approval import ApprovalState, vote_of
 from cueline.deciders.policy import always_scope as as_now
 from cueline.errors import ConfigError, NotPendingError, RejectedError
@@ -74,7 +75,7 @@ async def decide(client: Connection, stream: str, given: DecisionGiven) -> Decis
     call = current.state.call_of_approval(short)
     asked = opened or (None if call is None else call.approval)
     in_doubt = asked is not None and asked.question == "did_it_happen"
-    told = {"approval": short, "by": given.by or client.context.user}
+    told = {"approval": short, "by": given.by or user_name()}
     if opened is not None:
         told["digest"] = given.digest or opened.digest
     if in_doubt and given.verdict == "deny":

@@ -16,6 +16,7 @@ from cueline.client.context import Connection
 from cueline.client.session import Session
 from cueline.client.start import StartRequest, check_id_is_free
 from cueline.client.value import make_value
+from cueline.config.environment import user_name
 from cueline.config.settings import APPROVAL_SECONDS
 from cueline.deciders.policy_fault import faults
 from cueline.deciders.session.current_agent import with_tools
@@ -102,7 +103,7 @@ async def fork_request(
         accept_changed_tools=accept_changed_tools,
         accept_with=accept_with,
     )
-    user = client.context.user
+    user = user_name()
     agent = with_tools(agent, tools).model_copy(update={"key_owner": user})
     asked = make_value(
         StartAsked,

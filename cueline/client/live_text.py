@@ -20,19 +20,19 @@ Told = tuple[RecordedEvent, SessionEvent]
 
 @contextmanager
 def live_text(
-    log: OpenLog, stream: str, context: Place | None = None
+    log: OpenLog, stream: str, place: Place | None = None
 ) -> Iterator[LiveTextSubscription]:
     """Get the pieces of the replies of session *stream* that begin in this block.
 
-    They come from the hosts of this process, which *context* knows, or from the process
+    They come from the hosts of this process, which *place* knows, or from the process
     that owns the session. If it cannot be reached, no pieces come: the log has the replies.
     """
     with ExitStack() as stack:
-        here = None if context is None else context.live_text
+        here = None if place is None else place.live_text
         pieces = LiveTextSubscription()
         if here is not None:
             pieces = stack.enter_context(here.subscribe(stream))
-        local = None if here is None else context
+        local = None if here is None else place
         stack.enter_context(background_task(_follow_owner(log, stream, pieces, local)))
         yield pieces
 

@@ -85,15 +85,15 @@ class DecisionReceipt(Receipt):
 
 async def reader_of(client: Connection, stream: str) -> ReadBy:
     """Return who reads the inbox of a session."""
-    log, context = client.log, client.context
+    log, place = client.log, client.place
     owner = await owner_of(log.store, log.board, stream, log.clock.now())
-    if owner is not None and context.has(owner.incarnation):
+    if owner is not None and place.has(owner.incarnation):
         return "here"
     if find_up(log.url) is not None:
         return "up"
     if owner is not None:
         return "elsewhere"
-    return "here" if context.takes_up(stream) else "nobody"
+    return "here" if place.takes_up(stream) else "nobody"
 
 
 async def receipt_of_start(client: Connection, stream: str, asked: StartAsked) -> StartReceipt:

@@ -10,6 +10,7 @@ from cueline.client.context import Connection
 from cueline.client.current import CurrentSession, current_session, post
 from cueline.client.receipt import Receipt, receipt_fields
 from cueline.client.session import Session
+from cueline.config.environment import user_name
 from cueline.deciders.session import rests
 from cueline.deciders.session.current_agent import with_tools
 from cueline.deciders.session.delegation import with_children
@@ -44,15 +45,15 @@ class ResumeRequest:
         """
         if not self.now.stopping:
             agents = with_children(with_tools(self.now.agent, self.tools))
-            await client.context.check_tools(agents)
+            await client.place.check_tools(agents)
         # Though it may have been asked to stop: a host that has set it aside hears.
-        client.context.tries_again(self.stream)
+        client.place.tries_again(self.stream)
         if self.waived is not None:
             await post(client, self.now, self.waived)
         said, at = ResumeAsked(tools=self.tools), None
         if self._has_to_be_told(client):
             at = await post(client, self.now, said)
-        await client.context.take_up(self.stream)
+        await client.place.take_up(self.stream)
         receipt = Receipt(**await receipt_fields(client, self.stream, said.type, at))
         return Session(client, self.stream, receipt, (self.now.agent.output,))
 
@@ -63,7 +64,7 @@ class ResumeRequest:
         waits = state.waiting is not None and not rests(state, client.log.clock.now())
         asks = (self.now.held or waits) and not self.now.stopping
         # Who drives it has set it aside, or leaves it alone as it was found.
-        left = self.aside or (not self.owned and not client.context.drives)
+        left = self.aside or (not self.owned and not client.place.drives)
         return asks or left or bool(self.tools)
 
 
@@ -81,9 +82,9 @@ async def resume_request(
     """
     log, now = client.log, await current_session(client.cache, stream)
     owner = await owner_of(log.store, log.board, stream, log.clock.now())
-    ours = owner is not None and client.context.has(owner.incarnation)
+    ours = owner is not None and client.place.has(owner.incarnation)
     check_resume(now.state, now.unread, None if ours else owner)
-    waived = waiver(now.agent, without_secrets, client.context.user)
+    waived = waiver(now.agent, without_secrets, user_name())
     tools: tuple[ToolSpec, ...] = ()
     if not now.stopping:  # nothing starts in one that ends, and nobody is asked
         tools = check_resumed(

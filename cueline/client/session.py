@@ -296,7 +296,7 @@ class Session:
 
         Raises what `events` raises.
         """
-        with live_text(self._client.log, await self._find(), self._client.context) as pieces:
+        with live_text(self._client.log, await self._find(), self._client.place) as pieces:
             happening = with_live_text(self.watch().until_it_rests(), pieces)
             async with aclosing(happening):
                 async for each in happening:
@@ -360,4 +360,4 @@ class Session:
         """Return what follows it, from the start or from where *reader* has come."""
         log = self._client.log
         reader = reader or SessionReader(self.stream_name, log.journal())
-        return SessionWatcher(reader, log.notifier, log.board, log.clock, self._client.context)
+        return SessionWatcher(reader, log.notifier, log.board, log.clock, self._client.place)

@@ -39,7 +39,7 @@ class SessionWatcher:
         notifier: StreamNotifier,
         board: PresenceBoard,
         clock: Clock,
-        home: Place,
+        place: Place,
     ) -> None:
         self.reader = session_reader
         """The session as far as it was read."""
@@ -48,10 +48,10 @@ class SessionWatcher:
         self._store = session_reader.store
         self._board = board
         self._clock = clock
-        self._home = home
+        self._place = place
         self.children: list[SessionView] = []
         """The sessions below that wait for a person, while this one waits for sessions below."""
-        taken_up = partial(home.takes_up, session_reader.stream)
+        taken_up = partial(place.takes_up, session_reader.stream)
         self._orphan_detector = OrphanDetector(
             session_reader.stream, self._store, board, clock, taken_up=taken_up
         )
@@ -140,9 +140,9 @@ class SessionWatcher:
         stream = self.reader.stream
         while can_resume(last := await last_fact(self._journal, stream)):
             owner = (await self._store.head(stream)).owner
-            if owner is not None and not self._home.has(owner):
+            if owner is not None and not self._place.has(owner):
                 break
-            if (settled := self._home.settled(stream)) is None:
+            if (settled := self._place.settled(stream)) is None:
                 break
             waiting = [asyncio.ensure_future(settled), self._look_again()]
             try:
@@ -200,7 +200,7 @@ class SessionWatcher:
     async def _check(self) -> None:
         """Raise if nobody drives the session, or nobody will."""
         stream, state = self.reader.stream, self.reader.state
-        if (trouble := self._home.trouble(stream)) is not None:
+        if (trouble := self._place.trouble(stream)) is not None:
             raise trouble
         await self._check_taken()
         with suppress(LogUnavailableError):  # read again
@@ -214,7 +214,7 @@ class SessionWatcher:
         """Raise if another process took the session over and waits for a call of this one."""
         state, now = self.reader.state, self._clock.now()
         with suppress(LogUnavailableError):  # read again
-            taker = await next_owner(state, self._store, self._board, now, self._home.has)
+            taker = await next_owner(state, self._store, self._board, now, self._place.has)
             if taker is not None:
                 raise SessionOwnedError(shown(state.stream), taker.machine, taker.pid)
 

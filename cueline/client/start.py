@@ -110,11 +110,11 @@ class StartRequest:
         """
         if self.key is not None and await exists(client.log, self.stream):
             return await self._session_of_key(client)
-        asked, user = self.asked, client.context.user
+        asked, user = self.asked, user_name()
         if self.parent is not None:
             asked = await child_of(client.cache, self.parent, asked)
             check_limits(asked.agent, asked.allowances)
-        await client.context.check_tools(with_children(asked.agent))
+        await client.place.check_tools(with_children(asked.agent))
         with_it: list[InboxMessage] = [] if self.waived is None else [self.waived]
         with_it += self.messages
         try:
@@ -123,7 +123,7 @@ class StartRequest:
             if self.key is None or not await exists(client.log, self.stream):
                 raise
             return await self._session_of_key(client)  # another asked at the same time
-        await client.context.take_up(stream, asked.parent)
+        await client.place.take_up(stream, asked.parent)
         receipt = await receipt_of_start(client, stream, asked)
         return Session(client, stream, receipt, (self.output or asked.agent.output,))
 
@@ -149,7 +149,7 @@ class StartRequest:
         receipt = replace(await receipt_of_start(client, stream, before), recorded=False)
         owner = await owner_of(log.store, log.board, stream, log.clock.now())
         if owner is None:
-            await client.context.take_up(stream, before.parent)
+            await client.place.take_up(stream, before.parent)
         return Session(client, stream, receipt, (self.output or before.agent.output,))
 
 

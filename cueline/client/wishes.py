@@ -150,7 +150,7 @@ async def _stop(client: Connection, now: CurrentSession, value: StopAsked) -> St
     at = None if ended or now.stopping else await post(client, now, value)
     told = await receipt_fields(client, stream, value.type, at)
     if not ended and told["read_by"] == "nobody":
-        client.context.tries_again(stream)
+        client.place.tries_again(stream)
         await drive_to_end(client.log, stream)
         now = await current_session(client.cache, stream)
         told["read_by"] = "here"

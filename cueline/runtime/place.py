@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable
 
 from cueline.actors.background_task import Trouble
 from cueline.actors.live_text import LiveTextHub
-from cueline.config.environment import user_name
 from cueline.errors import CuelineError
 from cueline.events.agent import AgentSpec
 from cueline.events.log_url import LogUrl
@@ -31,11 +30,6 @@ class Place:
         """The sessions that were started or resumed here."""
         self._report = on_trouble
         self._troubles: dict[str, CuelineError] = {}
-
-    @property
-    def user(self) -> str:
-        """The name of the user of this process."""
-        return user_name()
 
     def hear(self, stream: str, error: CuelineError) -> None:
         """Report a new error; remember a lasting one."""

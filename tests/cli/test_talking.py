@@ -299,7 +299,7 @@ async def test_who_speaks_to_a_session_that_ends_just_then_learns_whether_it_cou
 
     async with open_client(denied.log) as client:
         crossed = replace(client.log, store=Meanwhile(client.log.store, **{moment: end}))
-        sending = Client(crossed, client.context).send("one", "One more")
+        sending = Client(crossed, client.place).send("one", "One more")
 
         if counts:
             assert (await sending).recorded

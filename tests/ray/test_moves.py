@@ -19,7 +19,7 @@ SESSIONS = 30
 
 def loads(world):
     """Return how many sessions each host has, as the dispatcher believes."""
-    return Counter(world.place._loops._dispatcher._sessions._host_of.values())
+    return Counter(world.place.loops._dispatcher._sessions._host_of.values())
 
 
 # 000-068, I5

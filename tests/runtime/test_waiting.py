@@ -106,7 +106,7 @@ async def test_what_cannot_be_driven_here_is_not_waited_for_and_told_once(runtim
         await ask(log)
         waiting = asyncio.create_task(here.session("one").result())
         for _ in range(2):
-            here.context.hear(ONE, ClusterError("Ray", "it has ended on this machine"))
+            here.place.hear(ONE, ClusterError("Ray", "it has ended on this machine"))
         await clock.advance(3)
 
         with pytest.raises(ClusterError, match="it has ended"):
