@@ -1,1 +1,1 @@
-"""How it looks in a terminal: what happens, tables, and the question to a person."""
+"""Renders sessions, tables and questions for a terminal."""

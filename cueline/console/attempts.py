@@ -1,4 +1,4 @@
-"""How often each effect has failed, told as `retry 2/3 in 4 s`."""
+"""Counts the failures of effects, shown as `retry 2/3 in 4 s`."""
 
 from datetime import datetime
 
@@ -49,7 +49,7 @@ class Attempts:
                 self._retries[fact.effect] = self._retries.get(fact.effect, 0) + 1
 
     def next_of(self, fact: ModelFailed | ToolFailed, call: ToolCall | None) -> str:
-        """Return when the failed effect is tried again, and which retry that is."""
+        """Return the time and the number of the next retry of the failed effect."""
         if fact.retry_at is None:
             return ""
         if isinstance(fact, ToolFailed) and fact.held:
@@ -57,14 +57,14 @@ class Attempts:
         return f"; {self.retry(fact.effect, call)} {_when(fact.failed_at, fact.retry_at)}"
 
     def retry(self, effect: str, call: ToolCall | None) -> str:
-        """Return which retry of *effect* comes next, as `retry 2/3`."""
+        """Return the number of the next retry of *effect*, as `retry 2/3`."""
         policy = self._policy(call)
         of = f"/{policy.max_retries}" if policy is not None else ""
         return f"retry {self._retries[effect]}{of}"
 
     @property
     def model(self) -> str:
-        """The name of the model that is asked now."""
+        """The name of the current model."""
         if self._agent is None:
             return "the model"
         return answering(self._agent, self._fallback).model.rpartition("/")[2]

@@ -6,7 +6,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def bar(share: float | Decimal, width: int) -> str:
-    """Return a bar of *share* of *width*; what is more than nothing is seen."""
+    """Return a bar of *share* of *width*; a share above 0 is always visible."""
     eighths = round(float(share) * width * 8)
     if share > 0:
         eighths = max(eighths, 1)

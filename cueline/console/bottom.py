@@ -1,4 +1,4 @@
-"""Rows that stay at the bottom of a terminal where nothing is typed."""
+"""Rows at the bottom of a terminal without input."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -13,10 +13,10 @@ from cueline.console.screen import Screen
 
 
 class Bottom:
-    """Stays beneath what is printed while it is entered."""
+    """Shows rows below the printed text, inside `with`."""
 
     def __init__(self, screen: Screen, rows: Callable[[], list[str]]) -> None:
-        """Show *rows*, which may have escape codes, and as many as there is room for."""
+        """Show as many of *rows* as fit; they may have escape codes."""
         self._screen = screen
         self._live = Live(
             console=screen.console,
@@ -50,5 +50,5 @@ class Bottom:
             self._live.start(refresh=True)
 
     def refresh(self) -> None:
-        """Draw what has changed."""
+        """Draw the changes."""
         self._live.refresh()

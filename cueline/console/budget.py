@@ -1,4 +1,4 @@
-"""How much of a session's budget is used, in a word."""
+"""The used share of a session's budget, in a word."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -29,7 +29,7 @@ def amount(limit: str, value: float | Decimal) -> str:
 
 
 def price(cost: Cost | None) -> str:
-    """Return what a model call cost, and how sure that is."""
+    """Return the cost of a model call, marked if it is an estimate."""
     if cost is None:
         return "price unknown"
     assumed = " (assumed price)" if cost.prices.startswith("assumed") else ""
@@ -37,28 +37,28 @@ def price(cost: Cost | None) -> str:
 
 
 def possible_cost(cost: Cost | None) -> str:
-    """Return what a lost call may have cost, in brackets; empty where that is nothing."""
+    """Return the possible cost of a lost call, in brackets; empty for 0."""
     return f" ({price(cost)})" if cost is not None and cost.usd else ""
 
 
 class Budget:
-    """What the money and the tokens of a session are limited to, and how much is used."""
+    """The limits of cost and tokens of a session, and the used amounts."""
 
     def __init__(self) -> None:
         self.limits: Limits | None = None
         self._shares: Mapping[str, float] = {}
-        """What the ledger said last: there it counts what others of the tree spend, too."""
+        """The spent shares in the ledger's last answer, which include the rest of the tree."""
 
     def start(self, limits: Limits) -> None:
         """Begin with *limits*."""
         self.limits, self._shares = limits, {}
 
     def settle(self, shares: Mapping[str, float]) -> None:
-        """Take the ledger's word."""
+        """Apply the ledger's shares."""
         self._shares = shares
 
     def rise(self, event: LimitRaised) -> str:
-        """Take higher limits, and tell them."""
+        """Apply raised limits, and return them as text."""
         higher: dict[str, Any] = event.model_dump(exclude={"type"}, exclude_none=True)
         if self.limits is not None:
             self.limits = self.limits.model_copy(update=higher)
@@ -66,7 +66,7 @@ class Budget:
         return ", ".join(f"{NAMES[name]} {amount(name, to)}" for name, to in higher.items())
 
     def share(self, tally: Tally) -> float | None:
-        """Return how much is used of the limit that is nearest; None where there is none."""
+        """Return the used share of the nearest limit; None without a limit."""
         shares = [*self._shares.values()]
         if self.limits is not None and self.limits.max_tokens is not None:
             shares.append(tally.usage.total / self.limits.max_tokens)

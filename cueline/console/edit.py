@@ -1,4 +1,4 @@
-"""Changes that a person makes to the arguments of a call."""
+"""Applies a person's changes to the arguments of a call."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -45,5 +45,5 @@ def _value(text: str) -> object:
 
 
 def _no_json(name: str) -> NoReturn:
-    """Refuse NaN and the infinities, which equal nothing once they were recorded."""
+    """Refuse NaN and infinity, which JSON cannot record."""
     raise ValueError(f"{name} is no value in it")

@@ -1,4 +1,4 @@
-"""What a person types to a session that stays open: messages, and commands after a slash."""
+"""Reads the input to an open session: messages, and commands after a slash."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from cueline.events.inbox import Lane
 Say = Callable[[Lane, str], None]
 Command = Callable[[], None]
 Switch = Callable[[str], None]
-"""Takes the name of another model."""
+"""The callback for the name of another model."""
 HOW = "type a message and Enter (Alt-Enter for a new line); /help tells more; Ctrl-D ends"
 LABEL = ">"
 _LANES: Mapping[str, Lane] = {"/note": "note", "/steer": "steer", "/followup": "followup"}
@@ -28,33 +28,33 @@ _COMMAND = re.compile(r"/[a-z]+")
 
 
 class Entry:
-    """Takes the lines that answer no question."""
+    """Handles input lines that answer no question."""
 
     def __init__(
         self, screen: Screen, say: Say, commands: Mapping[str, Command], switch: Switch
     ) -> None:
         self.open = False
-        """Whether more can be said."""
+        """Whether messages can be sent."""
         self._screen = screen
         self._say = say
         self._commands = {"/help": self._help, **commands}
         self._switch = switch
 
     def offer(self) -> None:
-        """Let messages be typed, and say how."""
+        """Enable messages, and show the instructions."""
         if not self.open:
             self.open = True
             self._screen.show([Line("dim", HOW)])
 
     def run(self, typed: str) -> bool:
-        """Do what *typed* says if it is a command that takes no text, and say whether it is."""
+        """Run *typed* if it is a command without text; return whether it is one."""
         command = self._commands.get(typed.strip())
         if command is not None:
             command()
         return command is not None
 
     def send(self, typed: str) -> bool:
-        """Take a line, and say whether it is done with; otherwise it can be mended."""
+        """Handle a line; return False if the person has to correct it."""
         if self.run(typed):
             return True
         word, _, rest = typed.partition(" ")

@@ -1,4 +1,4 @@
-"""What happens in a session, told line by line from its facts."""
+"""Renders the facts of a session as lines for a terminal."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -57,12 +57,12 @@ from cueline.events.store import RecordedEvent
 from cueline.events.stream import effect_of, shown
 
 RESULT_LINES = 6
-"""So many lines of a tool's output are shown, unless somebody wants all."""
+"""The number of shown lines of a tool's output, unless all are requested."""
 _CUT = {
     "max_tokens": "it has limits.max_output_tokens",
     "model_context_window_exceeded": "the model's context is full",
 }
-"""Why a model stops in the middle of what it says."""
+"""The words for a reply that stops in the middle."""
 _WITHOUT = "; the work goes on without it"
 
 
@@ -73,7 +73,7 @@ def not_shown(recorded: RecordedEvent, error: Exception) -> Line:
 
 
 class EventRenderer:
-    """Tells facts in order; it remembers what they refer to."""
+    """Renders facts in order; it remembers earlier calls and models."""
 
     def __init__(
         self, *, whole_results: bool = False, whole_past: bool = True, thinking: bool = False
@@ -85,12 +85,12 @@ class EventRenderer:
         self._attempts = Attempts()
         self._whole_results = whole_results
         self._whole_past = whole_past
-        """Whether it is told all that happened: else it knows no sums."""
+        """Whether it gets all facts; otherwise it shows no sums."""
         self.thinking = thinking
-        """Whether it tells the model's thoughts."""
+        """Whether it shows the model's thoughts."""
 
     def learn(self, fact: Fact, at: datetime) -> None:
-        """Take in a fact without telling it."""
+        """Apply a fact without rendering it."""
         self.tally = self.tally.after(fact, at)
         self._attempts.learn(fact)
         if isinstance(fact, SessionStarted | SessionForked):
@@ -110,7 +110,7 @@ class EventRenderer:
                 self.calls[effect] = self.calls[effect].model_copy(update=changed)
 
     def render(self, recorded: RecordedEvent, fact: Fact) -> list[Line]:
-        """Take in a fact and return what it says to a reader; it never fails."""
+        """Apply a fact and return its lines; never fails."""
         try:
             self.learn(fact, recorded.recorded_at)
             return list(self._lines(fact, recorded.stream))
@@ -236,7 +236,7 @@ class EventRenderer:
                 yield from self._output(reason)
 
     def _name(self, effect: str) -> str:
-        """Return the tool that the model asked for, whatever it took for a name."""
+        """Return the name of the requested tool, also an invalid one."""
         call = self.calls.get(effect)
         return one_line(call.name, 60) if call else effect
 
@@ -288,7 +288,7 @@ class EventRenderer:
 
 
 def reply_lines(fact: ModelReplied, *, thinking: bool) -> Iterator[Line]:
-    """Return what a model says, after its thoughts if they are wanted."""
+    """Return the text of a model, after its thoughts if these are shown."""
     for block in fact.content:
         if thinking and isinstance(block, ThinkingBlock) and block.text.strip():
             yield from (Line("thinking", line) for line in paragraph(block.text))
@@ -297,7 +297,7 @@ def reply_lines(fact: ModelReplied, *, thinking: bool) -> Iterator[Line]:
 
 
 def _size(fact: ToolReturned) -> str:
-    """Say how large an output is of which the model was told a part, and what is kept of it."""
+    """Return the size of an output that the model got in part, and the size of the kept part."""
     if fact.size is None:
         return ""
     kept = "kept whole" if fact.kept is None else f"the first {fact.kept:,} of them kept"

@@ -1,4 +1,4 @@
-"""Whether the terminal is this process's."""
+"""Checks whether this process is in the foreground of its terminal."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from contextlib import suppress
 
 
 def is_foreground() -> bool:
-    """Whether what is typed is for this process, and not for a shell that it is behind."""
+    """Whether this process gets the input of the terminal."""
     with suppress(OSError, ValueError):
         keyboard = sys.stdin.fileno()
         return sys.stdin.isatty() and os.tcgetpgrp(keyboard) == os.getpgrp()

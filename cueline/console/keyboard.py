@@ -1,4 +1,4 @@
-"""The keyboard of a terminal, as prompt_toolkit reads it."""
+"""The keyboard of a terminal for prompt_toolkit."""
 
 import asyncio
 import os
@@ -14,10 +14,10 @@ from cueline.console.foreground import is_foreground
 
 
 class Keyboard(Vt100Input):
-    """Keys as they are pressed; Ctrl-C, Ctrl-Z and Enter stay the terminal's own.
+    """Reads each key at once; Ctrl-C, Ctrl-Z and Enter stay the terminal's own.
 
-    In the background they are the shell's: whoever reads there, or changes how
-    they come, is stopped.
+    In the background the shell has the keyboard: a process that reads or changes it there is
+    stopped.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Keyboard(Vt100Input):
         self._reads = False
 
     def take(self) -> None:
-        """Hear what is pressed from now on; to be called now and then in the foreground."""
+        """Start reading keys; call this repeatedly in the foreground."""
         # Each time: a shell that had it meanwhile has set it as it likes it.
         mode = termios.tcgetattr(self.fileno())
         wanted = [*mode[: tty.LFLAG], mode[tty.LFLAG] & ~(termios.ECHO | termios.ICANON)]
@@ -44,18 +44,18 @@ class Keyboard(Vt100Input):
             os.set_blocking(self.fileno(), True)
 
     def leave(self) -> None:
-        """Hear nothing more."""
+        """Stop reading keys."""
         if self._reads:
             self._reads = False
             self._loop.remove_reader(self.fileno())
 
     def forget(self) -> None:
-        """Drop what was pressed and not heard yet."""
+        """Drop unread keys."""
         if is_foreground():
             termios.tcflush(self.fileno(), termios.TCIFLUSH)
 
     def restore(self) -> None:
-        """Give it back as it was."""
+        """Restore the terminal mode."""
         if is_foreground():
             termios.tcsetattr(self.fileno(), termios.TCSADRAIN, self._before)
 
@@ -70,7 +70,7 @@ class Keyboard(Vt100Input):
 
     @contextmanager
     def raw_mode(self) -> Iterator[None]:
-        """See `Vt100Input.raw_mode`: as raw as `take` makes it."""
+        """See `Vt100Input.raw_mode`; `take` has set the mode."""
         try:
             yield
         finally:

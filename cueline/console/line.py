@@ -1,14 +1,14 @@
-"""One line for a reader of a terminal."""
+"""One line of text for a terminal."""
 
 from typing import Literal, NamedTuple
 
 Tone = Literal["said", "agent", "thinking", "output", "doing", "good", "bad", "note", "dim"]
 WIDTH = 160
-"""So many characters of a text that is not ours go into a line."""
+"""The most characters of a foreign text in a line."""
 
 
 class Line(NamedTuple):
-    """One line, and how it is meant."""
+    """One line, and its style."""
 
     tone: Tone
     text: str

@@ -1,4 +1,4 @@
-"""The bottom of the screen: what is being typed, and the line that says what is in flight."""
+"""The bottom of the screen: the input line, and the status line with the effects in flight."""
 
 import asyncio
 import os
@@ -47,10 +47,10 @@ class Live:
         reply: Callable[[], list[str]],
         ended: Callable[[asyncio.Task[None]], None],
     ) -> None:
-        """Show *status* beneath the prompt; the arrow keys bring back what was *said* before.
+        """Show *status* below the prompt; the arrow keys bring back earlier messages, *said*.
 
-        *reply* returns the rows of the reply that comes, which are above the prompt.
-        *ended* is called with what kept it there, also if that failed.
+        *reply* returns the rows of the current reply, which are above the prompt.
+        *ended* is called with the task of the prompt when it ends, also after an error.
         """
         self._screen = screen
         self._prompts = prompts
@@ -100,7 +100,7 @@ class Live:
             self._app.invalidate()
 
     def restore(self) -> None:
-        """Give the terminal back at once, as it was."""
+        """Restore the terminal at once."""
         if is_foreground():
             self._app.renderer.erase()
         self._keyboard.restore()
@@ -184,7 +184,7 @@ class Live:
         self._prompts.typed = buffer.text
 
     def _begin_anew(self) -> None:
-        """Let what was typed before a question could be seen be no answer to it."""
+        """Ignore input that was typed before a question was visible."""
         self._buffer.reset()
         self._keyboard.forget()
 

@@ -1,4 +1,4 @@
-"""What an agent says, rendered as Markdown."""
+"""Renders the text of an agent as Markdown."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from rich.text import Text
 
 
 class _Left(Heading):
-    """A heading as the text stands, and not in the middle of the screen."""
+    """A heading at the left, not in the middle of the screen."""
 
     def __rich_console__(self, *_: object) -> Iterator[Text]:
         self.text.justify = "left"
@@ -20,7 +20,7 @@ class _Markdown(Markdown):
 
 
 def markdown(text: str) -> Markdown | None:
-    """Return *text* as Markdown; None where that would hide a part of it."""
+    """Return *text* as Markdown; None if the rendering would hide a part of it."""
     reply = _Markdown(text, code_theme="ansi_dark", hyperlinks=False)
     tokens = [each for token in reply.parsed for each in (token, *(token.children or ()))]
     return None if any(each.type.startswith("html") for each in tokens) else reply

@@ -1,4 +1,4 @@
-"""Draws a plan: as lines for a terminal, and as a picture."""
+"""Draws a plan as lines for a terminal, and as an SVG picture."""
 
 from collections.abc import Iterator, Mapping
 from html import escape
@@ -27,11 +27,11 @@ _TONES: Final[Mapping[str, Tone]] = {"completed": "good", "failed": "bad", "runn
 _COLOURS: Final = {"agent": "#dbe9ff", "tool": "#e6f5e6", "wait": "#fff1d6"}
 
 _Spot = tuple[str, int | None]
-"""The box of a step, or a place at which an arrow from it crosses a column."""
+"""The box of a step, or the place at which an arrow from it crosses a column."""
 
 
 def levels(steps: tuple[Step, ...]) -> list[list[Step]]:
-    """Return *steps* by the number of steps that have to be over, one after another, before."""
+    """Return *steps* by level: the length of the longest path of needed steps."""
     depth: dict[str, int] = {}
     left = {step.name: step for step in steps}
     while left:
@@ -43,7 +43,7 @@ def levels(steps: tuple[Step, ...]) -> list[list[Step]]:
 
 
 def plan_lines(agent: AgentSpec) -> Iterator[Line]:
-    """Yield the steps of *agent* by level: those of one level can run at the same time."""
+    """Yield the steps of *agent* by level; the steps of one level can run at the same time."""
     plan = agent.plan
     assert plan is not None, "only a plan is drawn"
     most = count(plan.max_parallel, "call")
@@ -59,7 +59,7 @@ def plan_lines(agent: AgentSpec) -> Iterator[Line]:
 
 
 def _kind(step: Step, agent: AgentSpec) -> tuple[str, str]:
-    """Return whether a step is an `agent`, a `tool` or a `wait`, and for what."""
+    """Return the kind of a step, `agent`, `tool` or `wait`, and its name."""
     if step.wait:
         return "wait", f"message {step.wait}"
     tool = next(each for each in agent.tools if each.name == step.name)
@@ -86,7 +86,7 @@ def _told(step: Step, agent: AgentSpec) -> Iterator[str]:
 
 
 def step_lines(state: WorkflowState) -> Iterator[Line]:
-    """Yield one line for each step: its status, its time, and why it failed or was skipped."""
+    """Yield one line for each step: status, time, and the reason if it failed or was skipped."""
     width = max(len(each.name) for each in state.steps)
     for each in state.steps:
         pieces = [f"{_MARKS[each.status]} {each.name:{width}}  {each.status}"]
@@ -101,7 +101,7 @@ def step_lines(state: WorkflowState) -> Iterator[Line]:
 
 
 def plan_svg(agent: AgentSpec) -> str:
-    """Return a picture of the steps of *agent* as SVG: an arrow goes from need to step."""
+    """Return a picture of the steps of *agent* as SVG; arrows lead from needed steps."""
     plan = agent.plan
     assert plan is not None, "only a plan is drawn"
     (wide, high), (right, down) = _BOX, _GAP
@@ -133,7 +133,7 @@ def plan_svg(agent: AgentSpec) -> str:
 def _arrows(steps: tuple[Step, ...]) -> list[list[_Spot]]:
     """Return the spots of each arrow: a need, the columns that it crosses, and the step.
 
-    A need that another need of the step has, too, has no arrow of its own.
+    Indirect dependencies get no arrow: if C needs B and B needs A, none from A to C.
     """
     depth = {step.name: at for at, level in enumerate(levels(steps)) for step in level}
     before: dict[str, set[str]] = {}
@@ -149,7 +149,7 @@ def _arrows(steps: tuple[Step, ...]) -> list[list[_Spot]]:
 
 
 def _columns(steps: tuple[Step, ...], arrows: list[list[_Spot]]) -> list[list[_Spot]]:
-    """Return the spots from left to right, each column in the order of what leads to it."""
+    """Return the spots from left to right; a column is ordered by its incoming arrows."""
     columns: list[list[_Spot]] = [[(step.name, None) for step in level] for level in levels(steps)]
     for spot in dict.fromkeys(spot for arrow in arrows for spot in arrow):
         if spot[1] is not None:

@@ -1,4 +1,4 @@
-"""What takes more than a second, and happens before anything can be shown."""
+"""Shows the progress of a start that takes more than a second."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 def progress(
     what: str, *, plain: bool = False, instead: Callable[[], None] = lambda: None
 ) -> Iterator[Callable[[], None]]:
-    """Show on stderr, where that is a terminal, that *what* goes on, and for how long.
+    """Show on a terminal's stderr that *what* is in progress, and for how long.
 
-    It disappears at the end of the block, or when what is yielded is called.
-    Elsewhere *instead* is called once.
+    The line disappears at the end of the block, or when the yielded function is called.
+    Without a terminal, *instead* is called once.
     """
     if plain or not sys.stderr.isatty():
         instead()

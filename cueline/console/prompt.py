@@ -1,7 +1,7 @@
-"""The questions to a person, one after another, with the time left to answer.
+"""Asks a person questions at the prompt, one after another, with the time left to answer.
 
-The prompt is a client of the log like any other: what was answered goes into
-the session's inbox, as `cueline approve` puts it there.
+The prompt is an ordinary client of the log: answers go into the session's inbox, like
+those of `cueline approve`.
 """
 
 from collections.abc import Callable
@@ -32,39 +32,38 @@ _CHANGE = "Change (NAME=VALUE, or all of it in JSON; Enter: leave it)"
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a person said at the prompt."""
+    """A person's answer at the prompt."""
 
     question: Question
     verdict: Verdict
     always: bool = False
     note: str = ""
-    """Why not."""
+    """The reason of a denial."""
     resolution: Resolution | None = None
-    """Of a call in doubt."""
+    """The resolution of a call in doubt."""
     result: str = ""
-    """What it gave, where they say that it happened."""
+    """The result of the call, if it happened."""
 
 
 Answer = Callable[[Answered], object]
 Edit = Callable[[Question, str], object]
-"""Looks at a change of the arguments; whoever does hands the question to `change`, or says
-on the screen why not."""
+"""Checks a change of the arguments; calls `change` with the new question, or shows the error."""
 
 
 class Prompts:
-    """The questions that wait, asked one after another beneath what is shown.
+    """The open questions, asked one after another at the bottom of the screen.
 
-    Between them what is typed goes to the *entry*, where it is open; a message
-    that was begun when a question came is finished first.
+    Other input goes to the *entry*, if it is open. A message that was begun before a question
+    came is finished first.
     """
 
     def __init__(
         self, screen: Screen, now: Callable[[], datetime], answer: Answer, entry: Entry, edit: Edit
     ) -> None:
         self.typed = ""
-        """What was typed, and not entered."""
+        """The typed text that is not entered yet."""
         self.on_other: Callable[[], None] = lambda: None
-        """Called when what is typed from now on answers something else."""
+        """Called when the next input is for another question."""
         self._screen = screen
         self.now = now
         self._answer = answer
@@ -73,18 +72,18 @@ class Prompts:
         self._editing = False
         self._waiting: dict[str, Question] = {}
         self._asked: str | None = None
-        """The approval that is answered by what is typed; None: that is a message."""
+        """The approval that the input answers; None: the input is a message."""
         self._drawn: str | None = None
         self._shown_whole: Question | None = None
 
     @property
     def talks(self) -> bool:
-        """Whether what is typed is a message."""
+        """Whether the input is a message."""
         return self._asked is None and self._entry.open
 
     @property
     def label(self) -> str:
-        """What stands in front of what is typed; empty where nothing can be."""
+        """The text before the input; empty if no input is possible."""
         question = self._waiting.get(self._asked or "")
         if question is None:
             return LABEL if self._entry.open else ""
@@ -97,29 +96,29 @@ class Prompts:
         return f"{wording(question)} ({ends}){f' ({others} more after this)' if others else ''}"
 
     def ask(self, question: Question) -> None:
-        """Add *question*; it is shown when those before it are answered."""
+        """Add *question*, which is shown after the earlier ones are answered."""
         self._waiting[question.approval] = question
         self.refresh()
 
     def change(self, question: Question) -> None:
-        """Ask *question* with the arguments that it has now, if a change is still waited for."""
+        """Ask *question* with its changed arguments, if the change is still awaited."""
         if self._editing and self._asked == question.approval:
             self._editing = False
             self._waiting[question.approval] = question
             self._screen.draw(box(question))
 
     def withdraw(self, approval: str) -> None:
-        """Forget a question: it was answered, here or elsewhere, or it expired."""
+        """Remove a question that was answered, here or elsewhere, or has expired."""
         if self._waiting.pop(approval, None) is not None:
             self.refresh()
 
     def end(self) -> None:
-        """Say no more, where more could be said."""
+        """End the entry of messages."""
         if self.talks:
             self._entry.run("/quit")
 
     def refresh(self) -> None:
-        """Ask the first question that waits, once nothing else is being typed."""
+        """Ask the first open question, once no other input is being typed."""
         question = next(iter(self._waiting.values()), None)
         asks = None if question is None else question.approval
         if asks != self._asked and not (self.talks and self.typed):
@@ -131,7 +130,7 @@ class Prompts:
         self._drawn = asks
 
     def enter(self, typed: str) -> bool:
-        """Take what was entered, and say whether it is done with; otherwise it can be mended."""
+        """Handle an entered line; return False if the person has to correct it."""
         question = self._waiting.get(self._asked or "")
         if question is not None:
             self._take(question, typed.strip())
@@ -157,7 +156,7 @@ class Prompts:
             decide(question, key.lower(), more.strip(), typed)
 
     def _resolve(self, question: Question, key: str, more: str, typed: str) -> None:
-        """Take what is said of a call in doubt: no answer is harmless, so none is guessed."""
+        """Read the answer about a call in doubt, which is never guessed."""
         resolution = KEYS.get(key)
         denies = resolution == "do_not_run"
         if question.barred and not denies:
@@ -177,7 +176,7 @@ class Prompts:
             self._give(said, typed)
 
     def _judge(self, question: Question, key: str, more: str, typed: str) -> None:
-        """Take what is said of a call that asks: only a clear word counts."""
+        """Read the answer about a call; only an exact answer counts."""
         no, extends = key in ("n", "no"), key in ("a", "always", "e", "edit")
         if question.barred and not no:
             # Who may only say no shall not do so by a slip, for those who may say yes.
@@ -196,14 +195,14 @@ class Prompts:
             self._give(Answered(question, "grant", key in ("a", "always")), typed)
 
     def _is_unseen(self, question: Question) -> bool:
-        """Whether the person has not been shown all of what would run."""
+        """Whether a part of the call has not been shown yet."""
         return question.is_cut and question is not self._shown_whole
 
     def _object(self, why: str) -> None:
         self._screen.show([Line("bad", why)])
 
     def _give(self, answered: Answered, typed: str) -> None:
-        """Hand over an answer, and show it."""
+        """Pass on an answer, and show it."""
         question = answered.question
         del self._waiting[question.approval]
         shown = f"{wording(question)} {visible(typed) or '(no answer)'}"

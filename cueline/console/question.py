@@ -1,4 +1,4 @@
-"""One question to a person, as it looks: what would run, why it is asked, what they may say."""
+"""Renders one question to a person: the call, the reason, and the possible answers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,58 +20,58 @@ ANSWERED: Mapping[str, str] = {
     "run_again": "answered (run it again)",
     "do_not_run": "answered (do not run it)",
 }
-"""What was said of a call in doubt."""
+"""The words for the answers about a call in doubt."""
 _DECIDED = {"grant": "granted", "deny": "denied"}
 KEYS: Mapping[str, Resolution] = {"h": "happened", "r": "run_again", "n": "do_not_run"}
-"""What says so at the prompt."""
+"""The keys for these answers at the prompt."""
 
 
 def answer_text(verdict: str, resolution: str | None) -> str:
-    """Return what a decision did, in words."""
+    """Return the effect of a decision in words."""
     return ANSWERED[resolution] if resolution else _DECIDED[verdict]
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One approval that waits for this person."""
+    """One open approval for this person."""
 
     approval: str
     session: str
-    """As a user calls it."""
+    """The approval's id for users."""
     tool: str
     arguments: Mapping[str, object]
     deadline_at: datetime
     resolutions: Mapping[Resolution, str] = field(default_factory=dict)
-    """Of a call in doubt: the answers and what follows from each; empty where it may run."""
+    """For a call in doubt: the answers with their effects; empty for any other call."""
     rule: str = ""
-    """Which rules ask."""
+    """The rules that ask."""
     cost: str = ""
-    """What it will cost, as far as that is known."""
+    """The estimated cost, if known."""
     preview: str = ""
-    """What it would change."""
+    """The diff of the change."""
     auto_at: datetime | None = None
-    """When it is granted if nobody denies it."""
+    """The time of the automatic grant, unless a person denies before."""
     edited: bool = False
-    """The arguments are not those that were asked for."""
+    """Whether the arguments were edited."""
     votes: int = 1
-    """So many people have to allow it."""
+    """The number of people who have to allow the call."""
     barred: str = ""
-    """Why the person here may not allow it."""
+    """The reason why the person here may not allow the call."""
     fixed: str = ""
-    """Why they can only allow it as it is, and only this once."""
+    """The reason why they can neither edit the call nor always allow it."""
     covers: str = ""
-    """What `a` would allow from now on."""
+    """The calls that `a` would allow."""
 
     @property
     def is_cut(self) -> bool:
-        """Whether `box` leaves out some of what would run, so that `d` has to show it first."""
+        """Whether `box` omits a part of the call, so that `d` has to show it first."""
         pieces = [(_text_of(value), _LINES_OF_A_VALUE) for value in self.arguments.values()]
         pieces.append((self.preview, _LINES_OF_A_DIFF))
         return any(is_capped(text, most, _WIDTH) for text, most in pieces)
 
 
 def box(question: Question) -> Panel:
-    """Return what a person is asked about, in a box."""
+    """Return the call in a box."""
     rows = [f"Action: {visible(question.tool)}"]
     for key, value in question.arguments.items():
         first, *rest = capped(_text_of(value), _LINES_OF_A_VALUE, _WIDTH)
@@ -89,7 +89,7 @@ def box(question: Question) -> Panel:
 
 
 def whole(question: Question) -> Text:
-    """Return all of the arguments, and all that would change."""
+    """Return the whole arguments and the whole change."""
     rows = []
     for key, value in question.arguments.items():
         rows += [
@@ -113,7 +113,7 @@ def _with_change(before: Sequence[str], change: Sequence[str], after: Sequence[s
 
 
 def explanation(question: Question) -> Iterator[str]:
-    """Say what each answer does."""
+    """Return the effects of all answers."""
     yield from _choices(question)
     if question.resolutions:
         yield "h TEXT tells the agent what the call gave; n TEXT why it is not to run"
@@ -128,14 +128,14 @@ def explanation(question: Question) -> Iterator[str]:
 
 
 def _why(question: Question) -> Iterator[str]:
-    """Say which rules ask, what it costs, and who else has to say yes."""
+    """Return the rules that ask, the cost, and the other people who have to allow the call."""
     people = f"{question.votes} people have to allow it" if question.votes > 1 else ""
     if why := ", ".join(filter(None, (question.rule, question.cost, people))):
         yield f"Rule: {one_line(why, 400)}"
 
 
 def _choices(question: Question) -> Iterator[str]:
-    """Say what each key does, as far as that is the person's to choose."""
+    """Return the effects of the keys that this person may use."""
     if question.barred:
         yield objection(question)
     elif question.resolutions:
@@ -152,7 +152,7 @@ def _choices(question: Question) -> Iterator[str]:
 
 
 def objection(question: Question) -> str:
-    """Return why the person here may not allow it, and what they can say."""
+    """Return why the person here may not allow the call, and the answers that they can give."""
     says = "has it not run" if question.resolutions else "denies it"
     return f"{visible(question.barred)}; n {says}"
 
@@ -168,7 +168,7 @@ def time_left(seconds: float) -> str:
 
 
 def wording(question: Question) -> str:
-    """Return what is asked, and the keys that answer."""
+    """Return the question, and the keys that answer it."""
     if question.resolutions:
         return f"What became of it? [{'n' if question.barred else '/'.join(KEYS)}]"
     return "Deny it? [n]" if question.barred else "Approve? [y/N]"

@@ -1,4 +1,4 @@
-"""A reply while it comes: the end of it, above what stays at the bottom of a screen."""
+"""Shows the end of a reply while it arrives, above the bottom of the screen."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -21,15 +21,15 @@ from cueline.events.session import (
 BROKE_OFF = Line("note", "the reply broke off; what had come of it is not recorded")
 _FENCE = "```"
 _MARGIN = 6
-"""Rows of the screen that the reply leaves to what is beneath and above it."""
+"""Rows of the screen that the reply does not use."""
 _FEWEST = 3
 
 
 class ReplyPreview:
     """The pieces of one reply, until it is recorded.
 
-    Pieces may come before the facts that they follow. They wait for the start of their call;
-    without *whole_past* this may be a fact that is never learned.
+    Pieces may arrive before the fact that starts their call, and then wait for it; without
+    *whole_past*, this fact may never be read.
     """
 
     def __init__(
@@ -39,21 +39,21 @@ class ReplyPreview:
         self._screen = screen
         self._whole_past = whole_past
         self._started: tuple[str, int] | None = None
-        """The call that started last."""
+        """The last started call."""
         self._early: list[TextDelta] = []
-        """Pieces of calls whose start is not learned."""
+        """Pieces of calls whose start was not read."""
         self._pieces: list[TextDelta] = []
         self._rows: list[str] | None = None
-        """As rendered last; None: a piece has come since."""
+        """The last rendering; None: a piece has arrived since."""
         self._size = (0, 0)
         self._unshown = ""
-        """The text from the last line on that `show_lines` has written."""
+        """The text that follows the last line written by `show_lines`."""
         self._shown: list[Line] = []
         self._ended: set[tuple[str, int]] = set()
-        """The calls that are recorded: pieces of them are late."""
+        """The recorded calls, whose pieces are late."""
 
     def learn(self, fact: SessionEvent) -> None:
-        """Take in a fact before it is shown: it may end the reply."""
+        """Apply a fact before it is shown, because it may end the reply."""
         match fact:
             case ModelStarted():
                 self._started = (fact.effect, fact.attempt)
@@ -72,7 +72,7 @@ class ReplyPreview:
                 pass
 
     def add(self, piece: TextDelta) -> None:
-        """Add *piece*; it may be the first of another reply."""
+        """Add *piece*, perhaps the first of another reply."""
         if piece.call in self._ended:
             return
         if piece.call != self._started and (self._whole_past or self._started is not None):
@@ -86,14 +86,14 @@ class ReplyPreview:
             self._unshown += piece.text
 
     def _break_off(self) -> None:
-        """Forget the reply, and say that it broke off, if anything of it had come."""
+        """Drop the reply, and show that it broke off, if pieces of it had arrived."""
         begun = bool(self._pieces)
         self._clear()
         if begun:
             self._screen.show([BROKE_OFF])
 
     def _clear(self) -> None:
-        """Forget the reply: it is recorded."""
+        """Drop the reply, because it is recorded."""
         self._pieces.clear()
         self._unshown, self._shown, self._rows = "", [], None
 
@@ -111,7 +111,7 @@ class ReplyPreview:
         return self._rows
 
     def show_lines(self) -> None:
-        """Write each line of the text that is whole, where there is no bottom of a screen."""
+        """Write each complete line of the text, for output without a bottom of the screen."""
         whole, end, rest = self._unshown.rpartition("\n")
         text = whole.rstrip("\n")  # empty lines are written when something follows
         if text:
@@ -123,7 +123,7 @@ class ReplyPreview:
             self._screen.show(lines)
 
     def not_shown(self, lines: list[Line]) -> list[Line]:
-        """Return those *lines* of the recorded reply that `show_lines` has not written."""
+        """Return the *lines* of the recorded reply that `show_lines` has not written."""
         count = len(self._shown)
         return lines[count:] if lines[:count] == self._shown else lines
 
@@ -138,7 +138,7 @@ class ReplyPreview:
         return rows if len(rows) <= room else ["…", *rows[len(rows) - room + 1 :]]
 
     def _parts(self, most: int) -> Iterator[RenderableType]:
-        """Yield thoughts and text, of each no more than can be seen."""
+        """Yield the visible part of thoughts and text."""
         for kind, pieces in groupby(self._pieces, key=lambda piece: piece.kind):
             text = _end("".join(piece.text for piece in pieces).strip("\n"), most)
             if kind == "text":
@@ -151,7 +151,7 @@ class ReplyPreview:
 
 
 def _end(text: str, most: int) -> str:
-    """Return the end of *text*, at a line; code stays code."""
+    """Return the end of *text*, from the start of a line; code blocks stay code."""
     if len(text) <= most:
         return text
     at = text.find("\n", len(text) - most) + 1 or len(text) - most

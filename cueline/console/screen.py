@@ -1,4 +1,4 @@
-"""Where lines are written: colours on a terminal, plain text elsewhere."""
+"""Writes lines: with colours on a terminal, as plain text elsewhere."""
 
 import os
 import sys
@@ -32,23 +32,23 @@ _THEME = Theme({"markdown.code": "cyan", "markdown.item.number": "", "markdown.i
 
 
 class Screen:
-    """Writes lines, above what stays at the bottom where there is something."""
+    """Writes lines above the bottom of the screen."""
 
     def __init__(
         self, out: TextIO | None = None, *, quiet: bool = False, plain: bool = False
     ) -> None:
         self.console = console_for(out, plain=plain)
         self.above: Callable[[], AbstractContextManager[None]] = nullcontext
-        """Entered while something is written."""
+        """The context in which lines are written."""
         self._quiet = quiet
 
     @property
     def live(self) -> bool:
-        """Whether it is a terminal, and more than plain text is wanted there."""
+        """Whether the output is a terminal with more than plain text."""
         return self.console.is_terminal
 
     def show(self, lines: Iterable[Line]) -> None:
-        """Write *lines*; nothing in them moves the cursor."""
+        """Write *lines*, without control characters."""
         told = list(lines)
         if not told or self._quiet:
             return
@@ -58,17 +58,17 @@ class Screen:
                     self.console.print(what, soft_wrap=isinstance(what, Text))
 
     def draw(self, what: RenderableType) -> None:
-        """Write something larger, a box or a table."""
+        """Write a box or a table."""
         if not self._quiet:
             with self.above():
                 self.console.print(what)
 
     def reply(self, text: str) -> RenderableType:
-        """Return what an agent says, rendered from Markdown if that hides nothing of it."""
+        """Return the text of an agent, rendered from Markdown if this hides no part."""
         return _markdown(text) or Text(text)
 
     def rows_of(self, pieces: Iterable[RenderableType]) -> list[str]:
-        """Return *pieces* as rows with escape codes, which can be written here."""
+        """Return *pieces* as rows with escape codes for this screen."""
         console = Console(
             file=StringIO(),
             force_terminal=True,
@@ -95,7 +95,7 @@ class Screen:
                 yield from self._wrapped(row, style)
 
     def _wrapped(self, row: str, style: str) -> Iterator[Text]:
-        """Wrap *row*; what follows its first fact, times and costs, is paler."""
+        """Wrap *row*; times and costs after its first part are paler."""
         first = row.find(_FACTS)
         for number, part in enumerate(wrapped(row, self.console.width)):
             text = Text(part, style)
@@ -111,17 +111,17 @@ def _markdown(text: str) -> RenderableType | None:
 
 
 class _Unheeded(Console):
-    """A console whose reader may leave: what is shown goes on, and nobody sees it."""
+    """A console whose reader may close it; later output is dropped."""
 
     def on_broken_pipe(self) -> None:
-        """Write to nowhere from now on."""
+        """Drop all later output."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.file.fileno())
         os.close(nowhere)
 
 
 def console_for(out: TextIO | None, *, plain: bool = False) -> Console:
-    """Return a console that shows text as it is; it respects `NO_COLOR`."""
+    """Return a console that shows text unchanged; it respects `NO_COLOR`."""
     return _Unheeded(
         file=out or sys.stdout,
         force_terminal=False if plain else None,

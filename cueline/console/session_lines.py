@@ -1,4 +1,4 @@
-"""How a session begins, waits and ends, and what it is told, line by line."""
+"""Renders the start, waits, messages and end of a session as lines."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -52,7 +52,7 @@ _PARTIAL = ", but partial"
 
 
 def session_head(fact: SessionStarted | SessionForked, id: str) -> Iterator[Line]:  # noqa: A002 - the word of the log
-    """Say who works for whom on what."""
+    """Return the lines of a start: agent, user and goal."""
     agent = fact.agent
     model = one_line(agent.model.rpartition("/")[2], 60)
     if isinstance(fact, SessionForked):
@@ -66,7 +66,7 @@ def session_head(fact: SessionStarted | SessionForked, id: str) -> Iterator[Line
 
 
 def message_lines(fact: MessageReceived | MessageRefused) -> Iterator[Line]:
-    """Say what the session was told, or why it was not."""
+    """Return the lines of a message, or of its refusal."""
     if isinstance(fact, MessageRefused):
         why = one_line(refusal_text(fact.refusal), WIDTH)
         yield Line("bad", f"! a message was refused ({fact.message.type}): {why}")
@@ -104,7 +104,7 @@ def _sent(message: MessageSent) -> Iterator[Line]:
 
 
 def step_line(ended: StepEnded) -> Line:
-    """Say how a step of a plan ended without a call."""
+    """Return the line of a step of a plan that ended without a call."""
     why = one_line(step_text(ended.error_code, ended.error), WIDTH)
     if ended.status == "failed":
         return Line("bad", f"✗ {ended.step} failed: {why}")
@@ -112,7 +112,7 @@ def step_line(ended: StepEnded) -> Line:
 
 
 def child_line(message: ChildAsked | ChildEnded | ChildPaused) -> Line:
-    """Say that a child began, pauses or goes on, or how it ended."""
+    """Return the line of a child that began, pauses, continues or ended."""
     if isinstance(message, ChildAsked):
         return Line("doing", f"▸ child {shown(message.child)}")
     if isinstance(message, ChildPaused):
@@ -123,7 +123,7 @@ def child_line(message: ChildAsked | ChildEnded | ChildPaused) -> Line:
 
 
 def course_lines(fact: Fact) -> Iterator[Line]:
-    """Say why a session waits, what it went on with, or how it ended."""
+    """Return the lines of a wait, its end, or the session's end."""
     match fact:
         case SessionWaiting(kind="breaker", cause=cause, deadline_at=datetime() as opens_at):
             open_until = f"breaker open until {date_time(opens_at)}"
@@ -172,5 +172,5 @@ def _said(who: str, text: str) -> Iterator[Line]:
 
 
 def paragraph(text: str) -> Sequence[str]:
-    """Return the lines of a text, without what a terminal would obey."""
+    """Return the lines of a text, without control characters."""
     return visible(text.strip("\n")).split("\n")

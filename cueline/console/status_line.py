@@ -1,4 +1,4 @@
-"""What is in flight in a session, in one line, folded from its facts."""
+"""The status line: the effects in flight in a session, folded from its facts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,33 +46,33 @@ _WAITS = {
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """Something that is done, or waited for."""
+    """An effect in flight, or a wait."""
 
     what: str
     since: datetime
     until: datetime | None = None
-    """When it is over: counted down."""
+    """The time of its end, for a countdown."""
 
     def text(self, now: datetime) -> str:
-        """Say it, with how long it takes, or how long is left."""
+        """Return its text, with the passed time or the time left."""
         if self.until is not None:
             return f"{self.what} in {duration(max((self.until - now).total_seconds(), 0))}"
         return f"{self.what} · {duration(max((now - self.since).total_seconds(), 0))}"
 
 
 class StatusLine:
-    """Told what the *telling* was told, after it."""
+    """Gets each fact after the *telling* renderer."""
 
     def __init__(
         self,
         telling: EventRenderer,
         ways: Sequence[str] = ("Ctrl-C pauses", "Ctrl-C leaves at once"),
     ) -> None:
-        """*ways* say what a person can do: before a pause was asked for, and after."""
+        """*ways* are the hints for a person: before and after a request to pause."""
         self._telling = telling
         self._attempts = Attempts()
         self._calls: dict[str, InFlight] = {}
-        """By effect, the oldest first."""
+        """The effects in flight by name, oldest first."""
         self._wait: InFlight | None = None
         self._rests = True
         self._pausing = False
@@ -109,7 +109,7 @@ class StatusLine:
                 self._stand(fact, at)
 
     def _stand(self, fact: Fact, at: datetime) -> None:
-        """Take in what the session as a whole does."""
+        """Apply a fact about the session as a whole."""
         match fact:
             case SessionTakenOver(lost_attempts=lost):
                 for attempt in lost:
@@ -126,7 +126,7 @@ class StatusLine:
                 pass
 
     def text(self, now: datetime) -> str:
-        """Say what is in flight *now*, and what was used so far; empty while it rests."""
+        """Return the line at *now*: effects in flight and usage; empty while the session rests."""
         if self._rests and not self._calls:
             return ""
         first = next(iter(self._calls.values()), self._wait)

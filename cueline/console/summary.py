@@ -1,4 +1,4 @@
-"""How a session ended, in a few lines."""
+"""Summarises the end of a session in a few lines."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -13,7 +13,7 @@ _UNCOUNTED = "its tokens and cost are counted with --all"
 
 
 def summary(id: str, status: str, tally: Tally) -> Iterator[Line]:  # noqa: A002 - the word of the log
-    """Tell status, turns, calls, tokens, cost, and what went wrong along the way."""
+    """Return status, turns, calls, tokens, cost, and the problems along the way."""
     usage = tally.usage
     pieces = [
         f"session {id}: {status}{', partial' * tally.partial}",
@@ -39,12 +39,12 @@ def summary(id: str, status: str, tally: Tally) -> Iterator[Line]:  # noqa: A002
 
 
 def summary_without_sums(id: str, status: str, turn: str) -> Line:  # noqa: A002 - the word of the log
-    """Tell status and turn of a session, where nobody has counted what it used."""
+    """Return status and turn of a session without a known usage."""
     return Line(_TONES.get(status, "note"), f"session {id}: {status} · turn {turn} · {_UNCOUNTED}")
 
 
 def cache_text(saved: Decimal, breaks: int, missed: int, cost: Decimal) -> str:
-    """Tell what the cache saved, and what changed beginnings of the prompt cost; or nothing."""
+    """Return the amount that the cache saved, and the cost of changed prompts; empty for none."""
     pieces = [f"saved {money(saved)}"] if saved else []
     if breaks:
         usd = f", {money(cost)} more" if cost else ""
@@ -54,7 +54,7 @@ def cache_text(saved: Decimal, breaks: int, missed: int, cost: Decimal) -> str:
 
 
 def cost_of(tally: Tally) -> str:
-    """Tell what a session cost, and how sure that is."""
+    """Return the cost of a session, marked if it is an estimate."""
     pieces = [money(tally.cost, estimated=tally.estimated > 0)]
     if tally.estimated:
         pieces.append(f"{money(tally.estimated)} of it estimated")

@@ -1,4 +1,4 @@
-"""Tables, in plain text."""
+"""Prints tables in plain text."""
 
 import os
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from cueline.console.text import one_line
 
 _UNBOUNDED = 10_000
 _SHORT = 11
-"""Cells up to here are not folded: the longest status."""
+"""The width up to which cells are not folded: that of the longest status."""
 _STATUSES = {
     "completed": "green",
     "idle": "green",
@@ -30,7 +30,7 @@ _TIMES = {"changed", "recorded", "time left", "for", "until", "beat"}
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print *rows* beneath *head*; a cell that is too wide is folded, and nothing is cut."""
+    """Print *rows* below *head*; a cell that is too wide is folded, never cut."""
     console = console_for(None)
     if not (console.is_terminal or "COLUMNS" in os.environ):
         console.width = _UNBOUNDED  # nobody's screen is filled
@@ -51,7 +51,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _style(column: str, cell: str) -> str:
-    """Return how a cell looks: a status has its colour, a time is paler."""
+    """Return the style of a cell: a status has its colour, a time is paler."""
     if column in {"status", "state"}:
         return _STATUSES.get(cell.partition(",")[0], "")
     return "dim" if column in _TIMES else ""

@@ -1,7 +1,7 @@
-"""Words and numbers as a terminal shows them.
+"""Formats words and numbers for a terminal.
 
-What an agent or a tool says may hold anything: it never moves the cursor,
-changes colours, or turns the direction of what a person is asked to allow.
+Texts of agents and tools may have any characters: these functions remove those that move
+the cursor, change colours, or change the direction of text.
 """
 
 import json
@@ -19,7 +19,7 @@ _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-"""What a terminal obeys, and what it does not show."""
+"""Control characters, and characters that a terminal does not show."""
 _BENEATH = "  "
 _UNIT = re.compile(r"(?<=\d) (?=[a-z])")
 _MINUTE = 60
@@ -29,7 +29,7 @@ _SMALL = Decimal("0.0001")
 
 
 def visible(text: str) -> str:
-    """Return *text* with everything that a terminal would obey, or hide, spelt out."""
+    """Return *text* with control and hidden characters as escapes."""
     plain = text.replace("\r\n", "\n").expandtabs(4)
     return _UNSEEN.sub(lambda found: f"\\x{ord(found[0]):02x}", plain)
 
@@ -41,7 +41,7 @@ def one_line(text: str, width: int) -> str:
 
 
 def capped(text: str, lines: int, width: int, of: str = "") -> list[str]:
-    """Return the first *lines* of *text* as far as *width*, and how much more there is *of* it."""
+    """Return the first *lines* of *text*, up to *width*, and the size of the omitted rest."""
     every = visible(text).rstrip("\n").split("\n")
     shown = [_cut(line, width) for line in every[:lines]]
     left = len(every) - lines
@@ -49,7 +49,7 @@ def capped(text: str, lines: int, width: int, of: str = "") -> list[str]:
 
 
 def is_capped(text: str, lines: int, width: int) -> bool:
-    """Whether `capped` leaves something out."""
+    """Whether `capped` omits a part."""
     return capped(text, lines, width) != visible(text).rstrip("\n").split("\n")
 
 
@@ -71,9 +71,9 @@ def is_diff(lines: Sequence[str]) -> bool:
 
 
 def wrapped(line: str, width: int) -> list[str]:
-    """Return *line* in rows of *width*, broken at words, beneath its indent.
+    """Return *line* in rows of *width*, broken at words, with its indent.
 
-    A command stays in one piece, to be copied, and so does a word that is too long.
+    A command stays in one piece, so that it can be copied, and so does a word that is too long.
     """
     text = line.lstrip(" ")
     indent = " " * (len(line) - len(text))
@@ -96,7 +96,7 @@ def arguments(given: Mapping[str, object], width: int) -> str:
 
 
 def json_of(value: object, indent: int | None = None) -> str:
-    """Return *value* as JSON in its own script, with all that `visible` spells out escaped."""
+    """Return *value* as JSON without ASCII escapes, except for control and hidden characters."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     return _UNSEEN.sub(lambda found: _escaped(found[0]), text)
 
@@ -118,7 +118,7 @@ def duration(seconds: float) -> str:
 
 
 def money(usd: Decimal, *, estimated: bool = False) -> str:
-    """Return a cost; small ones with as many digits as they need, one that is estimated with ~."""
+    """Return a cost; small costs with more digits, an estimate with ~."""
     if estimated and usd:
         return f"~{money(usd)}"
     if usd == 0:
@@ -130,7 +130,7 @@ def money(usd: Decimal, *, estimated: bool = False) -> str:
 
 
 def date_time(moment: datetime) -> str:
-    """Return *moment* where the reader is, and how far that is from UTC; `--since` takes it."""
+    """Return *moment* in local time, with the offset from UTC, in a form that `--since` accepts."""
     return moment.astimezone().isoformat(" ", "seconds")
 
 
@@ -140,7 +140,7 @@ def count(number: int, noun: str) -> str:
 
 
 def tokens_in(usage: "Usage") -> str:
-    """Tell how many tokens were sent, and how many of them the cache had or took."""
+    """Return the number of sent tokens, and of those read from or written to the cache."""
     cache = (
         f"{usage.cache_read:,} cached" if usage.cache_read else "",
         f"{usage.cache_write:,} written to cache" if usage.cache_write else "",
