@@ -16,7 +16,6 @@ from cueline.cli.workflow import advice
 from cueline.client.document import document
 from cueline.client.history import History, compacted
 from cueline.client.show import DriverStatus, TreeSession, UnreadMessages, driver_status, sums_of
-from cueline.client.tally import Tally
 from cueline.client.workflow_state import workflow_state
 from cueline.console.event_renderer import EventRenderer
 from cueline.console.line import Line
@@ -39,8 +38,9 @@ from cueline.events.inbox import (
 )
 from cueline.events.log_url import LogUrl
 from cueline.events.message import message_text
+from cueline.projections.summary import Summary
 
-Sums = tuple[Tally | None, list[TreeSession]]
+Sums = tuple[Summary | None, list[TreeSession]]
 
 _WIDTH = 60
 _MOST_BELOW = 20
@@ -152,7 +152,7 @@ def _steps(log: LogUrl, history: History) -> Iterator[Line]:
     yield Line("dim", "")
 
 
-def _sum_up(screen: Screen, history: History, tally: Tally | None, sums: Sums) -> None:
+def _sum_up(screen: Screen, history: History, tally: Summary | None, sums: Sums) -> None:
     """Print what the session used, and its descendants."""
     _, below = sums
     if tally is None:

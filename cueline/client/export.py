@@ -9,7 +9,6 @@ from typing import Any
 
 from cueline.client.document import document
 from cueline.client.history import History
-from cueline.client.tally import Tally
 from cueline.deciders.prompt import FORKED_AWAY, Prompt, result_of
 from cueline.events.agent import Limits
 from cueline.events.event_text import cause_text, doubt_text, end_text
@@ -36,6 +35,7 @@ from cueline.events.session import (
 )
 from cueline.events.store import RecordedEvent
 from cueline.events.stream import effect_of, shown
+from cueline.projections.summary import Summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ _OVER = frozenset({"returned", "failed", "skipped", "reconciled"})
 
 def export_of(history: History) -> Export:
     """Return a session as one document."""
-    state, tally, prompt = history.state, Tally(), Prompt()
+    state, tally, prompt = history.state, Summary(), Prompt()
     told = Export(id=history.id, status=history.status, version=history.version)
     calls: dict[str, CallRow] = {}
     for recorded, fact in history.events:
@@ -196,7 +196,7 @@ def _note_setup(told: Export, history: History) -> None:
     told.workspace = agent.workspace.model_dump() if agent.workspace else None
 
 
-def _metrics(tally: Tally) -> Metrics:
+def _metrics(tally: Summary) -> Metrics:
     past = tally.inherited
     return Metrics(
         **{name: getattr(tally, name) for name in _COUNTED},

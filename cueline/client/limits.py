@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from cueline.actors.fold import fold
-from cueline.client.clocks import Clocks
 from cueline.client.history import History
-from cueline.client.tally import Tally
 from cueline.deciders.budget import BUDGET, BudgetState
 from cueline.deciders.session import SessionState
 from cueline.deciders.session.budget import budget_of
@@ -15,6 +13,7 @@ from cueline.errors import CuelineError
 from cueline.events.agent import Limits
 from cueline.events.budget import LimitName
 from cueline.events.stream import shown
+from cueline.projections.summary import Summary
 from cueline.runtime.open_log import OpenLog
 
 
@@ -35,7 +34,7 @@ class LimitRow:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The limits of a session, and its three clocks."""
+    """The limits of a session, and its three tally."""
 
     id: str
     status: str
@@ -49,23 +48,22 @@ class Budget:
 
 async def budget_of_session(log: OpenLog, history: History) -> Budget:
     """Return what a session may use, and how much of it is used."""
-    clocks, tally = Clocks(), Tally()
+    tally = Summary()
     for recorded, fact in history.events:
         if fact is not None:
-            clocks.add(fact, recorded.recorded_at)
             tally = tally.after(fact, recorded.recorded_at)
     now, state = log.clock.now(), history.state
     rows: tuple[LimitRow, ...] = ()
     if state.setup is not None:
         ledger, _ = await fold(log.journal(), budget_of(state), BUDGET, BUDGET.initial_state)
-        rows = (*_own(state, clocks.wall(now)), *_money(state, tally, ledger))
+        rows = (*_own(state, tally.wall(now)), *_money(state, tally, ledger))
     return Budget(
         id=history.id,
         status=history.status,
         rows=rows,
-        active_seconds=round(clocks.active_seconds, 3),
-        waiting_seconds=round(clocks.waiting(now), 3),
-        wall_seconds=round(clocks.wall(now), 3),
+        active_seconds=round(tally.active_seconds, 3),
+        waiting_seconds=round(tally.waiting(now), 3),
+        wall_seconds=round(tally.wall(now), 3),
         damage=history.damage,
     )
 
@@ -85,7 +83,7 @@ def _own(state: SessionState, wall_seconds: float) -> Iterator[LimitRow]:
             yield LimitRow(name, _exact(so_far), _exact(most), _source(state, name))
 
 
-def _money(state: SessionState, tally: Tally, budget: BudgetState) -> Iterator[LimitRow]:
+def _money(state: SessionState, tally: Summary, budget: BudgetState) -> Iterator[LimitRow]:
     """Yield the token and cost limits: the session's own, then its ancestors'."""
     assert state.setup is not None, "a session that has limits was started"
     node = budget.nodes.get(state.stream)

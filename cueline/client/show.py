@@ -11,7 +11,6 @@ from cueline.client.history import History
 from cueline.client.question import approval_of, is_decided
 from cueline.client.reading import Notice, is_far_behind, print_notice, read_models
 from cueline.client.rows import with_drivers
-from cueline.client.tally import Tally
 from cueline.errors import UnknownSessionError
 from cueline.events.inbox import RaiseAsked, StopAsked
 from cueline.events.message import Usage
@@ -21,6 +20,7 @@ from cueline.events.stream import shown, tenant_of
 from cueline.projections.approval import PendingRow, pending_approvals
 from cueline.projections.cost import Descendant, descendants
 from cueline.projections.session import SessionRow, find_session
+from cueline.projections.summary import Summary
 from cueline.runtime.open_log import OpenLog
 from cueline.runtime.up_record import find_up
 
@@ -142,7 +142,7 @@ async def driver_status(log: OpenLog, history: History) -> DriverStatus:
 
 async def sums_of(
     log: OpenLog, stream: str, *, notice: Notice = print_notice
-) -> tuple[Tally | None, list[TreeSession]]:
+) -> tuple[Summary | None, list[TreeSession]]:
     """Return what a session used, and the sessions below it, each after its parent.
 
     None, if the read models are so far behind that this would take long.
@@ -154,8 +154,8 @@ async def sums_of(
         below = list(map(_tree_session, descendants(models.db, stream)))
     if row is None:
         return None, below
-    inherited = Tally(turns=row.inherited_turns, cost=row.inherited_cost)
-    tally = Tally(
+    inherited = Summary(turns=row.inherited_turns, cost=row.inherited_cost)
+    tally = Summary(
         turns=row.turns,
         tool_calls=row.tool_calls,
         usage=Usage(**asdict(row.tokens)),

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from cueline.client.tally import Tally
 from cueline.console.text import duration, money
 from cueline.events.agent import Limits
 from cueline.events.message import Cost
 from cueline.events.session import LimitRaised
+from cueline.projections.summary import Summary
 
 NAMES = {
     "max_turns": "turns",
@@ -65,7 +65,7 @@ class Budget:
         self._shares = {name: share for name, share in self._shares.items() if name not in higher}
         return ", ".join(f"{NAMES[name]} {amount(name, to)}" for name, to in higher.items())
 
-    def share(self, tally: Tally) -> float | None:
+    def share(self, tally: Summary) -> float | None:
         """Return the used share of the nearest limit; None without a limit."""
         shares = [*self._shares.values()]
         if self.limits is not None and self.limits.max_tokens is not None:

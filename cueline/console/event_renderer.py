@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from cueline.client.tally import Tally
 from cueline.console.attempts import Attempts
 from cueline.console.budget import NAMES, Budget, amount, price
 from cueline.console.line import WIDTH, Line, Tone
@@ -55,6 +54,7 @@ from cueline.events.session import (
 )
 from cueline.events.store import RecordedEvent
 from cueline.events.stream import effect_of, shown
+from cueline.projections.summary import Summary
 
 RESULT_LINES = 6
 """The number of shown lines of a tool's output, unless all are requested."""
@@ -78,7 +78,7 @@ class EventRenderer:
     def __init__(
         self, *, whole_results: bool = False, whole_past: bool = True, thinking: bool = False
     ) -> None:
-        self.tally = Tally()
+        self.tally = Summary()
         self.budget = Budget()
         self.calls: dict[str, ToolCall] = {}
         """Every call so far, by effect."""

@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 from decimal import Decimal
 
-from cueline.client.tally import Tally
 from cueline.console.line import Line, Tone
 from cueline.console.text import count, duration, money, tokens_in
+from cueline.projections.summary import Summary
 
 _TONES: dict[str, Tone] = {"completed": "good", "idle": "good", "failed": "bad", "stopped": "bad"}
 
 _UNCOUNTED = "its tokens and cost are counted with --all"
 
 
-def summary(id: str, status: str, tally: Tally) -> Iterator[Line]:  # noqa: A002 - the word of the log
+def summary(id: str, status: str, tally: Summary) -> Iterator[Line]:  # noqa: A002 - the word of the log
     """Return status, turns, calls, tokens, cost, and the problems along the way."""
     usage = tally.usage
     pieces = [
@@ -53,7 +53,7 @@ def cache_text(saved: Decimal, breaks: int, missed: int, cost: Decimal) -> str:
     return "; ".join(pieces)
 
 
-def cost_of(tally: Tally) -> str:
+def cost_of(tally: Summary) -> str:
     """Return the cost of a session, marked if it is an estimate."""
     pieces = [money(tally.cost, estimated=tally.estimated > 0)]
     if tally.estimated:
@@ -70,7 +70,7 @@ def cost_of(tally: Tally) -> str:
     return f"{said} ({', '.join(more)})" if more else said
 
 
-def _troubles(tally: Tally) -> str:
+def _troubles(tally: Summary) -> str:
     found = [
         (tally.takeovers, "takeover"),
         (tally.lost_attempts, "lost attempt"),

@@ -28,7 +28,8 @@ from cueline.events.store import RecordedEvent
 from cueline.events.stream import effect_of, is_model_call
 from cueline.projections.effect import Effect
 from cueline.projections.row import Row, Rows, new_row
-from cueline.projections.spending import spend, spend_estimate
+from cueline.projections.summary import Used, spent
+from cueline.projections.usage import add
 
 
 class EffectFold:
@@ -59,7 +60,7 @@ class EffectFold:
             case ApprovalResolved(approval=approval):
                 return self._tool_of(session, effect_of(approval))
             case ReservationClosed(outcome="estimated", effect=effect, usd=usd):
-                spend_estimate(self._row(session, recorded, effect, "model"), usd)
+                add(self._row(session, recorded, effect, "model"), Used(cost=usd, estimated=usd))
             case SessionTakenOver(lost_attempts=lost):
                 self._lost(session, recorded, lost)
         return ""
@@ -114,9 +115,8 @@ class EffectFold:
             row["ended_position"] = row["ended_version"] = None
 
     def _replied(self, session: Row, recorded: RecordedEvent, fact: ModelReplied) -> None:
-        session["turns"] += fact.cut is None
         row = self._row(session, recorded, fact.effect, "model")
-        spend(row, fact.usage, fact.cost)
+        add(row, spent(fact.usage, fact.cost))
         row["seconds"] = fact.seconds
         _end(row, recorded, "returned")
         self._requested(session, recorded, fact)
@@ -142,7 +142,7 @@ class EffectFold:
         if isinstance(fact, ToolReturned | ToolFailed):
             row["seconds"] = fact.seconds
         if isinstance(fact, ModelFailed):
-            spend(row, fact.usage, fact.cost)
+            add(row, spent(fact.usage, fact.cost))
         if isinstance(fact, ModelFailed | ToolFailed):
             row["lost"] += fact.kind == "lost"
         match fact:
@@ -180,7 +180,7 @@ class EffectFold:
             row = self._row(session, recorded, attempt.effect, kind)
             row["lost"] += 1
             row["status"] = "retry"
-            spend(row, None, attempt.cost)
+            add(row, spent(None, attempt.cost))
 
 
 def _end(row: Row, recorded: RecordedEvent, status: str) -> None:

@@ -19,11 +19,7 @@ from cueline.events.inbox import DecisionGiven
 from cueline.events.session import (
     MessageReceived,
     MessageRefused,
-    ModelFailed,
-    ModelReplied,
-    ReservationClosed,
     SessionForked,
-    SessionTakenOver,
 )
 from cueline.events.store import RecordedEvent, from_us
 from cueline.events.stream import category_of, shown, sibling, tenant_of
@@ -33,15 +29,13 @@ from cueline.projections.breaker import Breaker, fold_breaker
 from cueline.projections.effect import Effect
 from cueline.projections.effect_fold import EffectFold
 from cueline.projections.fault import Fault
-from cueline.projections.inheritance import inherit
 from cueline.projections.row import AppendOnlyRows, Row, Rows, new_row
 from cueline.projections.session import SessionReadModel
 from cueline.projections.session_fold import fold_message, fold_session, settle_due
-from cueline.projections.spending import save, spend, spend_estimate, usage_entries
+from cueline.projections.summary import Used, used_by
 from cueline.projections.transcript import TranscriptLine
 from cueline.projections.transcript_fold import lines
-from cueline.projections.usage import DayUsage
-from cueline.projections.usage_entry import UsageEntry
+from cueline.projections.usage import DayUsage, UsageEntry, add, inherit, usage_entry
 
 
 class Projector:
@@ -130,18 +124,11 @@ class Projector:
         tool = self._effect_fold.fold(row, recorded, fact)
         for line in lines(recorded, fact, tool):
             self._transcript.add(line)
-        for booking in usage_entries(row, recorded, fact):
-            self._bookings.add(booking)
+        if (used := used_by(fact)) is not None:
+            self._use(row, recorded, fact, used)
         match fact:
-            case ModelReplied() | ModelFailed():
-                self._use(row, recorded, fact)
             case MessageReceived() | MessageRefused():
                 self._give(recorded.stream, fact.message, waits=False)
-            case SessionTakenOver(lost_attempts=lost):
-                for attempt in lost:
-                    spend(self._usage_of(row, recorded, row["model"]), None, attempt.cost)
-            case ReservationClosed(outcome="estimated", usd=usd):
-                spend_estimate(self._usage_of(row, recorded, row["model"]), usd)
             case SessionForked():
                 # The parent's usage is summed up from its `bookings` in the file.
                 self.flush()
@@ -166,19 +153,18 @@ class Projector:
             if not left and found["status"] == "pending":
                 found["resolution"] = ""  # it was refused
 
-    def _use(self, session: Row, recorded: RecordedEvent, fact: ModelReplied | ModelFailed) -> None:
-        answered = fact.model if isinstance(fact, ModelReplied) else ""
-        model = answered or session["model"]
-        row = self._usage_of(session, recorded, model)
-        row["calls" if isinstance(fact, ModelReplied) else "failed"] += 1
-        spend(row, fact.usage, fact.cost)
-        save(row, fact.cost)
-
-    def _usage_of(self, session: Row, recorded: RecordedEvent, model: str) -> Row:
-        day = from_us(recorded.recorded_us).date().isoformat()
-        key = (recorded.stream, session["provider"], model, day)
-        new = dict(zip(DayUsage.KEY, key, strict=True))
-        return self._usage.find(*key) or self._usage.add(new_row(DayUsage, **new))
+    def _use(self, session: Row, recorded: RecordedEvent, fact: object, used: Used) -> None:
+        """Add what was used to the session, to its bookings and to its usage of the day."""
+        add(session, used)
+        provider, model = session["provider"], getattr(fact, "model", "") or session["model"]
+        for booking in usage_entry(recorded, f"{provider}/{model}", used):
+            self._bookings.add(booking)
+        lost = recorded.type == "SessionTakenOver" and used.lost_attempts
+        if used.calls or used.failed or used.cost or lost:
+            day = from_us(recorded.recorded_us).date().isoformat()
+            key = dict(zip(DayUsage.KEY, (recorded.stream, provider, model, day), strict=True))
+            row = self._usage.find(*key.values()) or self._usage.add(new_row(DayUsage, **key))
+            add(row, used)
 
     def _project_approval(self, recorded: RecordedEvent, fact: object) -> tuple[str, str]:
         """Apply one event of an approval; return its tool and its session."""

@@ -8,14 +8,10 @@ from cueline.events.fact import Fact
 from cueline.events.inbox import RunnerGone, StartAsked, StopAsked
 from cueline.events.session import (
     AgentChanged,
-    CallsAdded,
     MessageReceived,
     MessageRefused,
-    ModelFailed,
-    ModelReplied,
     ModelRequested,
     ModelStarted,
-    ReservationClosed,
     RunClaimed,
     SessionCompleted,
     SessionContinued,
@@ -26,7 +22,6 @@ from cueline.events.session import (
     SessionStopped,
     SessionTakenOver,
     SessionWaiting,
-    ToolFailed,
     ToolReconciled,
     ToolReturned,
     ToolStarted,
@@ -34,7 +29,6 @@ from cueline.events.session import (
 from cueline.events.start import Run
 from cueline.events.store import RecordedEvent, to_us
 from cueline.projections.row import Row
-from cueline.projections.spending import spend, spend_estimate
 
 
 def fold_message(row: Row, recorded: RecordedEvent, fact: object) -> None:
@@ -70,9 +64,6 @@ def fold_session(row: Row, recorded: RecordedEvent, fact: object) -> None:
             pass  # the most frequent ones; effects hold their content
         case ModelRequested() | SessionContinued() | RunClaimed():
             _go_on(row, fact, recorded.position)
-        case ModelReplied(calls=calls, usage=usage, cost=cost):
-            row["tool_calls"] += len(calls)
-            spend(row, usage, cost)
         case MessageReceived(inbox_version=read, message=message):
             row["inbox_read"] = max(row["inbox_read"], read)
             if isinstance(message, StopAsked):
@@ -87,26 +78,11 @@ def fold_session(row: Row, recorded: RecordedEvent, fact: object) -> None:
             _fold_seldom(row, recorded, fact)
 
 
-def _fold_seldom(  # noqa: C901 - one case a fact is a table, not a maze
-    row: Row, recorded: RecordedEvent, fact: Fact
-) -> None:
+def _fold_seldom(row: Row, recorded: RecordedEvent, fact: Fact) -> None:
     match fact:
-        case CallsAdded(calls=calls):
-            row["tool_calls"] += len(calls)
-        case ModelFailed(kind=kind, usage=usage, cost=cost):
-            row["lost_attempts"] += kind == "lost"
-            spend(row, usage, cost)
-        case ToolFailed(kind="lost"):
-            row["lost_attempts"] += 1
-        case ReservationClosed(outcome="estimated", usd=usd):
-            spend_estimate(row, usd)
         case ToolReconciled():
             row["reconciled"] += 1
-        case SessionTakenOver(lost_attempts=lost):
-            row["takeovers"] += 1
-            row["lost_attempts"] += len(lost)
-            for attempt in lost:
-                spend(row, None, attempt.cost)
+        case SessionTakenOver():
             _become(row, "running")
         case AgentChanged(model=ModelChoice(provider=provider, model=model)):
             row["provider"], row["model"] = provider, model

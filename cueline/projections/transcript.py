@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from sqlite_utils import Database
 
-from cueline.projections.inheritance import PARENT
 from cueline.projections.row import Names, ask, select
+from cueline.projections.usage import PARENT
 
 EXCERPT = 2000
 """The kept length of a text, in characters; the log has all of it."""

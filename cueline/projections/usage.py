@@ -1,9 +1,15 @@
-"""The read model `usage`: tokens and cost by session, model and day."""
+"""The read models `usage` and `bookings`: tokens and cost by day, and by fact."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import ClassVar
 
-from cueline.projections.row import Names
+from sqlite_utils import Database
+
+from cueline.events.store import RecordedEvent
+from cueline.projections.row import Names, Row, columns, new_row
+from cueline.projections.summary import Used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,3 +46,68 @@ class DayUsage(Spending):
     failed: int = 0
     saved_cost: str = "0"
     """What the tokens read from the cache would have cost more without it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageEntry:
+    """The usage that one fact adds to its session."""
+
+    TABLE: ClassVar[str] = "bookings"
+    KEY: ClassVar[Names] = ("stream", "version")
+    INDEXES: ClassVar[tuple[Names, ...]] = ()
+
+    stream: str
+    version: int
+    turns: int
+    tool_calls: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    cost: str = "0"
+    """In US dollars, as an exact decimal."""
+    saved_cost: str = "0"
+    """What the tokens read from the cache would have cost more without it."""
+    model: str
+    """Provider and model, as `scripted/m1`."""
+
+
+def add(row: Row, used: Used) -> None:
+    """Add what was *used* to the columns that *row* has for it."""
+    for name, value in used.columns().items():
+        if name in row:
+            exact = isinstance(value, Decimal)
+            row[name] = str(Decimal(row[name]) + value) if exact else row[name] + value
+
+
+def usage_entry(recorded: RecordedEvent, model: str, used: Used) -> Iterator[tuple[object, ...]]:
+    """Yield the row of a fact by which something was *used*."""
+    row = new_row(UsageEntry, stream=recorded.stream, version=recorded.version, model=model)
+    blank = dict(row)
+    add(row, used)
+    if row != blank:
+        yield tuple(row.values())
+
+
+_COUNTED = columns(UsageEntry)[2 : columns(UsageEntry).index("cost")]
+_USED = f"SELECT {', '.join(_COUNTED)}, cost FROM bookings WHERE stream = ? AND version <= ?"  # noqa: S608 - our own names
+PARENT = "SELECT parent, parent_version FROM sessions WHERE stream = ?"
+"""The stream that a session was forked from, and the version."""
+
+
+def inherit(db: Database, fork: Row) -> None:
+    """Add to *fork* the usage of its ancestors up to the fork."""
+    stream, until = fork["parent"], fork["parent_version"]
+    seen = {fork["stream"]}
+    while stream is not None and stream not in seen:
+        seen.add(stream)
+        _add(db, fork, stream, until)
+        stream, above = db.execute(PARENT, [stream]).fetchone() or (None, 0)
+        until = min(until, above)
+
+
+def _add(db: Database, fork: Row, stream: str, until: int) -> None:
+    for *counted, cost in db.execute(_USED, [stream, until]):
+        for name, used in zip(_COUNTED, counted, strict=True):
+            fork[f"inherited_{name}"] += used
+        fork["inherited_cost"] = str(Decimal(fork["inherited_cost"]) + Decimal(cost))

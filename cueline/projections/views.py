@@ -28,8 +28,7 @@ from cueline.projections.fault import Fault
 from cueline.projections.row import ReadModel, create
 from cueline.projections.session import SessionReadModel
 from cueline.projections.transcript import TranscriptLine
-from cueline.projections.usage import DayUsage
-from cueline.projections.usage_entry import UsageEntry
+from cueline.projections.usage import DayUsage, UsageEntry
 
 VERSION = 20
 """Raise it with every change of a table or its content; files of other versions are rebuilt."""

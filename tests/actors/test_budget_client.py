@@ -6,7 +6,6 @@ from decimal import Decimal
 import pytest
 
 from cueline.actors.cost_ledger import CostLedger
-from cueline.client.tally import Tally
 from cueline.deciders.budget import Amount, ModelCallName, Release, Reserve
 from cueline.deciders.session import Status
 from cueline.errors import ProviderRefusedError
@@ -22,6 +21,7 @@ from cueline.events.session import (
     SessionWaiting,
 )
 from cueline.projections.cost import spent, total
+from cueline.projections.summary import Summary
 from cueline.projections.views import Views
 from cueline.testing.fakes import says
 from tests.actors.priced import BUDGET, CENT, of_kind, scene
@@ -181,7 +181,7 @@ async def test_what_a_failed_call_cost_is_in_every_sum(limits):
     place = scene([REFUSED], **limits)
     await place.begin()
 
-    tally = Tally()
+    tally = Summary()
     for fact in await place.outside.facts(SESSION):
         tally = tally.after(fact, place.clock.now())
     with closing(Views(":memory:")) as views:

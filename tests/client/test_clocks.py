@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-from cueline.client.clocks import Clocks
 from cueline.events.codes import Cause
 from cueline.events.session import SessionContinued, SessionIdle, SessionStopped, SessionWaiting
+from cueline.projections.summary import Summary
 from tests.session_example import broken, failing, returned, saying, started
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
@@ -15,9 +15,9 @@ def at(minutes):
 
 
 def clocks(*told):
-    read = Clocks()
+    read = Summary()
     for minutes, fact in told:
-        read.add(fact, at(minutes))
+        read = read.after(fact, at(minutes))
     return read
 
 

@@ -2,7 +2,6 @@
 
 from decimal import Decimal
 
-from cueline.client.tally import Tally
 from cueline.console.summary import cost_of, summary
 from cueline.events.agent import AgentSpec, Limits
 from cueline.events.message import Cost, Usage
@@ -14,6 +13,7 @@ from cueline.events.session import (
     SessionStarted,
     SessionTakenOver,
 )
+from cueline.projections.summary import Summary
 from tests.console.told import NOW, REPLIED, told
 from tests.session_example import broken, failing, forked
 
@@ -122,7 +122,7 @@ def test_the_cost_line_says_how_much_of_the_budget_is_used(telling):
 
 
 def test_the_summary_says_how_sure_the_cost_is():
-    tally = Tally(
+    tally = Summary(
         cost=Decimal("0.75"), estimated=Decimal("0.25"), assumed=Decimal("0.5"), unpriced=2,
         children=2, children_cost=Decimal(1),
     )  # fmt: skip

@@ -9,10 +9,10 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.client.tally import Tally
 from cueline.events.message import Cost
 from cueline.events.session import ModelFailed, ModelReplied, ReservationClosed
 from cueline.projections.cost import spent, total
+from cueline.projections.summary import Summary
 from cueline.projections.views import Views
 from cueline.testing.crash import CrashPoint
 from tests.crash import story
@@ -35,7 +35,7 @@ async def costs(place):
     with closing(Views(":memory:")) as views:
         await views.catch_up(place.store)
         shown = total(spent(views.db)).cost
-    tally, logged = Tally(), Decimal(0)
+    tally, logged = Summary(), Decimal(0)
     for fact in await place.facts(story.SESSION):
         tally = tally.after(fact, place.clock.now())
         if isinstance(fact, ModelReplied | ModelFailed) and fact.cost is not None:

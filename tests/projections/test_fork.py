@@ -4,10 +4,10 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.client.tally import Tally
 from cueline.events.inbox import ForkPoint
 from cueline.events.message import Cost, Usage
 from cueline.events.session import ModelFailed, ModelStarted, ReservationClosed
+from cueline.projections.summary import Summary
 from tests.projections.conftest import find_session
 
 A = "session-default/a"
@@ -91,7 +91,7 @@ def tried_again(facts):
 async def test_a_fork_inherits_what_its_past_had_used_wherever_it_begins(log, facts):
     past = [facts.STARTED, *facts.turn(1, "write_file", usd="0.1"), *tried_again(facts)]
     await log.tell("a", *past)
-    tally = Tally()
+    tally = Summary()
     for version, fact in enumerate(past, start=1):
         tally = tally.after(fact, log.moment)
         await log.fork(f"f{version}", A, version)
