@@ -62,7 +62,7 @@ def make_repository(folder: Path) -> Path:
 def chain_in(folder: Path, repository: Path) -> Agent:
     """Return the shipped chain with this example's agents, which work on *repository*."""
     shutil.copytree(HERE, folder)
-    with as_file(files("cueline") / "chains/full-pipeline.toml") as shipped:
+    with as_file(files("cueline") / "agents/chains/full-pipeline.toml") as shipped:
         shutil.copy(shipped, folder)
     chain = Agent.from_file(folder / "full-pipeline.toml")
     update = {"workspace": repository, "policy": Policy(approval=("off",))}

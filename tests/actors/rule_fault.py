@@ -41,8 +41,9 @@ def functions_of(name):
 class Fault:
     """The functions of one file: they raise from `begin` to `end`, once."""
 
-    def __init__(self, name):
-        self._whole = [(each, each.__code__) for each in functions_of(name)]
+    def __init__(self, name, only=None):
+        functions = [f for f in functions_of(name) if only in (None, f.__name__)]
+        self._whole = [(each, each.__code__) for each in functions]
         self._over = False
         RAISED.clear()
 
@@ -62,9 +63,9 @@ class Fault:
 
 
 @contextmanager
-def fault_in(name):
+def fault_in(name, only=None):
     """Yield the fault of a file, which is mended at the end in any case."""
-    fault = Fault(name)
+    fault = Fault(name, only)
     try:
         yield fault
     finally:

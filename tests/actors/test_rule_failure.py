@@ -242,12 +242,10 @@ SCENES = (
 )
 NOT_OF_A_SESSION = {
     "backtest.py",
-    "balance.py",
     "fleet.py",
     "plan_fault.py",
     "policy_fault.py",
     "reconcile.py",
-    "registration.py",
 }
 """The rules of what no outcome of a session passes through."""
 
@@ -292,7 +290,7 @@ async def test_a_rule_that_cannot_balance_hosts_keeps_no_session_from_one():
     scene = SessionHarness([says("Done.")])
     await scene.outside.start("s", scene.agent)
     world = World(scene.outside)
-    with fault_in("balance.py") as fault:
+    with fault_in("matching.py", "surplus") as fault:
         fault.begin()
         with pytest.raises(TypeError, match="a rule is broken"):
             await world.dispatcher.tick()

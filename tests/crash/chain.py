@@ -29,7 +29,7 @@ def shipped_chain(chain, **update):
     """Return the shipped *chain*, whose agents have one tool each."""
     with TemporaryDirectory() as folder:
         for name in (chain, *TOOLS):
-            shutil.copy(str(files("cueline") / f"chains/{name}.toml"), folder)
+            shutil.copy(str(files("cueline") / f"agents/chains/{name}.toml"), folder)
         spec = Agent.from_file(f"{folder}/{chain}.toml").spec()
     agents = {
         name: named(name, TOOLS[name]).model_copy(update={"output": agent.output})

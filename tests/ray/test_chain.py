@@ -73,7 +73,7 @@ def make_repository(folder):
 def shipped_chain(folder):
     """Return the shipped chain, whose two agents are scripted."""
     folder.mkdir()
-    shutil.copy(str(files("cueline") / "chains/implement-and-review.toml"), folder)
+    shutil.copy(str(files("cueline") / "agents/chains/implement-and-review.toml"), folder)
     for name in LINES:
         output = OUTPUT if name == "review" else ""
         (folder / f"{name}.toml").write_text(AGENT.format(name=name, acts=ACTS, output=output))

@@ -24,7 +24,7 @@ class ChainGround(Ground):
         self._write_agent("review.toml", "review", "review-script.toml", tools)
         with (folder / "review.toml").open("a") as file:
             file.write('[output]\ntype = "object"\nrequired = ["verdict"]\n')
-        chain = (files("cueline") / "chains/implement-and-review.toml").read_text()
+        chain = (files("cueline") / "agents/chains/implement-and-review.toml").read_text()
         (folder / "agent.toml").write_text(f'{chain}\n[policy]\nin_doubt = "tell"\n')
 
     def begin_words(self, session):
