@@ -19,10 +19,10 @@ from cueline.cli.terminal import settle_streams
 
 
 class LazyCommand(TyperCommand):
-    """A command that knows its name and short help, and imports the rest when it is called."""
+    """A command with its name and short help, which imports the rest when it is called."""
 
     def __init__(self, name: str, short_help: str, place: str = "") -> None:
-        """Take the *place* of the function or group: `MODULE:NAME`, by default twice the name."""
+        """Set the *place* of the function or group: `MODULE:NAME`, by default `NAME:NAME`."""
         super().__init__(name, short_help=short_help)
         self.place = place or f"{name}:{name}"
 
@@ -41,7 +41,7 @@ class LazyCommand(TyperCommand):
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:
-        """Read what was typed behind the name of the command."""
+        """Parse the words after the name of the command."""
         tell_left_out(self.name, parent)
         defaults = defaults_of(self.loaded, parent)
         return self.loaded.make_context(info_name, args, parent, default_map=defaults, **extra)
@@ -56,12 +56,12 @@ _PANELS = {
     "Run sessions": (
         LazyCommand("run", "Start a session, and watch it."),
         LazyCommand("submit", "Start a run of a blueprint.", "runs:submit"),
-        LazyCommand("retry", "Start a run that has ended once more.", "runs:retry"),
-        LazyCommand("resume", "Go on with a session, and watch it."),
-        LazyCommand("send", "Say something to a session.", "message:send"),
+        LazyCommand("retry", "Start an ended run again.", "runs:retry"),
+        LazyCommand("resume", "Continue a session, and watch it."),
+        LazyCommand("send", "Send a message to a session.", "message:send"),
         LazyCommand("pause", "Ask a session to pause.", "message:pause"),
         LazyCommand("stop", "End a session.", "message:stop"),
-        LazyCommand("fork", "Go on from another session's past.", "resume:fork"),
+        LazyCommand("fork", "Start a session from another's past.", "resume:fork"),
         LazyCommand("workflow", "Check and show workflows.", "workflow:group"),
     ),
     "Look at sessions": (
@@ -70,44 +70,44 @@ _PANELS = {
         LazyCommand("blueprints", "List the blueprints.", "runs:blueprints"),
         LazyCommand("runners", "List the registered runners.", "runs:runners"),
         LazyCommand("show", "Show one session."),
-        LazyCommand("tail", "Print a session's events, also as they come."),
+        LazyCommand("tail", "Print a session's events, also new ones."),
         LazyCommand("export", "Print a session as JSON.", "tail:export"),
     ),
     "Decide what agents may do": (
         LazyCommand("pending", "List the approvals that wait."),
         LazyCommand("approve", "Allow one call of a tool."),
         LazyCommand("deny", "Refuse one call of a tool.", "approve:deny"),
-        LazyCommand("policy", "Check a policy; try it on the past.", "policy:group"),
+        LazyCommand("policy", "Check a policy; try it on recorded calls.", "policy:group"),
     ),
     "Watch costs and failures": (
-        LazyCommand("costs", "Show what was spent."),
+        LazyCommand("costs", "Show costs by session, model or day."),
         LazyCommand("budget", "Show limits; raise them.", "budget:group"),
-        LazyCommand("breakers", "List what is not called after failures.", "breakers:group"),
+        LazyCommand("breakers", "List circuit breakers, and reset one.", "breakers:group"),
     ),
     "Verify the log": (
         LazyCommand("replay", "Rebuild a session's state, and check it."),
-        LazyCommand("rerun", "Run a past again, with another agent.", "resume:rerun"),
+        LazyCommand("rerun", "Run a recorded session again.", "resume:rerun"),
         LazyCommand("audit", "List events; check the chains.", "audit:group"),
     ),
     "Keep cueline running": (
         LazyCommand("up", "Keep cueline running for a log."),
-        LazyCommand("down", "Take down what `up` started."),
-        LazyCommand("status", "Show what runs where."),
-        LazyCommand("scale", "Have more or fewer hosts and runners.", "fleet:scale"),
-        LazyCommand("fleet", "Show hosts and runners, and what waits."),
+        LazyCommand("down", "End the actors that `up` started."),
+        LazyCommand("status", "Show the processes of a log."),
+        LazyCommand("scale", "Change the number of hosts and runners.", "fleet:scale"),
+        LazyCommand("fleet", "Show hosts, runners and waiting work."),
     ),
     "Set up": (
         LazyCommand("init", "Write an agent, its tool and its test."),
-        LazyCommand("doctor", "Check this machine; say what to do."),
+        LazyCommand("doctor", "Check this machine; show what to do."),
         LazyCommand("providers", "List providers, and their keys."),
         LazyCommand("models", "List the models of a provider.", "providers:models"),
-        LazyCommand("config", "Show the settings that hold.", "settings:group"),
+        LazyCommand("config", "Show the settings and their sources.", "settings:group"),
         LazyCommand("trust", "Trust a folder's settings."),
         LazyCommand("keys", "Store the keys of providers.", "providers:group"),
-        LazyCommand("log", "Make, upgrade or copy a log.", "log:group"),
+        LazyCommand("log", "Create, upgrade or copy a log.", "log:group"),
     ),
 }
-"""The commands by what one wants to do, in the order in which help lists them."""
+"""The commands by purpose, in the order of the help."""
 
 
 class _PanelledCommands(Commands):
@@ -141,7 +141,7 @@ app = typer.Typer(
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
-    """Say which cueline this is, and end."""
+    """Print the version, and exit."""
     if asked:
         from importlib.metadata import version
 
@@ -176,7 +176,7 @@ def root(
     \b
     Start a session and watch it:
       cueline run "Tidy the notes" --agent agent.toml --workspace notes
-    See what there is, and go on with one that was cut off:
+    List the sessions, and continue an interrupted one:
       cueline list
       cueline resume 7f3a
     """

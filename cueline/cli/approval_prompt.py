@@ -1,4 +1,4 @@
-"""The questions of a session and its children at the terminal, and their answers."""
+"""Asks the questions of a session and its children at the terminal, and sends the answers."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -33,7 +33,7 @@ from cueline.events.session import ApprovalRequested
 
 
 class ChildQuestion(NamedTuple):
-    """A question of a child, which is asked at the terminal of its parent."""
+    """A question of a child, asked at the terminal of its parent."""
 
     child: SessionView
     asked: ApprovalRequested
@@ -41,10 +41,10 @@ class ChildQuestion(NamedTuple):
 
 
 async def question_of_child(client: Client, child: SessionView, approval: str) -> ChildQuestion:
-    """Return what the child asks.
+    """Return the question of the child.
 
     Raises:
-        NotPendingError: it is over.
+        NotPendingError: the approval is over.
     """
     opened = await open_question(client, approval)
     asked = ApprovalRequested(approval=approval, **shared_fields(opened, ApprovalRequested))
@@ -55,7 +55,7 @@ async def question_of_child(client: Client, child: SessionView, approval: str) -
 def question_of(
     session: str, fact: ApprovalRequested, called: ToolCall | None, here: PersonalQuestion
 ) -> Question:
-    """Return what a person is asked about a call."""
+    """Return the question about a call."""
     return Question(
         approval=fact.approval,
         session=session,
@@ -83,7 +83,7 @@ def _cost(usd: Decimal | None, unpriced: str) -> str:
 async def question_with_edit(
     question: Question, change: str, agent: AgentSpec, redactor: Redactor
 ) -> Question:
-    """Return *question* with other arguments, and what they will cost.
+    """Return *question* with other arguments, and their estimated cost.
 
     Raises:
         ConfigError: they do not fit the tool, or no person can allow them.
@@ -97,7 +97,7 @@ async def question_with_edit(
 
 
 def decision_on(asked: ApprovalRequested, answered: Answered) -> DecisionGiven:
-    """Return the decision that an answer is."""
+    """Return the decision of an answer."""
     question = answered.question
     edited = question.edited and answered.verdict == "grant"
     return decision_of(
@@ -116,7 +116,7 @@ Decide = Coroutine[object, object, DecisionReceipt]
 
 
 class OpenQuestions:
-    """What waits for a person's word; nothing is asked where nobody is *attended*."""
+    """The open questions; without *attended*, none is asked."""
 
     def __init__(
         self,
@@ -131,9 +131,9 @@ class OpenQuestions:
         wish: Callable[[Decide], Coroutine[object, object, DecisionReceipt | None]],
     ) -> None:
         self.client = client
-        """Through which is decided."""
+        """The session that gets the decisions."""
         self.asked: dict[str, ApprovalRequested] = {}
-        """What waits for a person's word, by approval."""
+        """The open questions of the session, by approval."""
         self.prompts = Prompts(
             screen,
             client.log.clock.now,
@@ -149,37 +149,37 @@ class OpenQuestions:
         self._wish = wish
         self._asking = asyncio.Lock()
         self._of_children: dict[str, ChildQuestion] = {}
-        """What children ask, by approval."""
+        """The open questions of children, by approval."""
 
     def add(self, fact: ApprovalRequested, *, ask: bool) -> None:
-        """Keep in mind what the session asks, and *ask* it."""
+        """Remember the question of the session, and *ask* it."""
         self.asked[fact.approval] = fact
         if ask:
             self.ask(fact)
 
     def ask(self, fact: ApprovalRequested | None) -> None:
-        """Ask what is not decided already; one whose decision is refused is asked again."""
+        """Ask an undecided question; after a refused decision, ask again."""
         if self._attended and fact is not None:
             self._soon(self._ask_as_it_stands(fact))
 
     def ask_for_child(self, child: SessionView) -> None:
-        """Ask what *child* asks, once."""
+        """Ask the question of *child*, once."""
         for each in child.questions:
             if each.id not in self._of_children and not child.automatic:
                 self._soon(self._ask_for_child(child, each.id))
 
     def withdraw(self, approval: str) -> None:
-        """Ask no more what was decided."""
+        """Remove a decided question."""
         self.asked.pop(approval, None)
         self.prompts.withdraw(approval)
 
     def withdraw_all(self) -> None:
-        """Ask nothing more of what was asked."""
+        """Remove all questions."""
         for approval in list(self.asked):
             self.withdraw(approval)
 
     def withdraw_child(self, stream: str) -> None:
-        """Ask no more what a child asked that has ended."""
+        """Remove the questions of an ended child."""
         for approval, question in self._of_children.items():
             if question.child.state.stream == stream:
                 self.withdraw(approval)
@@ -201,7 +201,7 @@ class OpenQuestions:
                 self.prompts.ask(question_of(session.id, fact, called, here))
 
     def _view_of(self, approval: str) -> SessionView:
-        """Return the session that asks: a child, or this one."""
+        """Return the session of the question: a child, or this one."""
         found = self._of_children.get(approval)
         return self._session() if found is None else found.child
 

@@ -1,4 +1,4 @@
-"""`cueline approve` and `deny`: the answer to what waits for a person."""
+"""`cueline approve` and `deny`: answer a question that waits for a person."""
 
 import sys
 from collections.abc import Sequence
@@ -47,9 +47,7 @@ def approve(
     within: Annotated[
         list[str] | None, typer.Option(metavar="GLOB", help="Where --always holds; repeatable.")
     ] = None,
-    note: Annotated[
-        str, typer.Option(metavar="TEXT", help="Recorded, and told to the agent.")
-    ] = "",
+    note: Annotated[str, typer.Option(metavar="TEXT", help="A text for the agent; recorded.")] = "",
     happened: Annotated[
         bool, typer.Option("--happened", help="Of a call in doubt: it took effect.")
     ] = False,
@@ -67,8 +65,8 @@ def approve(
 ) -> None:
     """Allow exactly one call of a tool, as it was shown.
 
-    It works from any shell on the machine, also while nothing runs: the decision
-    waits in the log. What is not pending (any more) is refused at once.
+    It works from any shell on the machine, also while no process runs: the decision
+    waits in the log. An approval that is not pending is refused at once.
 
     A call in doubt ("did it happen?") takes one of three answers:
 
@@ -76,10 +74,10 @@ def approve(
       approve --happened   It took effect. It does not run again; the agent gets
                            the text of --result as its result.
       approve --run-again  It runs again, even if it took effect before.
-      deny                 It does not run again; the agent is told that the
+      deny                 It does not run again; the agent gets the result that the
                            outcome is unknown.
 
-    An edit changes the arguments: exactly those run, and the agent is told.
+    An edit changes the arguments: exactly these run, and the agent gets them.
     At a terminal, a call that `pending` cuts is shown whole first, and confirmed.
 
     With --always the same tool is not asked about again in this session, with the
@@ -122,15 +120,15 @@ def deny(
     approval: ApprovalArgument,
     *,
     reason: Annotated[
-        str, typer.Option(metavar="TEXT", help="Recorded, and told to the agent.")
+        str, typer.Option(metavar="TEXT", help="A text for the agent; recorded.")
     ] = "",
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Refuse one call of a tool; the agent is told, with the reason, and goes on.
+    """Refuse one call of a tool; the agent gets the reason, and continues.
 
-    A call in doubt ("did it happen?") does not run again then, and the agent is
-    told that its outcome is unknown. To have it run again:
+    A call in doubt ("did it happen?") then does not run again, and the agent gets the
+    result that its outcome is unknown. To run it again:
     `cueline approve APPROVAL --run-again`.
 
     \b
@@ -142,7 +140,7 @@ def deny(
 
 
 def _show_long(log: LogUrl, approval: str) -> None:
-    """Show a call whole that the list of those pending cuts, and ask whether to allow it."""
+    """Show the whole of a call that the list cuts, and ask whether to allow it."""
     asked = find(open_log.ask(log, lambda reader: reader.pending()), approval)
     if asked is not None and is_cut(asked):
         print_whole(asked)
@@ -158,10 +156,10 @@ async def _decide(
     resolution: str | None = None,
     **said: Any,
 ) -> DecisionReceipt:
-    """Decide what *name* asks; a grant of a call in doubt has to say what became of it.
+    """Send the decision about *name*; a grant of a call in doubt needs its outcome.
 
     Raises:
-        RejectedError: it does not; the message has the answers, and what follows from each.
+        RejectedError: the outcome is missing; the message has the answers with their effects.
     """
     asked = await question_of(client, name)
     if verdict == "grant" and asked.question == "did_it_happen" and not resolution:

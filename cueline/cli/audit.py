@@ -1,4 +1,4 @@
-"""`cueline audit`: who did what and when, and whether anybody changed the log since."""
+"""`cueline audit`: list who did what and when; verify the hash chains of the log."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -44,7 +44,9 @@ def audit(
             metavar="TIME", help="Up to then, that second included; a day is its beginning."
         ),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="The newest, so many.")] = 1000,
+    limit: Annotated[
+        int, typer.Option(min=1, metavar="N", help="At most N events, the newest.")
+    ] = 1000,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
@@ -77,15 +79,15 @@ def audit(
 
 
 def _whole_second(until: datetime | None) -> datetime | None:
-    """Return the end of the second that *until* names, as times are listed without fractions."""
+    """Return the end of the second *until*, because listed times have no fractions."""
     return until and until.replace(microsecond=until.microsecond or 999_999)
 
 
 def _check_nothing_typed(ctx: typer.Context, command: str) -> None:
-    """Refuse options in front of *command*, which would not see them: it would take another log.
+    """Refuse options before *command*, which would not get them and use another log.
 
     Raises:
-        BadParameter: put it behind; the message names it.
+        BadParameter: put the option behind the command; the message names it.
     """
     for each in ctx.command.params:
         if is_typed(ctx, str(each.name)):
@@ -124,10 +126,9 @@ def _print(found: Page[AuditRow]) -> None:
 def verify(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
     """Check every event of the log against the hash chain of its stream.
 
-    It fails with exit code 1 and names the first row that is not what was
-    appended, or was emptied, in each stream that has one. It finds accidental
-    damage and careless edits. The chain has no key: anyone who can write the file
-    can compute it again.
+    In each stream it names the first row that differs from the appended one, or that
+    was emptied, and exits with code 1. It finds accidental damage and careless edits.
+    The chain has no key: anyone who can write the file can compute it again.
 
     \b
     Example:

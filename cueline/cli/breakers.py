@@ -1,4 +1,4 @@
-"""`cueline breakers`: which models and tools are left alone; and having them tried again."""
+"""`cueline breakers`: list the circuit breakers of models and tools, and reset one."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -20,10 +20,10 @@ group = typer.Typer()
 def breakers(
     ctx: typer.Context, *, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False
 ) -> None:
-    """List the models, accounts and tools whose calls failed, and which are left alone.
+    """List the circuit breakers of models, accounts and tools whose calls have failed.
 
-    `open`: nothing goes out before the time that is shown; then one call is tried.
-    `half-open`: that call is under way. `held`: the provider asked to be left alone.
+    `open`: no call is sent before the shown time; then one call is tried.
+    `half-open`: that call is in flight. `held`: the provider asked for a pause.
 
     \b
     Examples:
@@ -37,7 +37,7 @@ def breakers(
         open_log.print_page(found, _print, empty, as_json=as_json)
 
 
-@group.command("reset", short_help="Have calls go out again.")
+@group.command("reset", short_help="Close a circuit breaker.")
 def reset(
     name: Annotated[
         str, typer.Argument(help="The breaker, as `cueline breakers` names it.", metavar="BREAKER")
@@ -46,11 +46,11 @@ def reset(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Have calls go out again that a breaker keeps back.
+    """Close a circuit breaker, so that its calls are sent again.
 
-    What was counted is forgotten, and a wait that the provider asked for is over.
-    Who did that is recorded. Sessions that wait go on where somebody drives them.
-    To try one session only, resume it: it makes the probe at once.
+    The counted failures are dropped, and a pause that the provider asked for ends.
+    Your name is recorded. Waiting sessions continue if a process drives them.
+    To try only one session, resume it: it sends the probe at once.
 
     \b
     Example:

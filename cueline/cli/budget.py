@@ -1,4 +1,4 @@
-"""`cueline budget`: what a session may use, and more of it."""
+"""`cueline budget`: show and raise the limits of a session."""
 
 from typing import Any
 
@@ -20,23 +20,23 @@ from cueline.console.budget import NAMES, amount
 from cueline.console.table import print_table
 from cueline.console.text import duration
 
-_GROUP = """Show what a session may use, and let it have more.
+_GROUP = """Show the limits of a session, or raise them.
 
-A session at a limit is paused, not failed: raise the limit, and it goes on.
+A session at a limit is paused, not failed: raise the limit, and it continues.
 """
 
 
 group = typer.Typer(help=_GROUP, no_args_is_help=True)
 
 
-@group.command("show", short_help="Show what is used of each limit.")
+@group.command("show", short_help="Show each limit and the used amount.")
 def show(
     session: SessionArgument, *, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False
 ) -> None:
-    """Show each limit of a session: what is used of it, and who set it.
+    """Show each limit of a session: the used amount, and the source of the limit.
 
-    Tokens and cost count with all sessions that it started. A limit of a session
-    above it counts for it, too, and is shown with its name.
+    Tokens and cost include all descendants. Limits of ancestors apply to the session,
+    too, and are shown with the ancestor's name.
 
     \b
     Example:
@@ -47,7 +47,7 @@ def show(
     raise typer.Exit(open_log.exit_of_damage(found.damage))
 
 
-@group.command("raise", short_help="Let a session have more.")
+@group.command("raise", short_help="Raise limits of a session.")
 @takes(limits_of)
 def raise_(
     limits: Flags,
@@ -56,10 +56,10 @@ def raise_(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Let a session have more; it goes on if it was waiting for that.
+    """Raise limits of a session, which continues if it was waiting for this.
 
-    It is a message, so it counts although nothing runs. A limit can be raised, not
-    lowered, and a session that has none of a kind cannot be given one.
+    A raise is a message, so it counts even if no process runs. A limit can be raised,
+    not lowered, and you cannot add a limit that the session was started without.
 
     \b
     Examples:

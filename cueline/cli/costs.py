@@ -1,4 +1,4 @@
-"""`cueline costs`: what was spent."""
+"""`cueline costs`: show the costs of sessions, agents, models and days."""
 
 from decimal import Decimal
 from typing import Annotated, Any
@@ -25,15 +25,15 @@ def costs(
         str | None, typer.Option(metavar="DAY", help="From this day on, in UTC: 2026-01-31.")
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="DAY", help="Up to this day.")] = None,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many rows.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most N rows.")] = 50,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what was spent, by session, agent, model, day or tree of sessions.
+    """Show the costs by session, agent, model, day or tree of sessions.
 
-    A cost is what the log says of each answer, with the price list of that time.
-    What nobody knows, because the answer was lost or told no use, counts as the
-    most that the call may have cost, and is marked `~`.
+    A cost is recorded with each answer, by the price list of that time. If the usage
+    is unknown, because the answer was lost or reported none, the highest possible
+    cost of the call counts, and is marked `~`.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`cueline doctor`: whether this machine can run agents, and what to do if not."""
+"""`cueline doctor`: check whether this machine can run agents, and show what to do."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,20 +22,20 @@ def doctor(
     *,
     agent: Annotated[
         Path | None,
-        typer.Option("--agent", "-a", help="Look at this agent's models.", metavar="FILE"),
+        typer.Option("--agent", "-a", help="Check this agent's models.", metavar="FILE"),
     ] = None,
     address: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Look at the nodes of this Ray cluster, too."),
+        typer.Option(metavar="HOST:PORT", help="Also check the nodes of this Ray cluster."),
     ] = None,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Check this machine: Python, SQLite, the log's disk, Ray, keys; say what to do.
+    """Check this machine: Python, SQLite, the log's disk, Ray, keys; show what to do.
 
-    It also says which models their vendor ends: those of cueline.toml, or with
-    --agent those of an agent. Keys are never shown. The exit code is 1 when
-    something has to be mended.
+    It also lists models that their vendor will end: those of cueline.toml, or with
+    --agent those of an agent. Keys are never shown. The exit code is 1 if a problem
+    was found.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""What `cueline doctor` looks at, one thing a function."""
+"""The checks of `cueline doctor`, one a function."""
 
 import os
 import platform
@@ -33,7 +33,7 @@ _LISTENS = "0A"
 
 
 def open_ports(pid: int) -> Counter[str]:
-    """Return how many ports are listened on by address; none where there is no /proc."""
+    """Return the number of listening ports by address; empty without /proc."""
     sockets = {each for process in _below(pid) for each in _open_in(process)}
     return Counter(str(address) for address, inode in _listeners() if inode in sockets)
 
@@ -71,7 +71,7 @@ def _listeners() -> Iterator[tuple[object, str]]:
 
 
 def _address(written: str) -> object:
-    """Return an address that is *written* in words of four bytes, each the other way round."""
+    """Return the address *written* in words of four bytes in reverse order, as in /proc."""
     told = bytes.fromhex(written)
     address = ip_address(b"".join(told[n : n + 4][::-1] for n in range(0, len(told), 4)))
     return (isinstance(address, IPv6Address) and address.ipv4_mapped) or address
@@ -86,11 +86,11 @@ _ROOM = 1_000_000_000
 _MAKE_ROOM_FOR_RAY = "make room, or point TMPDIR elsewhere: Ray needs it"
 _MAKE_ROOM = "make room: a log on a full disk takes nothing more"
 _CHECKED = 100_000
-"""So many events are checked in a few seconds."""
+"""The number of events that can be checked in a few seconds."""
 
 
 class DoctorFinding(NamedTuple):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     subject: str
     verdict: Literal["good", "warn", "bad"]
@@ -99,7 +99,7 @@ class DoctorFinding(NamedTuple):
 
 
 def python() -> DoctorFinding:
-    """Look at the Python that runs this."""
+    """Check the running Python."""
     found = f"{platform.python_version()} ({platform.system()} {platform.machine()})"
     if sys.version_info[:2] < _PYTHON:
         return DoctorFinding("Python", "bad", found, "install Python 3.11 to 3.14")
@@ -107,7 +107,7 @@ def python() -> DoctorFinding:
 
 
 def sqlite() -> DoctorFinding:
-    """Look at the SQLite library that is chosen."""
+    """Check the SQLite library in use."""
     try:
         return DoctorFinding("SQLite", "good", sqlite_version())
     except CuelineError as error:
@@ -115,7 +115,7 @@ def sqlite() -> DoctorFinding:
 
 
 def disk(log: LogUrl) -> Iterator[DoctorFinding]:
-    """Look at the file system that the log is on, or would be, if it is a file."""
+    """Check the file system of the log's file, also before it exists."""
     try:
         files = check_log(log).files
     except CuelineError as error:
@@ -161,7 +161,7 @@ def _sync_time(folder: Path) -> DoctorFinding:
 
 
 def log(path: LogUrl) -> DoctorFinding:
-    """Look at the log itself, where there is one."""
+    """Check the log, if it exists."""
     try:
         exists, files = check_log(path)
         if not exists:
@@ -182,14 +182,14 @@ def log(path: LogUrl) -> DoctorFinding:
 
 
 async def _checked(path: LogUrl) -> tuple[int, tuple[BadRow, ...]]:
-    """Return the last position, and what is damaged where the log is short enough to look."""
+    """Return the last position, and the damage if the log is short enough for a check."""
     async with open_log.reader(path) as reader:
         last = await reader.log.store.last_position()
         return last, (await reader.verify()).bad if last <= _CHECKED else ()
 
 
 def temporary() -> DoctorFinding:
-    """Look at the folder for temporary files, which Ray fills."""
+    """Check the folder for temporary files, which Ray fills."""
     try:
         folder = Path(tempfile.gettempdir())
     except OSError:  # it tries them out
@@ -202,7 +202,7 @@ def temporary() -> DoctorFinding:
 
 
 def ray() -> Iterator[DoctorFinding]:
-    """Look at the Ray that is installed, without loading it."""
+    """Check the installed Ray, without importing it."""
     from cueline.cluster.connection import has_token
 
     try:
@@ -227,7 +227,7 @@ def ray() -> Iterator[DoctorFinding]:
 
 
 def ports(log: LogUrl) -> DoctorFinding:
-    """Look at what the processes of a running `cueline up`, its own Ray among them, listen on."""
+    """Check the listening ports of a running `cueline up` and its Ray."""
     running = find_up(log)
     if running is None:
         found = "no `cueline up` runs here; a Ray that cueline starts listens on 127.0.0.1 alone"
@@ -245,7 +245,7 @@ def ports(log: LogUrl) -> DoctorFinding:
 
 
 def nodes(address: str) -> DoctorFinding:
-    """Look at each node of a Ray cluster."""
+    """Check each node of a Ray cluster."""
     try:
         number = open_log.run(count_nodes(address))
     except CuelineError as error:
@@ -254,7 +254,7 @@ def nodes(address: str) -> DoctorFinding:
 
 
 def keys(outside: SettingsContext) -> Iterator[DoctorFinding]:
-    """Look for the providers' keys; they are never shown."""
+    """Check the providers' keys, which are never shown."""
     rows = provider_rows(settings_of=outside.of_provider)
     asked = [each for each in rows if each.key or each.needs_key]
     found = ", ".join(f"{each.name}: {each.key or 'none'}" for each in asked)
@@ -270,7 +270,7 @@ def keys(outside: SettingsContext) -> Iterator[DoctorFinding]:
 
 
 def models(agent: Path | None, outside: SettingsContext) -> Iterator[DoctorFinding]:
-    """Look for models that their vendor ends: the settings', and those of the file *agent*.
+    """Check for models that their vendor will end, in the settings and in the file *agent*.
 
     Raises:
         ConfigError: the file, or a setting, is wrong.

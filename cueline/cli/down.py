@@ -1,4 +1,4 @@
-"""`cueline down`: the end of what `cueline up` started."""
+"""`cueline down`: end the actors that `cueline up` started."""
 
 import json
 import os
@@ -31,14 +31,14 @@ def down(
     *,
     address: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="The Ray cluster, where it is not found by itself."),
+        typer.Option(metavar="HOST:PORT", help="The Ray cluster, if the record of `up` is lost."),
     ] = None,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Take down what `cueline up` started for this log, and nothing else.
+    """End the actors that `cueline up` started for this log, and no others.
 
-    Doing it twice is doing it once.
+    You can repeat the command.
 
     \b
     Example:
@@ -58,7 +58,7 @@ def down(
 
 
 def _takes_it_down(record: UpRecord, grace_seconds: float) -> bool:
-    """Have the process that keeps it take it down; if it will not, end it, and return False."""
+    """Let the keeping process end its actors; if it does not, end the process, and return False."""
     keeper = record.keeper.pid
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
@@ -81,7 +81,7 @@ async def _ended(record: UpRecord, seconds: float) -> bool:
 async def _end_orphans(
     log: LogUrl, record: UpRecord | None, address: str | None, grace_seconds: float
 ) -> UpRecord:
-    """End what is left on the cluster; return *record*, or one of what was looked for."""
+    """End the actors left on the cluster; return *record*, or one for the searched address."""
     try:
         async with open_log.reader(log) as reader:
             record = record or record_of(reader.log, str(address))

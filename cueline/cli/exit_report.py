@@ -1,4 +1,4 @@
-"""How a driven session was left: its summary, the way to go on, the exit code."""
+"""Prints the state in which a driven session was left, and the next step; gives the exit code."""
 
 from collections.abc import Collection
 from datetime import UTC, datetime
@@ -33,12 +33,12 @@ _EXITS = {"completed": Exit.DONE, "idle": Exit.DONE, "failed": Exit.FAILED, "sto
 
 
 def exit_of_status(status: str) -> Exit:
-    """Return the exit code that says how a session stands."""
+    """Return the exit code for the status of a session."""
     return _EXITS.get(status, Exit.WAITING)
 
 
 def report(terminal: TerminalView, options: RunOptions, *, rested: bool) -> Exit:
-    """Say how the session was left, and return the exit code."""
+    """Print how the session was left, and return the exit code."""
     session, log = terminal.session, options.log
     if options.as_json:
         indent = None if options.json_stream else 2
@@ -62,7 +62,7 @@ def report(terminal: TerminalView, options: RunOptions, *, rested: bool) -> Exit
 
 
 def _resume_of(view: SessionView, session: SessionView, log: LogUrl) -> str:
-    """Return what drives *view*, a child of *session*: of one that is paused, to go on itself."""
+    """Return the command that continues *view*, a child of *session*."""
     paused = view.waiting is not None and view.waiting.is_pause
     return resume_command(log, view.id if paused else session.id)
 
@@ -76,11 +76,11 @@ def next_step(
     decided: Collection[str] = (),
     now: datetime | None = None,
 ) -> list[str]:
-    """Say how a session that rests goes on; nothing of one that does not.
+    """Print how a resting session continues; nothing for any other session.
 
-    *resume* is the command that drives it. Of one that is *owned*, a living
-    process sees to it that it does; questions that are *decided* wait for
-    nobody's word any more, nor do those whose time is over *now*.
+    *resume* is the command that continues it. If the session is *owned*, a living
+    process will continue it. Questions that are *decided*, or whose time is over at
+    *now*, are left out.
     """
     resume = f"  {resume}"
     waiting, asked = session.waiting, session.questions
@@ -117,7 +117,7 @@ def next_step(
 def _decide(
     asked: Collection[OpenQuestion], log: LogUrl, then: list[str], now: datetime
 ) -> list[str]:
-    """Ask a person for what can still be answered."""
+    """Print the open questions with the commands that answer them."""
     left = [each for each in asked if each.deadline_at >= now]
     if not left:
         told = "the time to decide is over" if asked else "decided"
@@ -141,7 +141,7 @@ def _answers(asked: OpenQuestion, log: LogUrl) -> list[str]:
 
 
 def _more(session: SessionView, log: LogUrl) -> str | None:
-    """Return the command that raises the limit which holds the session, if one does."""
+    """Return the command that raises the limit at which the session waits, if there is one."""
     wait = session.waiting
     if wait is None or wait.raisable not in _OPTIONS:
         return None

@@ -1,8 +1,8 @@
-"""How a command that cannot do what was asked ends: a message, a hint, a code.
+"""Ends a failed command with a message, a hint and an exit code.
 
 Texts from the log were cleaned before they were recorded.
 
-This is the one place that does so. A mistake of a user is never a traceback.
+No other module does this. A mistake of a user is never a traceback.
 """
 
 import errno
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def redact_stderr(text: str, outside: "SettingsContext | None") -> str:
-    """Return *text* without the providers' keys, and without what is known to be secret here."""
+    """Return *text* without the providers' keys and the other secrets that are known here."""
     from cueline.agents.secret import secret_names, secret_values
     from cueline.config.environment import HERE
     from cueline.events.sanitize import Redactor
@@ -54,12 +54,12 @@ def redact_stderr(text: str, outside: "SettingsContext | None") -> str:
 
 
 def print_redacted(text: str, outside: "SettingsContext | None") -> None:
-    """Say on stderr what may quote anything: no secret, and nothing that a terminal would obey."""
+    """Print a text to stderr, without secrets and control characters."""
     typer.echo(visible(redact_stderr(text, outside)), err=True)
 
 
 class Exit(IntEnum):
-    """How a command ended."""
+    """The exit code of a command."""
 
     DONE = 0
     """Completed, idle, detached."""
@@ -96,19 +96,19 @@ _NO_LOG = "--log or CUELINE_LOG names one; `cueline run` makes one"
 _NO_FORK = "it follows a plan, which has no forks: start another session"
 _NO_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 _TYPED: type[Exception] = typer.BadParameter.__mro__[2]
-"""What typer raises when something was typed wrong; it has no public name."""
+"""Typer's error for wrong words, which has no public name."""
 _CHOICE = re.compile(r"'(.*)' is not one of (.*)\.$", re.DOTALL)
-"""What typer says of a value that is none of an option's choices."""
+"""Typer's message for a value that is not one of an option's choices."""
 _REFUSALS = (RejectedError, LogUnavailableError, LogFormatError, ClusterError)
 
 
 def exit_of(error: CuelineError) -> Exit:
-    """Return the exit code of a command that ended with *error*."""
+    """Return the exit code for *error*."""
     return Exit.REFUSED if isinstance(error, _REFUSALS) else Exit.FAILED
 
 
 def hint_of(error: CuelineError, log: LogUrl) -> str | None:
-    """Return what to do about *error* on *log*, where its own message does not say it."""
+    """Return the hint about *error* on *log*, if its own message has none."""
     if isinstance(error, LogUnavailableError) and error.reason.startswith("there is no log"):
         return _NO_LOG
     if isinstance(error, SessionFinishedError) and error.has_plan:
@@ -120,7 +120,7 @@ def hint_of(error: CuelineError, log: LogUrl) -> str | None:
 def print_error(
     error: CuelineError, outside: SettingsContext | None = None, log: LogUrl = DEFAULT_LOG
 ) -> None:
-    """Say on stderr what went wrong, and what to do."""
+    """Print the error and the hint to stderr."""
     print_redacted(f"error: {error}", outside)
     if (hint := hint_of(error, log)) is not None:
         print_redacted(f"hint: {hint}", outside)
@@ -133,7 +133,7 @@ class Commands(TyperGroup):
         """Run the command.
 
         Raises:
-            Exit: with the code for what happened.
+            Exit: with the code for the error.
         """
         try:
             set_settings_context(ctx, ctx.args)
@@ -159,7 +159,7 @@ class Commands(TyperGroup):
 
 
 def _unforeseen(error: Exception, outside: SettingsContext | None) -> typer.Exit:
-    """Say what none of our errors says: of the system its own word, of a bug all there is."""
+    """Print another error: the message of the system, or the traceback of a bug."""
     if isinstance(error, OSError) and error.errno in _NO_OUTPUT and not error.filename:
         sys.stdout = None  # else it is tried once more at the end
         typer.echo(f"error: the output cannot be written: {error.strerror}", err=True)
@@ -179,7 +179,7 @@ def _out_of_files(said: str) -> typer.Exit:
 
 
 def _say_in_our_words(typed: Any) -> None:
-    """Have a value that typer refuses be refused as any other setting is, with a suggestion."""
+    """Refuse a value that typer refuses like any other setting, with a suggestion."""
     from pydantic import ValidationError
 
     from cueline.config.problem import error_text

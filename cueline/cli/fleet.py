@@ -1,4 +1,4 @@
-"""`cueline fleet` and `scale`: the hosts and runners of a log, and another number of them."""
+"""`cueline fleet` and `scale`: show the hosts and runners of a log, and change their number."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -26,7 +26,7 @@ def scale(
         str | None, typer.Option(metavar="N", help="Processes that run tools, as 8 or 0..8.")
     ] = None,
     per_node: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="At most so many of them on one node.")
+        int | None, typer.Option(min=1, metavar="N", help="At most N of them on one node.")
     ] = None,
     label: Annotated[
         list[str] | None,
@@ -54,10 +54,10 @@ def scale(
 ) -> None:
     """Ask for another number of hosts or runners; `cueline up` starts and retires them.
 
-    A number is exact, as 8, or a range, as 0..8: those above the least start when
-    work waits for them, and retire when they are idle. It counts for the workers
-    with the same labels, resources and --per-node; 0 ends those.
-    It is recorded, so it also counts for the next `cueline up`.
+    A number is exact, as 8, or a range, as 0..8: workers above the minimum start when
+    work waits for them, and retire when they are idle. The number applies to workers
+    with the same labels, resources and --per-node; 0 ends these.
+    It is recorded, so it also applies to the next `cueline up`.
 
     \b
     Examples:
@@ -85,7 +85,7 @@ def count_of(option: str, text: str) -> Count:
     """Return the number or range of *text*.
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: *text* is neither.
     """
     least, dots, most = text.partition("..")
     if not (least.isdecimal() and (most.isdecimal() if dots else not most)):
@@ -94,7 +94,7 @@ def count_of(option: str, text: str) -> Count:
 
 
 def group_text(group: GroupRow) -> str:
-    """Return which workers a group has, as its options."""
+    """Return the workers of a group, in the form of its options."""
     words = [f"--label {key}={value}" for key, value in group.labels.items()]
     for name, amount in group.resources.items():
         if name == "memory":
@@ -108,7 +108,7 @@ def group_text(group: GroupRow) -> str:
 
 
 def number_text(group: GroupRow) -> str:
-    """Return how many workers of a group are wanted."""
+    """Return the desired number of workers of a group."""
     least, most = group.least, group.most
     return str(most) if least == most else f"{least}..{most}"
 
@@ -156,10 +156,10 @@ _MACHINE = 12
 
 
 def fleet(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
-    """Show the hosts and runners: how many are wanted, which there are, what waits.
+    """Show the hosts and runners: desired numbers, existing workers, waiting work.
 
     A worker is pending while no node of the cluster can hold it; Ray's autoscaler
-    sees that. `cueline scale` changes how many are wanted.
+    sees this. `cueline scale` changes the desired numbers.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`cueline init`: write an agent, its tool and its test, to begin with."""
+"""`cueline init`: write a first agent, its tool and its test."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -39,10 +39,10 @@ def init(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write an agent file, a tools file and a test, to begin with.
+    """Write a first agent file, a tools file and a test.
 
-    The agent needs no key: its model is a script. agent.toml says how to use a real
-    model. A file that exists is never overwritten.
+    The agent needs no key: its model is a script. Comments in agent.toml show how to
+    use a real model. An existing file is never overwritten.
 
     With --chain it writes a chain of agents instead: full-pipeline (plan, implement,
     review, bugfix) or implement-and-review.
@@ -86,7 +86,7 @@ def _chain_files(chain: str) -> dict[str, str]:
 
 
 def _starter_files() -> dict[str, str]:
-    """Return the files to begin with; agent.toml names the usual provider and model."""
+    """Return the first files; agent.toml names the usual provider and model."""
     usual = provider_named(DEFAULT)
     assert usual.endpoint is not None, "it is a vendor"
     shipped = files("cueline") / "agents" / "starter"

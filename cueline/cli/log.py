@@ -1,4 +1,4 @@
-"""`cueline log`: a log itself, and not what is in it."""
+"""`cueline log`: copy, create and upgrade a log."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from cueline.client.log import CopyStep, copy_log, migrate_log
 from cueline.console.text import count, duration, json_of, visible
 from cueline.runtime.loop import run
 
-_HELP = """Make, upgrade or copy a log.
+_HELP = """Create, upgrade or copy a log.
 
 \b
 Example:
@@ -32,14 +32,14 @@ def copy(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Copy the log FROM to the log TO: from a file to PostgreSQL, back, or likewise.
+    """Copy the log FROM to the log TO: between files and PostgreSQL, in any direction.
 
     The copy has the same positions, chains, keys, blobs and emptied payloads, and
     the same id. TO is made if it is missing; in PostgreSQL, its URL names the role
     that owns the tables, and `cueline log migrate` then grants rights to others.
-    No process may work on one of the two. A copy that was stopped goes on where it
-    was when you run the command again; likewise if FROM has grown since. At the
-    end the events are compared, and every chain of the copy is checked.
+    No process may use either log. If a copy was stopped, or FROM has grown since, run
+    the command again: it continues. At the end the events are compared, and every
+    chain of the copy is checked.
 
     \b
     Examples:
@@ -64,7 +64,7 @@ def copy(
         raise typer.Exit(Exit.FAILED)
 
 
-@group.command("migrate", short_help="Make a log, or upgrade its format.")
+@group.command("migrate", short_help="Create a log, or upgrade its format.")
 def migrate(
     *,
     writer: Annotated[
@@ -76,9 +76,9 @@ def migrate(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Make the log, or bring it to the format of this cueline.
+    """Create the log, or upgrade it to the format of this cueline.
 
-    Other commands make a file by themselves, but never a table of a database.
+    Other commands create a file if necessary, but never a table of a database.
     In PostgreSQL, the role of the URL then owns the tables. The roles after
     --writer may append through functions, and can neither update nor delete; those
     after --reader may read. The roles have to exist. Run it again to add roles.
@@ -97,7 +97,7 @@ def migrate(
 
 @contextmanager
 def _progress() -> Iterator[Callable[[CopyStep], None]]:
-    """Show on stderr how far it has come, and for how long, where that is a terminal."""
+    """Show the progress and the time on stderr, if that is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

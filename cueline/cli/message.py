@@ -1,4 +1,4 @@
-"""`cueline send`, `pause` and `stop`: messages to a session."""
+"""`cueline send`, `pause` and `stop`: send a message to a session."""
 
 import json
 from typing import Annotated
@@ -25,7 +25,7 @@ from cueline.events.inbox import Lane
 def send(
     session: SessionArgument,
     text: Annotated[
-        str | None, typer.Argument(metavar="TEXT", help="What to say; `-` reads it from stdin.")
+        str | None, typer.Argument(metavar="TEXT", help="The text; `-` reads it from stdin.")
     ] = None,
     *,
     model: Annotated[
@@ -49,18 +49,18 @@ def send(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Say something to a session: it goes to its inbox, and counts even if nothing runs.
+    """Send a message to a session's inbox; it counts even if no process runs.
 
-    A note is told with the next model call. A steer ends what is left of the turn:
+    The model gets a note with its next call. A steer ends the rest of the turn:
     calls that have not started are skipped. A followup waits until the session
     would otherwise be done.
 
-    With --name it is the message that a step of a plan waits for: JSON or text,
-    which becomes the value of that step.
+    With --name it is the message for a waiting step of a plan: JSON or text,
+    which becomes the value of the step.
 
-    With --model the agent gets another model, from its next request on. A model
-    call that runs is finished first, tool calls go on. Another provider begins
-    without the parameters of the one before.
+    With --model the agent gets another model, from its next request on. A running
+    model call is finished first, tool calls continue. Another provider begins
+    without the parameters of the former one.
 
     \b
     Examples:
@@ -105,10 +105,10 @@ def pause(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask a session to pause: nothing new starts, what is in flight finishes.
+    """Ask a session to pause: no call starts, running calls finish.
 
-    Asking twice is asking once. `cueline resume` goes on. With --tree it is said to
-    all sessions below it, too.
+    You can repeat the command. `cueline resume` continues the session. With --tree
+    all its descendants pause, too.
 
     \b
     Examples:
@@ -143,10 +143,10 @@ def stop(
 ) -> None:
     """End a session. Tools get 5 s, are terminated, and killed 5 s later.
 
-    The process that drives it is asked to end it. If there is none, this command
-    ends it: that needs no key, tool, secret or workspace. Calls whose outcome
-    nobody knows are named. Asking twice is asking once. The sessions that it waits
-    for end with it; --tree also ends the others below it.
+    The process that drives the session ends it. Without such a process, this command
+    does: that needs no key, tool, secret or workspace. Calls of unknown outcome are
+    named. You can repeat the command. Children for which the session waits end with
+    it; --tree also ends its other descendants.
 
     \b
     Example:

@@ -1,6 +1,6 @@
-"""How a command opens the log: to look, or to take part.
+"""Opens the log for a command, and prints the answers.
 
-Looking needs neither Ray nor an agent, and does not change the log.
+Reading needs neither Ray nor an agent, and does not change the log.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 
 def run(work: Coroutine[object, object, T]) -> T:
-    """Do *work* in a loop of its own."""
+    """Run *work* in an event loop of its own."""
     from cueline.runtime import loop
 
     return loop.run(work)
@@ -33,7 +33,7 @@ def run(work: Coroutine[object, object, T]) -> T:
 
 @asynccontextmanager
 async def reader(path: LogName, *, must_exist: bool = True) -> AsyncIterator["Reader"]:
-    """Open the log at *path* to be asked; see `open_reader`."""
+    """Open the log at *path* for reading; see `open_reader`."""
     from cueline.client.reader import open_reader
 
     async with open_reader(path, must_exist=must_exist, notice=_notice) as opened:
@@ -51,7 +51,7 @@ def ask(path: LogName, question: Callable[["Reader"], Awaitable[T]]) -> T:
 
 
 def wish(path: LogName, asked: Callable[["Client"], Awaitable[T]]) -> T:
-    """Return what becomes of a wish about the log at *path*."""
+    """Send a wish to the log at *path*, and return the receipt."""
 
     async def submit() -> T:
         from cueline.client.client import open_client
@@ -65,7 +65,7 @@ def wish(path: LogName, asked: Callable[["Client"], Awaitable[T]]) -> T:
 def wish_of_tree(
     path: LogName, session: str, asked: Callable[["Client", str], Awaitable[T]], *, tree: bool
 ) -> list[T]:
-    """Return what becomes of a wish about a session and, with *tree*, about all below it."""
+    """Send a wish to a session and, with *tree*, to its descendants; return the receipts."""
     from cueline.client.named import over_tree
 
     def submit(client: "Client") -> Awaitable[list[T]]:
@@ -75,7 +75,7 @@ def wish_of_tree(
 
 
 async def history(path: LogName, name: str, **how: Any) -> "History":
-    """Return the past of the session that *name* stands for; see `Reader.history`."""
+    """Return the history of the session with that *name*; see `Reader.history`."""
     async with reader(path) as opened:
         return await opened.history(name, **how)
 
@@ -90,7 +90,7 @@ def rows(page: "Page[Any]") -> Any:
 def print_answer(
     found: T, show: Callable[[T], None], *, as_json: bool, empty: str | None = None
 ) -> None:
-    """Print *found* as JSON, or have *show* print it for people; *empty* if there is nothing."""
+    """Print *found* as JSON, or by *show* for people; print *empty* if there is nothing."""
     from cueline.client.document import document
 
     if as_json:
@@ -104,7 +104,7 @@ def print_answer(
 def print_page(
     page: "Page[R]", show: "Callable[[Page[R]], None]", empty: str, *, as_json: bool
 ) -> None:
-    """Print the rows of a page like `print_answer`, and end as `end_of`."""
+    """Print the rows of a page like `print_answer`, and exit like `end_of`."""
     if as_json:
         typer.echo(json_of(rows(page), indent=2))
     else:
@@ -113,10 +113,10 @@ def print_page(
 
 
 def end_of(page: "Page[Any]") -> None:
-    """Say on stderr if a page is not all there is: an audit must not seem to be whole.
+    """Print to stderr if a page is incomplete, because an audit must not seem complete.
 
     Raises:
-        CorruptEventError: the log is damaged, and the page tells what is before that.
+        CorruptEventError: the log is damaged; the page has the rows before the damage.
     """
     if page.more:
         typer.echo("there are more; --limit shows them", err=True)
@@ -125,7 +125,7 @@ def end_of(page: "Page[Any]") -> None:
 
 
 def exit_of_damage(damage: CuelineError | None) -> "Exit":
-    """Return the exit code of a command that read as far as it could, and say what it could not."""
+    """Return the exit code of a command that read until damage, and print the damage."""
     from cueline.cli.failure import Exit, print_error
 
     if damage is None:

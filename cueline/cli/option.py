@@ -1,4 +1,4 @@
-"""The options that several commands share."""
+"""Defines the options that several commands share, and converts their values."""
 
 import inspect
 import os
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 def complete_session(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the ids that begin with what was typed, for the shell."""
+    """Return the ids that begin with the typed text, for shell completion."""
     return completions(ctx, incomplete, lambda reader: reader.session_ids())
 
 
 def completions(
     ctx: typer.Context, incomplete: str, find: Callable[["Reader"], Awaitable[list[str]]]
 ) -> list[str]:
-    """Return those of the names that *find* returns which begin with what was typed."""
+    """Return the names from *find* that begin with the typed text."""
     try:
         return [each for each in open_log.ask(log_of(ctx), find) if each.startswith(incomplete)]
     except CuelineError:
@@ -66,13 +66,13 @@ def _note(ctx: typer.Context, log: LogUrl) -> LogUrl:
 
 
 def named_log(ctx: typer.Context) -> LogUrl:
-    """Return the log that the command below *ctx* is about, as far as it was told."""
+    """Return the log of the command below *ctx*, from its options and the settings."""
     log: LogUrl = ctx.meta.get(_NAMED_LOG, DEFAULT_LOG)
     return log
 
 
 def naming(log: LogUrl) -> str:
-    """Return what a command has to say to be about *log*, with a blank before it."""
+    """Return the option that names *log* in a command, after a blank; empty for the default log."""
     return "" if log == DEFAULT_LOG else f" --log {visible(quote(str(log)))}"
 
 
@@ -80,7 +80,7 @@ def labels_of(given: Iterable[str] | None) -> dict[str, str]:
     """Return the labels of `--label` options.
 
     Raises:
-        ConfigError: one is not KEY=VALUE.
+        ConfigError: a label is not KEY=VALUE.
     """
     return _pairs("--label", "KEY=VALUE", given)
 
@@ -89,7 +89,7 @@ def parameters_of(given: Iterable[str] | None) -> dict[str, str]:
     """Return the parameters of `--parameter` options, each as text.
 
     Raises:
-        ConfigError: one is not NAME=VALUE.
+        ConfigError: a parameter is not NAME=VALUE.
     """
     return _pairs("--parameter", "NAME=VALUE", given)
 
@@ -105,10 +105,10 @@ def _pairs(option: str, form: str, given: Iterable[str] | None) -> dict[str, str
 
 
 def moment(option: str, text: str | None) -> datetime | None:
-    """Return the moment that the *text* of an option names; None where it was left out.
+    """Return the time in the *text* of an option; None without the option.
 
     Raises:
-        BadParameter: name another; the message shows some.
+        BadParameter: *text* is no time; the message has examples.
     """
     if text is None:
         return None
@@ -122,7 +122,7 @@ def moment(option: str, text: str | None) -> datetime | None:
 
 
 def takes(maker: Callable[..., object]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Have a function take what *maker* makes of its own options as first parameter.
+    """Give a function the result of *maker*, which has options of its own, as first parameter.
 
     The function that typer gets has the options of both.
     """
@@ -148,7 +148,7 @@ def takes(maker: Callable[..., object]) -> Callable[[Callable[..., Any]], Callab
 
 
 def is_typed(ctx: typer.Context, option: str) -> bool:
-    """Whether *option* is on the command line, and not only in the environment."""
+    """Whether *option* is on the command line, not only in the environment."""
     source = ctx.get_parameter_source(option)
     return source is not None and source.name == "COMMANDLINE"
 
@@ -174,7 +174,7 @@ SessionFilter = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 TreeOption = Annotated[
-    bool, typer.Option("--tree", help="All sessions below it, too; with --json, a line for each.")
+    bool, typer.Option("--tree", help="All descendants, too; with --json, a line for each.")
 ]
 PlainOption = Annotated[
     bool,
@@ -192,21 +192,19 @@ ThinkingOption = Annotated[
     bool | None,
     typer.Option(
         "--hide-thinking/--show-thinking",
-        help="Whether the model's thoughts are left out at a terminal.",
+        help="Hide the model's thoughts at a terminal.",
         show_default=False,
     ),
 ]
 AtOption = Annotated[
     str | None,
     typer.Option(
-        metavar="TIME", help="Record it now, and start it then: 07:30, 2026-05-04T07:30, +10m."
+        metavar="TIME", help="Record now, and start at TIME: 07:30, 2026-05-04T07:30, +10m."
     ),
 ]
 EveryOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="TIME", help="Start another one so long after it, as 1h, and so on, until `stop`."
-    ),
+    typer.Option(metavar="TIME", help="Start another one after each TIME, as 1h, until `stop`."),
 ]
 SessionArgument = Annotated[
     str,
@@ -225,19 +223,19 @@ def limits_of(
         int | None, typer.Option(metavar="N", help="Model calls since the last message.")
     ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(metavar="N", help="Tokens, sent and answered, with all it starts.")
+        int | None, typer.Option(metavar="N", help="Input and output tokens, with descendants.")
     ] = None,
     max_cost: Annotated[
-        str | None, typer.Option(metavar="USD", help="US dollars, with all it starts.")
+        str | None, typer.Option(metavar="USD", help="US dollars, with descendants.")
     ] = None,
     time_budget: Annotated[
         str | None, typer.Option(metavar="TIME", help="Time at work, in seconds or as 15m or 4h.")
     ] = None,
     max_wall: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Time since the start, likewise.")
+        str | None, typer.Option(metavar="TIME", help="Time since the start, as 15m or 4h.")
     ] = None,
 ) -> "Flags":
-    """Return the limits that the options set."""
+    """Return the limits from the options."""
     return {
         "limits.max_turns": ("--max-turns", max_turns),
         "limits.max_tokens": ("--max-tokens", max_tokens),

@@ -1,4 +1,4 @@
-"""`cueline pending`: what waits for a person."""
+"""`cueline pending`: list the questions that wait for a person."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -31,9 +31,9 @@ ASKED = "nobody knows whether this call took effect; answer with one of"
 
 
 def answers(log: LogUrl, approval: str) -> list[dict[str, str]]:
-    """Return each answer with its code, what follows from it, and the command that gives it.
+    """Return each answer with its code, its effect, and its command.
 
-    That it happened may take `--result TEXT`.
+    The answer that it happened may have `--result TEXT`.
     """
     told = []
     for each in choices():
@@ -44,7 +44,7 @@ def answers(log: LogUrl, approval: str) -> list[dict[str, str]]:
 
 
 def answer_lines(log: LogUrl, approval: str) -> list[str]:
-    """Return each answer as a line to be pasted, with its consequence behind it."""
+    """Return each answer as a command line to paste, with its effect as a comment."""
     said = answers(log, approval)
     width = max(len(each["command"]) for each in said)
     more = {"happened": " (--result TEXT)"}
@@ -55,11 +55,11 @@ def answer_lines(log: LogUrl, approval: str) -> list[str]:
 
 
 _WIDTH = 80
-"""Of a call's arguments in the list."""
+"""The shown characters of a call's arguments in the list."""
 
 
 def complete_approval(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the pending approvals that begin with what was typed, for the shell."""
+    """Return the pending approvals that begin with the typed text, for shell completion."""
 
     async def names(reader: Reader) -> list[str]:
         return [each.id for each in await reader.pending()]
@@ -80,12 +80,12 @@ def pending(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """List what waits for a person's decision, the most urgent first.
+    """List the approvals that wait for a person's decision, the most urgent first.
 
     The list cuts long calls. With APPROVAL you see the whole arguments and the whole change.
 
-    What was decided while nothing runs is marked: it counts when the session is
-    next driven.
+    An approval that was decided while no process runs is marked: the decision counts
+    when a process next drives the session.
 
     \b
     Examples:
@@ -111,17 +111,17 @@ def pending(
 
 
 def find(waiting: Iterable[PendingRow], approval: str) -> PendingRow | None:
-    """Return the question of that name; None if it does not wait."""
+    """Return the question of that name; None if it is not pending."""
     return next((each for each in waiting if each.id == approval), None)
 
 
 def is_cut(asked: PendingRow) -> bool:
-    """Whether the list shows only a part of what would run."""
+    """Whether the list shows only a part of the call."""
     return bool(asked.preview) or arguments(asked.arguments, _WIDTH).endswith("…")
 
 
 def print_whole(asked: PendingRow) -> None:
-    """Print all of what would run."""
+    """Print the whole call."""
     question = Question(
         approval=asked.id,
         session=asked.session,
@@ -141,7 +141,7 @@ def document_of(row: dict[str, Any], log: LogUrl) -> dict[str, Any]:
 
 
 def time_left(asked: PendingRow, now: datetime) -> str:
-    """Say how long a person can answer."""
+    """Return the time left to answer."""
     if asked.deadline_at <= now:
         return "over"
     left = ((asked.auto_at or asked.deadline_at) - now).total_seconds()

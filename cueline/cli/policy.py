@@ -13,7 +13,7 @@ from cueline.client.policies import JudgedCall, PolicyBacktest, PolicyCheck, che
 from cueline.console.table import print_table
 from cueline.console.text import arguments, count, json_of, visible
 
-_GROUP = """Check a policy, or try it on the past.
+_GROUP = """Check a policy, or judge recorded calls by it.
 
 \b
 Examples:
@@ -29,12 +29,12 @@ FileArgument = Annotated[
 group = typer.Typer(help=_GROUP, no_args_is_help=True)
 
 
-@group.command("check", short_help="Say what is wrong with a policy.")
+@group.command("check", short_help="Check a policy for contradictions.")
 def check(file: FileArgument, *, as_json: JsonOption = False) -> None:
-    """Say whether a policy can mean what it says: each fault with its key and the reason.
+    """Check a policy for contradictions, and print each with its key and the reason.
 
-    FILE is an agent file, or a file with the keys of its [policy] alone. It exits
-    with 1 when there is a fault.
+    FILE is an agent file, or a file with only the keys of its [policy]. The exit
+    code is 1 if there is a fault.
 
     \b
     Example:
@@ -67,7 +67,7 @@ def _print_rules(found: PolicyCheck) -> None:
         typer.echo(visible(f"  {rule.answer:6}  {rule.name:{width}}  {by}".rstrip()))
 
 
-@group.command("backtest", short_help="Try a policy on the past.")
+@group.command("backtest", short_help="Judge recorded calls by a policy.")
 def backtest(
     file: FileArgument,
     *,
@@ -75,16 +75,16 @@ def backtest(
         str | None, typer.Option(metavar="TIME", help="Only from then on: 30d, 12h, 2026-01-31.")
     ] = None,
     calls: Annotated[
-        bool, typer.Option("--calls", help="List the calls that would have gone otherwise.")
+        bool, typer.Option("--calls", help="List the calls with another answer.")
     ] = False,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Judge the calls of the past by another policy, and change nothing.
+    """Judge recorded calls by another policy, and change nothing.
 
-    It lists how many calls would have been denied, asked about or allowed, by
-    which rule, what really became of them, and what calls that simply ran, and now
-    would not, were estimated to cost. With --calls it lists those calls one by one.
+    It counts the calls that the policy would have denied, asked about or allowed, by
+    rule, with the recorded answers, and adds the estimated costs of calls that ran and
+    now would not. With --calls it lists the calls one by one.
 
     \b
     Examples:

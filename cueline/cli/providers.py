@@ -1,4 +1,4 @@
-"""`cueline providers`, `models` and `keys`: which providers can be used, and with which keys."""
+"""`cueline providers`, `models` and `keys`: list providers and models, and store keys."""
 
 import sys
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ from cueline.providers.registry import provider_named
 
 
 def providers(ctx: typer.Context, *, as_json: JsonOption = False) -> None:
-    """List the providers: whether each has a key here, its default model, what it can do.
+    """List the providers, with their keys here, default models and abilities.
 
     An installed package can add one: see the guide "Add a provider". Keys are never
-    shown, only where they come from.
+    shown, only their sources.
 
     \b
     Examples:
@@ -44,7 +44,7 @@ def models(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """List the models that a provider's server has.
+    """List the models of a provider's server.
 
     \b
     Examples:
@@ -74,7 +74,7 @@ def _key(row: ProviderRow) -> str:
 
 
 def _abilities(row: ProviderRow) -> str:
-    """Name what it can do, or why it cannot be used."""
+    """Return the abilities of a provider, or the reason why it cannot be used."""
     if row.problem or row.capabilities is None:
         return f"cannot be used: {row.problem}"
     able = asdict(row.capabilities)
@@ -113,10 +113,10 @@ group = typer.Typer(help=_GROUP, no_args_is_help=True)
 def set_one(
     provider: ProviderArgument, *, user: UserOption = "", as_json: JsonOption = False
 ) -> None:
-    """Store a key: it is asked for, and not shown; or it is read from stdin.
+    """Store a key, which the command asks for without showing it, or reads from stdin.
 
     A former key of the same provider and user is replaced. The master key is
-    CUELINE_ENCRYPTION_KEY, else a file that only you can read, made at first use.
+    CUELINE_ENCRYPTION_KEY, else a file that only you can read, created at first use.
 
     \b
     Examples:

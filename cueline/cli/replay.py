@@ -27,8 +27,8 @@ def replay(
     # Decided again when the loop is over: Ctrl-C ends it at once.
     """Rebuild a session's state from the log, and print it.
 
-    With --check, each step is decided again on the state before it, and must give
-    the events that were recorded; the first difference is named, with exit code 1.
+    With --check, each step is decided again on the earlier state, and must give the
+    recorded events; the first difference is shown, with exit code 1.
 
     \b
     Examples:
@@ -60,7 +60,7 @@ def _print_state(history: History, *, as_json: bool) -> None:
 
 
 def _tree(value: Mapping[str, Any], indent: int = 0) -> Iterator[str]:
-    """Tell nested values line by line; empty ones are left out."""
+    """Return nested values line by line, without empty ones."""
     for key, item in value.items():
         if item in (None, "", [], {}):
             continue

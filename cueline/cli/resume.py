@@ -1,4 +1,4 @@
-"""`cueline resume`, `fork` and `rerun`: go on with a session, or from its past."""
+"""`cueline resume`, `fork` and `rerun`: continue a session, or start one from its past."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,12 +31,12 @@ def resume(
     tree: TreeOption = False,
     accept_changed_tools: AcceptOption = False,
 ) -> None:
-    """Go on with a session that crashed, was paused, or was interrupted.
+    """Continue a session that crashed, was paused, or was interrupted.
 
-    It goes on from what is in the log, with the agent as it was recorded, and is
-    shown live. A session that has ended is refused, and so is one that a living
-    process drives, unless it is paused: then that process is told to go on.
-    With --tree all sessions below it go on, too.
+    It continues from the log, with the recorded agent, and is shown live. A session
+    that has ended is refused, and so is a session that a living process drives,
+    unless it is paused: then that process continues it.
+    With --tree all its descendants continue, too.
 
     \b
     Examples:
@@ -75,20 +75,18 @@ def fork(
     at: Annotated[
         int, typer.Option(min=1, help="The last version of the shared past.", metavar="VERSION")
     ],
-    goal: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What it is told to do from there.")
-    ] = None,
+    goal: Annotated[str | None, typer.Option(metavar="TEXT", help="The goal of the fork.")] = None,
     name: Annotated[
         str | None,
         typer.Option("--id", metavar="ID", help="The new session's id, instead of a random one."),
     ] = None,
     accept_changed_tools: AcceptOption = False,
 ) -> None:
-    """Start a session that shares another's past up to a version, and goes on from there.
+    """Start a session that shares another's past up to a version, and continues from there.
 
-    Nothing in flight crosses the fork. Its workspace is a copy, made now, in a
-    folder beside the original; the model is told so. `cueline tail -n 50` shows
-    the versions.
+    The fork has none of the calls in flight. Its workspace is a copy, made now, in a
+    folder beside the original; a message says so to the model. `cueline tail -n 50`
+    shows the versions.
 
     \b
     Examples:
@@ -141,11 +139,11 @@ def rerun(
         typer.Option("--id", metavar="ID", help="The rerun's id, instead of a random one."),
     ] = None,
 ) -> None:
-    """Run a session's past again, with changed tools, rules or instructions, at no cost.
+    """Run a recorded session again, with changed tools, rules or instructions, at no cost.
 
     It is a new session. The model's replies, the people's messages and the results of
     the calls come from the log. Without --agent it uses the recorded agent. At the end
-    it says in what the two differ; any difference gives exit code 1. A call that has no
+    it prints the differences; any difference gives exit code 1. A call without a
     recorded result ends it; --run-tools runs such calls, if the rules allow them.
 
     \b

@@ -1,4 +1,4 @@
-"""`cueline run`: start a session, and watch it."""
+"""`cueline run`: start a session, and watch it at the terminal."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -53,24 +53,25 @@ def run(
 ) -> None:
     """Start a session, and watch it until it ends, rests, or waits for a person.
 
-    Without --agent it is the built-in agent, which works on the files of the current
+    Without --agent the built-in agent runs, which works on the files of the current
     folder, and asks before it writes or runs a command. It uses the first provider
-    that has a key, else a server on this machine that needs none.
+    with a key, else a server on this machine that needs none.
 
-    It goes to the running `cueline up` of the log, else to the Ray that --address or
-    RAY_ADDRESS names; otherwise it runs in this process. Everything is checked before
-    anything is recorded. Without a terminal nobody is asked: if the session waits for
-    a person, `run` exits with 3 and says how to approve. Ctrl-C once asks it to
-    pause, and says how to go on; twice leaves at once, and nothing that was recorded
-    is lost.
+    The session goes to the running `cueline up` of the log, else to the Ray that
+    --address or RAY_ADDRESS names; otherwise it runs in this process. All checks come
+    before the first record. Without a terminal `run` does not ask: if the session
+    waits for a person, it exits with 3 and prints the commands to approve. Ctrl-C once
+    asks the session to pause, and prints how to continue; twice leaves at once, and no
+    recorded event is lost.
 
     With --many, each line of a file is a goal as JSON text, or an object with `goal`
-    or `parameters` and, if you like, `key` and `labels`. The same command again goes
-    on where it was left: nothing is started twice. --key NAME starts all anew.
+    or `parameters` and, if you like, `key` and `labels`. The same command again
+    continues: no line is started twice. --key NAME starts all lines again.
 
-    With --at it is recorded now and starts then, when `cueline up` runs; --every starts
-    another one after each such time. A missed time starts late, once. `cueline list`
-    shows when; `cueline stop` of the session that waits ends it, and its series.
+    With --at the session is recorded now and starts at that time, if `cueline up` runs;
+    --every starts another one after each such time. After missed times, one session
+    starts late. `cueline list` shows the time; `cueline stop` of the waiting session
+    ends it, and its series.
 
     \b
     Examples:
@@ -104,11 +105,11 @@ def run(
 
 
 async def _start(request: StartRequest, options: RunOptions) -> Exit:
-    """Record the wish, and drive and show the session, unless it is detached.
+    """Record the start, and run and show the session, unless it is detached.
 
     Raises:
         RejectedError: the id is taken.
-        ConfigError: it would ask, and nobody can be asked; or its tools would reach the log.
+        ConfigError: the agent may ask, and nobody could answer; or its tools reach the log.
         LogUnavailableError: the log cannot be used; nothing was recorded.
     """
     agent = request.asked.agent
@@ -121,10 +122,10 @@ async def _start(request: StartRequest, options: RunOptions) -> Exit:
 
 
 def _detached(options: RunOptions, option: str) -> RunOptions:
-    """Return *options* for a session that waits for its time, without this command.
+    """Return *options* for a session that waits for its time after this command has ended.
 
     Raises:
-        BadParameter: it is to be driven by this command.
+        BadParameter: an option needs this command to run the session.
         LogUnavailableError: no other process could run it.
     """
     if options.on != "auto":

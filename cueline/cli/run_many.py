@@ -1,4 +1,4 @@
-"""`cueline run --many`: a session for each line of a file, so many at a time."""
+"""`cueline run --many`: run a session for each line of a file, some at a time."""
 
 import asyncio
 import json
@@ -36,32 +36,32 @@ _WAITS = ("waiting", "running")
 
 
 class Task(BaseModel):
-    """A line of the file: a goal, or a table with these keys."""
+    """A line of the file: a goal, or an object with these keys."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     goal: str | None = Field(default=None, min_length=1)
     parameters: dict[str, JsonValue] = {}
     key: str | None = None
-    """By which it is known again; without one the file, the line's number and its text."""
+    """The key of the task; by default the file, the line's number and its text."""
     labels: dict[str, str] = {}
 
     @property
     def texts(self) -> dict[str, str]:
-        """The parameters as `-p` gives them."""
+        """The parameters in the form of `-p`."""
         return {name: json.dumps(value) for name, value in self.parameters.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Many:
-    """The tasks of a file, and how many run at a time."""
+    """The tasks of a file, and the number that run at a time."""
 
     file: Path
     concurrency: int
     key: str | None
-    """Instead of the file's path, a part of the keys."""
+    """The part of the keys that replaces the file's path."""
     tasks: Mapping[int, Task]
-    """By the numbers of their lines."""
+    """The tasks by the numbers of their lines."""
 
     @staticmethod
     def read(file: Path, concurrency: int, key: str | None) -> "Many":
@@ -89,7 +89,7 @@ class Many:
         return next(iter(self.tasks.values()))
 
     def requests(self, of_each: StartRequest) -> list[StartRequest]:
-        """Return the start of each task, with what all have in common.
+        """Return the start of each task, with the common options.
 
         Raises:
             ConfigError: two lines have one key.
@@ -131,9 +131,9 @@ def run_many(
     """Run a session for each task of *file*, and return how the command ends.
 
     Raises:
-        BadParameter: an option makes no sense for many sessions.
-        ConfigError: the file or a line is wrong, or the agent would ask and nobody can be asked.
-        ClusterError: there is no Ray to drive them; nothing was recorded.
+        BadParameter: an option is not for many sessions.
+        ConfigError: the file or a line is wrong, or the agent may ask and nobody could answer.
+        ClusterError: there is no Ray for them; nothing was recorded.
     """
     for option, given in {
         "GOAL": start.goal,
@@ -155,7 +155,7 @@ def run_many(
 
 
 async def _run_all(many: Many, of_each: StartRequest, options: RunOptions) -> Exit:
-    """Run a session for each task, show how far they are, and what became of them."""
+    """Run a session for each task, and show the progress and the outcomes."""
     requests = many.requests(of_each)
     check_answerable(of_each.asked.agent, options.log, attended=False)
     check_log_is_out_of_reach(of_each.asked.agent, options.log)
@@ -191,7 +191,7 @@ _GOES_ON = "left at once; what was recorded stays, and the same command goes on"
 
 @contextmanager
 def _shown(run: ManyRun, *, quiet: bool) -> Iterator[None]:
-    """Show how far *run* is: a bar at a terminal, elsewhere a line for each end."""
+    """Show the progress of *run*: a bar at a terminal, elsewhere a line for each end."""
     if quiet:
         yield
         return
@@ -216,21 +216,21 @@ def _shown(run: ManyRun, *, quiet: bool) -> Iterator[None]:
 
 
 def _print_last(run: ManyRun) -> None:
-    """Print the outcomes that were not printed yet."""
+    """Print the new outcomes."""
     if run.outcomes and (last := run.outcomes[-1]).session not in run.running:
         done = f"{len(run.outcomes)}/{len(run.requests)}"
         typer.echo(visible(f"{done} {last.session} {last.result.status}"), err=True)
 
 
 def _sums(outcomes: list[Outcome]) -> str:
-    """Return how many ended how, and what they cost."""
+    """Return the number of each outcome, and the cost."""
     counted = Counter(each.result.status for each in outcomes)
     pieces = [f"{count} {status}" for status, count in sorted(counted.items())]
     return " · ".join([*pieces, money(sum((each.result.cost for each in outcomes), Decimal(0)))])
 
 
 def _report(run: ManyRun, seconds: float, *, as_json: bool) -> Exit:
-    """Print what became of the tasks, and return how the command ends."""
+    """Print the outcomes of the tasks, and return the exit code."""
     outcomes = sorted(run.outcomes, key=lambda each: each.number)
     wrong = [each for each in outcomes if each.result.status not in _DONE]
     if as_json:

@@ -1,4 +1,4 @@
-"""The options of all commands that run a session."""
+"""Defines the options of all commands that run a session."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -35,31 +35,31 @@ AcceptOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """Where a session is to be recorded and driven, and who watches."""
+    """The log, the place and the watcher of a session."""
 
     log: LogUrl
     on: On
     detach: bool
     address: str | None
     attended: bool
-    """Whether somebody is asked at this terminal."""
+    """Whether questions are asked at this terminal."""
     as_json: bool
     json_stream: bool
-    """Whether each fact is printed as it comes, and at last the result, one a line."""
+    """Whether each fact, and at the end the result, is printed as a line of JSON."""
     plain: bool
     hide_thinking: bool
     without_secrets: tuple[str, ...]
-    """Which need not be known here."""
+    """The secrets that do not have to be known here."""
     context: SettingsContext
 
     @property
     def place(self) -> PlaceName:
-        """Where it is driven now."""
+        """The place of the session."""
         return place_for(self.log, self.on, self.address)
 
     @property
     def takes_long(self) -> str:
-        """What takes more than a second before a session is driven; empty where nothing does."""
+        """The step of a start that takes more than a second; empty if none does."""
         if self.place == "inline":
             return ""
         if self.place == "up":
@@ -108,11 +108,11 @@ def run_options_of(
     plain: PlainOption = False,
     hide_thinking: ThinkingOption = None,
 ) -> RunOptions:
-    """Return what the options say.
+    """Return the values of the options.
 
     Raises:
-        BadParameter: two of them exclude each other.
-        ConfigError: the settings or the log were found, and are not trusted.
+        BadParameter: two options exclude each other.
+        ConfigError: the found settings or the found log are not trusted.
         LogUnavailableError: no other process could run a session of this log.
     """
     modes = [name for name in ("inline", "ray", "detach") if ctx.params[name]]
@@ -143,7 +143,7 @@ def run_options_of(
 
 
 def takes_run_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return *command*, whose first parameter is `RunOptions`, with the options for these."""
+    """Return *command*, whose first parameter is `RunOptions`, with the options of this class."""
 
     @wraps(command)
     def within(options: RunOptions, **given: Any) -> None:

@@ -1,4 +1,4 @@
-"""`cueline runs`, `blueprints`, `runners`, `submit` and `retry`: runs of blueprints."""
+"""`cueline runs`, `blueprints`, `runners`, `submit` and `retry`: list and start runs."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
@@ -48,9 +48,9 @@ def runs(
 ) -> None:
     """List the runs of blueprints, the last changed first.
 
-    `queued`: no runner has claimed it yet. `claimed`: it has not got its first
-    reply. `queued: 2 at a time`: it waits for other runs of its blueprint, whose
-    `max_running` is 2, to end. `cueline show` and `tail` show a run like any session.
+    `queued`: no runner has claimed the run yet. `claimed`: it has no reply yet.
+    `queued: 2 at a time`: it waits for the end of other runs of its blueprint, whose
+    `max_running` is 2. `cueline show` and `tail` show a run like any session.
 
     \b
     Examples:
@@ -77,7 +77,7 @@ def blueprints(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> 
 def runners(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
     """List the registered runners, their last heartbeats and their blueprints.
 
-    A runner that is `stale` gets no more runs, until it is heard again.
+    A `stale` runner gets no runs until it sends a heartbeat again.
 
     \b
     Examples:
@@ -174,10 +174,10 @@ def submit(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Start a run of a blueprint, which `cueline up --blueprints FOLDER` offers.
+    """Start a run of a blueprint that `cueline up --blueprints FOLDER` offers.
 
-    It prints the id of the run. The run waits until a runner claims it; if none
-    does in time, it fails. A name that no runner ever offered is refused at once.
+    It prints the id of the run. The run waits until a runner claims it; if no runner
+    does in time, the run fails. A name that was never offered is refused at once.
 
     \b
     Examples:
@@ -209,7 +209,7 @@ def retry(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Start a run that has ended once more: a new run that names the old one.
+    """Start an ended run again, as a new run that names the old one.
 
     \b
     Examples:

@@ -16,7 +16,7 @@ from cueline.console.text import arguments, date_time, duration, json_of, money,
 from cueline.events.log_url import LogUrl
 
 INTERRUPTED = "interrupted"
-"""A session that is running, and that nobody drives."""
+"""The shown status of a running session without a driver."""
 _CLEAR = "\033[H\033[2J"
 _FILTERS = ("status", "agent", "labels", "since")
 
@@ -51,8 +51,8 @@ def list_(
 ) -> None:
     """List the sessions of the log, the last changed first.
 
-    `interrupted` is running, but its process has ended: `cueline resume` goes on
-    with it. `paused` waits for a person.
+    `interrupted`: the process of a running session has ended; `cueline resume`
+    continues it. `paused`: the session waits for a person.
 
     \b
     Examples:
@@ -91,7 +91,7 @@ async def _list(log: LogUrl, wanted: dict[str, Any], *, watch: bool, as_json: bo
 
 
 def _start(row: SessionRow) -> str:
-    """Return when a session starts that waits for its time, and how often."""
+    """Return the start time of a waiting session, and the interval of its series."""
     if row.wait_kind != "time" or row.deadline_at is None or row.wait_cause is None:
         return ""
     from cueline.events.event_text import interval_text

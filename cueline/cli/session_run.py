@@ -1,4 +1,4 @@
-"""Drives one session and shows it, until only a person can make it go on."""
+"""Runs one session and shows it, until it ends or only a person can continue it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -30,21 +30,21 @@ from cueline.events.stream import shown
 from cueline.runtime.open_log import OpenLog
 
 Record = Callable[[Client], Awaitable[Session]]
-"""Puts into the log what somebody wishes of a session, and has it driven."""
+"""Records a wish about a session, and returns what runs it."""
 _NOTHING = "left before anything was recorded"
 
 
 class RequestRecorder:
-    """What somebody wishes of a session: recorded once there is something that carries it out."""
+    """A wish about a session, which is recorded once a place can carry it out."""
 
     def __init__(self, record: Record) -> None:
         self.recorded = False
         self.left = False
-        """Whether somebody asked to leave meanwhile."""
+        """Whether Ctrl-C came meanwhile."""
         self._record = record
 
     async def record(self, runtime: Client) -> None:
-        """Put it into the log.
+        """Record the wish.
 
         Raises:
             Exit: Ctrl-C came before.
@@ -59,7 +59,7 @@ class RequestRecorder:
 async def carry_on(
     client: Client, stream: str, options: RunOptions, record: Record, *, show_past: bool = True
 ) -> Exit:
-    """Record what is wished, and run and show the session, unless it is detached.
+    """Record the wish, and run and show the session, unless it is detached.
 
     Raises:
         ClusterError: there is no Ray to run it; nothing was recorded.
@@ -85,10 +85,10 @@ async def run_session(
     screen: Screen,
     show_past: bool,
 ) -> tuple[TerminalView, bool]:
-    """Run *stream* until it rests, and return what was seen, and whether it rested.
+    """Run *stream* until it rests; return its view, and whether it rested.
 
     Raises:
-        ClusterError: Ray is not usable; whether anything was recorded is told.
+        ClusterError: Ray is not usable; the message says whether anything was recorded.
         CuelineError: it cannot be driven, or not be read.
         Exit: Ctrl-C came before anything was recorded.
     """
@@ -145,7 +145,7 @@ async def run_session(
 async def _running(
     log: OpenLog, options: RunOptions, terminal: TerminalView
 ) -> AsyncIterator[Runtime]:
-    """Start what drives sessions, and have *terminal* follow its session through it."""
+    """Open the place of sessions, and let *terminal* follow its session there."""
     # The cluster that is named is for where no `up` has the log.
     address = None if options.place == "up" else options.address
     long, screen = options.takes_long, terminal.screen
@@ -160,10 +160,10 @@ async def _running(
 
 
 async def _check_kept(log: OpenLog, stream: str, seen: int) -> None:
-    """See that the log's file holds what was shown: the connections that wrote it keep pages.
+    """Check through a new connection that the log's file has the shown events.
 
     Raises:
-        StoreError: it does not; the message says why.
+        StoreError: the events are missing; the message says why.
     """
     version = NO_STREAM
     store = log.backend.open(log.clock, read_only=True)
@@ -178,6 +178,6 @@ async def _check_kept(log: OpenLog, stream: str, seen: int) -> None:
 
 
 def seconds_to_answer(options: RunOptions, settings: Settings | None = None) -> float:
-    """Return how long a question waits where the policy does not say it."""
+    """Return how long a question waits, if the policy has no time."""
     approval = (settings or options.context.settings).approval
     return approval.attached_seconds if options.attended else approval.detached_seconds

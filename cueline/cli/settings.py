@@ -1,4 +1,4 @@
-"""`cueline config show`: every setting that holds, and where it came from."""
+"""`cueline config show`: show every setting and its source."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ _WIDEST = 40
 
 
 class SettingRow(NamedTuple):
-    """One line of what is shown."""
+    """One shown line."""
 
     key: str
     value: Any
@@ -46,12 +46,12 @@ def show(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show every setting that holds, and where it came from.
+    """Show every setting and its source.
 
     A value comes from a flag of the command, else from the environment, else from
     the agent's file, else from the project's cueline.toml, else from your own
-    ~/.config/cueline/config.toml; else it is the default. What a cueline.toml
-    widens counts only after `cueline trust`.
+    ~/.config/cueline/config.toml; else it is the default. Values of a cueline.toml
+    that permit more apply only after `cueline trust`.
 
     \b
     Examples:
@@ -76,7 +76,7 @@ def show(
 
 
 def _said(value: Any) -> str:
-    """Say a value in a line; nothing is a dash."""
+    """Return a value in one line; a dash for none."""
     if value in (None, [], {}):
         return "-"
     return visible(value) if isinstance(value, str) else json_of(value)
@@ -89,7 +89,7 @@ def _aligned(rows: list[tuple[str, str, str]]) -> Iterator[str]:
 
 
 def settings_of(effective: EffectiveSettings) -> Iterator[SettingRow]:
-    """Tell every setting that is in effect."""
+    """Yield every effective setting."""
     table = effective.settings.model_dump(mode="json")
     for key, leaf in leaves().items():
         value: Any = table

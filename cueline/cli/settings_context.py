@@ -1,6 +1,6 @@
-"""What is set outside of the command: the environment, `cueline.toml` and a person's own file.
+"""Reads the settings around a command: environment, `cueline.toml`, and the person's own file.
 
-They are read once. Nothing is read where nothing is set, so that a list stays quick.
+They are read once, and only if any are set, so that `list` is quick.
 """
 
 import os
@@ -34,20 +34,20 @@ class SettingsContext:
     """The settings around a command, without its own flags."""
 
     path: Path | None = None
-    """The `cueline.toml` that holds."""
+    """The `cueline.toml` in use."""
     environment: "ConfigSource" = field(default_factory=dict)
     file: "ConfigSource" = field(default_factory=dict)
-    """What it says, as far as that counts."""
+    """The settings of this file that apply."""
     wider: "ConfigSource" = field(default_factory=dict)
-    """What it says that counts only when a person trusts it."""
+    """The settings of this file that apply only if a person trusts it."""
     is_found: bool = False
-    """Whether it was found, and not named."""
+    """Whether the file was found, not named."""
     foreign: Path | None = None
-    """One that was found, and not read, since others may write it."""
+    """A found file that was not read, because other users may write it."""
     personal: "ConfigSource" = field(default_factory=dict)
-    """What the person's own file says."""
+    """The settings of the person's own file."""
     secrets: set[str] = field(default_factory=set)
-    """Variables whose values are not to be told, as far as this command has heard of them."""
+    """The known variables with secret values."""
 
     @property
     def log(self) -> LogUrl | None:
@@ -57,20 +57,20 @@ class SettingsContext:
 
     @property
     def under(self) -> "tuple[ConfigSource, ...]":
-        """What the files say, below an agent's own: each for this user, and for all."""
+        """The settings of the files, below an agent's own: for this user, and for all users."""
         return (*_of_this_user(self.file), *_of_this_user(self.personal))
 
     def note(self, agent: "KeepsSecrets") -> None:
-        """Learn which variables this agent keeps secret."""
+        """Add the secret variables of this agent."""
         from cueline.agents.secret import secret_names
 
         self.secrets.update(secret_names(agent))
 
     def read_agent(self, file: Path, flags: "ConfigSource | None" = None) -> "AgentRead":
-        """Return the agent of *file*; *flags* go before what it says.
+        """Return the agent of *file*; *flags* take precedence.
 
         Raises:
-            ConfigError: mend the file, flag or variable that it names.
+            ConfigError: correct the file, flag or variable that the message names.
         """
         from cueline.agents.agent_file import read_agent
 
@@ -79,7 +79,7 @@ class SettingsContext:
         return read
 
     def effective(self) -> "EffectiveSettings":
-        """Return what holds where neither a flag nor an agent says anything.
+        """Return the effective settings without flags and agent.
 
         Raises:
             ConfigError: two values do not go together.
@@ -89,7 +89,7 @@ class SettingsContext:
         return effective(self.environment, *self.under)
 
     def of_provider(self, name: str) -> "Settings":
-        """Return the settings of the agents of a provider that say nothing themselves.
+        """Return the settings for agents of a provider that have none themselves.
 
         Raises:
             ConfigError: two values do not go together.
@@ -116,15 +116,15 @@ def _of_this_user(file: "ConfigSource") -> "tuple[ConfigSource, ...]":
 
 
 def known_trust() -> Trust:
-    """Return what this person trusts."""
+    """Return the files that this person trusts."""
     return Trust(personal_folder(HERE))
 
 
 def read(config: Path | None) -> SettingsContext:
-    """Return what the environment sets, the file *config* or else the nearest, and one's own.
+    """Return the settings of the environment, of *config* or the nearest file, and the own file.
 
     Raises:
-        ConfigError: mend the variable, or the key of the file, that it names.
+        ConfigError: correct the variable or key that the message names.
     """
     found = None if config else find_file(_working_folder())
     path = config or found
@@ -150,7 +150,7 @@ def read(config: Path | None) -> SettingsContext:
 
 
 def _with_found(outside: SettingsContext, found: Path) -> SettingsContext:
-    """Return *outside* with what the file *found* says, as far as that may count."""
+    """Return *outside* with the settings of the file *found* that may apply."""
     if is_of_others(found):
         return replace(outside, foreign=found)
     from cueline.config.config_source import from_file
@@ -172,7 +172,7 @@ def _working_folder() -> Path:
 
 
 def set_settings_context(ctx: typer.Context, words: list[str]) -> None:
-    """Read what is set outside, for the command that *words* say; help is told in any case.
+    """Read the settings around the command in *words*; errors do not prevent the help.
 
     Raises:
         ConfigError: see `read`.
@@ -182,7 +182,7 @@ def set_settings_context(ctx: typer.Context, words: list[str]) -> None:
 
 
 def tell_left_out(command: str | None, ctx: typer.Context | None) -> None:
-    """Say on stderr which settings of a file that was found do not count for *command*."""
+    """Print to stderr which settings of a found file do not apply to *command*."""
     outside: SettingsContext | None = None if ctx is None else ctx.obj
     if outside is None:
         return
@@ -197,18 +197,18 @@ def tell_left_out(command: str | None, ctx: typer.Context | None) -> None:
 
 
 def settings_context_of(ctx: typer.Context) -> SettingsContext:
-    """Return what was read for this command."""
+    """Return the settings that were read for this command."""
     outside: SettingsContext = ctx.find_root().obj
     return outside
 
 
 def is_thinking_hidden(ctx: typer.Context, *, hide: bool | None) -> bool:
-    """Whether the model's thoughts are left out, by the flag or else by the settings."""
+    """Whether the model's thoughts are hidden, by the flag or else by the settings."""
     return settings_context_of(ctx).settings.hide_thinking if hide is None else hide
 
 
 def defaults_of(command: Any, ctx: typer.Context | None) -> dict[str, Any]:
-    """Return what the file says of the options of *command*, which is called in *ctx*."""
+    """Return the defaults from the file for the options of *command*, called in *ctx*."""
     outside = None if ctx is None else ctx.obj
     if outside is None or outside.log is None:
         return {}

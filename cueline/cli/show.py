@@ -1,4 +1,4 @@
-"""`cueline show`: one session, whole or its end."""
+"""`cueline show`: show one session, whole or its end."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -44,7 +44,7 @@ Sums = tuple[Summary | None, list[TreeSession]]
 
 _WIDTH = 60
 _MOST_BELOW = 20
-"""So many sessions below are listed."""
+"""The number of listed descendants."""
 _ASKED = {"PauseAsked": "pause asked", "ResumeAsked": "resume asked"}
 
 
@@ -61,13 +61,13 @@ def show(
     as_json: JsonOption = False,
     plain: PlainOption = False,
 ) -> None:
-    """Show what was said and done in a session, and how it stands.
+    """Show the messages, calls and status of a session.
 
-    Of a long session the last turns are shown, and --all shows the rest. What is
-    shown is read from the log, each event checked. A row that cannot be read is
-    named, everything before it is shown, and the exit code is 1.
+    For a long session the last turns are shown, and --all shows the rest. Each event
+    is read from the log and checked. If a row cannot be read, it is named, all earlier
+    events are shown, and the exit code is 1.
 
-    Of a long conversation the model is sent a summary and the newest messages:
+    In a long conversation the model gets a summary and the newest messages:
     --compacted shows these.
 
     \b
@@ -89,7 +89,7 @@ def show(
 
 
 async def _print_session(log: LogUrl, name: str) -> Exit:
-    """Print how a session stands as JSON."""
+    """Print the status of a session as JSON."""
     async with open_log.reader(log) as reader:
         told = document(await reader.show(name))
     told["questions"] = [document_of(each, log) for each in told["questions"]]
@@ -143,7 +143,7 @@ def _print(
 
 
 def _steps(log: LogUrl, history: History) -> Iterator[Line]:
-    """Yield a line for each step of a plan, and what to do about those that failed."""
+    """Yield a line for each step of a plan, and the next commands for failed steps."""
     if history.state.progress is None or history.damage is not None:
         return
     state = workflow_state(history)
@@ -153,7 +153,7 @@ def _steps(log: LogUrl, history: History) -> Iterator[Line]:
 
 
 def _sum_up(screen: Screen, history: History, tally: Summary | None, sums: Sums) -> None:
-    """Print what the session used, and its descendants."""
+    """Print the usage of the session and its descendants."""
     _, below = sums
     if tally is None:
         screen.show([summary_without_sums(history.id, history.status, history.turn)])
@@ -173,7 +173,7 @@ def _below_line(each: TreeSession) -> str:
 
 
 def _stands(log: LogUrl, history: History, driving: DriverStatus) -> list[str]:
-    """Say who drives it, or how it goes on, and what was said to it meanwhile."""
+    """Print the driver of the session, or the next command, and the unread messages."""
     if history.damage is not None:
         return _damaged(log, history)
     if history.followed.emptied is not None:
@@ -186,7 +186,7 @@ def _stands(log: LogUrl, history: History, driving: DriverStatus) -> list[str]:
 
 
 def _course(log: LogUrl, history: History, driving: DriverStatus, way: str) -> list[str]:
-    """Say who drives it, or how it goes on."""
+    """Print the driver of the session, or the next command."""
     state = history.state
     if state.status == "created":
         then = f"it starts {date_time(driving.starts_at)}; " if driving.starts_at else ""
@@ -202,7 +202,7 @@ def _course(log: LogUrl, history: History, driving: DriverStatus, way: str) -> l
 
 
 def _damaged(log: LogUrl, history: History) -> list[str]:
-    """Say what can be done with what is before the damage."""
+    """Print the commands for the events before the damage."""
     fork = command(log, "fork", history.id, "--at", str(history.version))
     whole = [f"all is well up to version {history.version}; go on from there with", f"  {fork}"]
     others = ["what else is damaged is told by", f"  {command(log, 'audit', 'verify')}"]
@@ -210,7 +210,7 @@ def _damaged(log: LogUrl, history: History) -> list[str]:
 
 
 def unread_lines(unread: UnreadMessages) -> list[str]:
-    """Say what people put into an inbox; of what other sessions do, nothing."""
+    """Return the messages of people in an inbox, without those of other sessions."""
     lines = [f"  {line}" for _, said in unread if (line := _line(said))]
     return ["not read yet, for nobody drives it:", *lines] if lines else []
 

@@ -1,4 +1,4 @@
-"""The options of `run` for a session and its agent, and the checked start that they make."""
+"""The options of `run` for a session and its agent, and the checked start from them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,19 +36,19 @@ from cueline.providers.factory import retirements
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentOptions:
-    """The agent that works, and the settings that go before its own."""
+    """The agent, and the settings that precede its own."""
 
     file: Path | None
-    """None: the built-in agent."""
+    """The agent's file; None: the built-in agent."""
     workspace: Path | None
     require_approval: bool
     flags: Flags
 
     def read(self, options: RunOptions) -> tuple[Agent, Mapping[str, str]]:
-        """Return the agent, and who set each of its settings.
+        """Return the agent, and the source of each of its settings.
 
         Raises:
-            ConfigError: mend the file, flag or variable that it names.
+            ConfigError: correct the file, flag or variable that the message names.
         """
         file = self.file or Path(BUILT_IN)
         read = options.context.read_agent(file, from_flags(self.flags))
@@ -107,7 +107,7 @@ def agent_options_of(
         ),
     ] = False,
 ) -> AgentOptions:
-    """Return what the options say of the agent."""
+    """Return the options about the agent."""
     flags = {
         **limits,
         "allow_base_urls": ("--allow-base-url", tuple(allow_base_url or ()) or None),
@@ -145,7 +145,7 @@ def start_options_of(
         ),
     ] = None,
 ) -> StartOptions:
-    """Return what the options say of the session.
+    """Return the options about the session.
 
     Raises:
         ConfigError: a parameter or label has another form.
@@ -163,10 +163,10 @@ def start_options_of(
 
 
 def prepare(who: AgentOptions, start: StartOptions, options: RunOptions) -> StartRequest:
-    """Return the start of a session, checked.
+    """Check the start of a session, and return it.
 
     Raises:
-        ConfigError: mend the file, flag or variable that it names.
+        ConfigError: correct the file, flag or variable that the message names.
         ToolImportError: make the tool importable.
     """
     agent, sources = who.read(options)
@@ -181,6 +181,6 @@ def prepare(who: AgentOptions, start: StartOptions, options: RunOptions) -> Star
 
 
 def warn_of_retirements(request: StartRequest, options: RunOptions) -> None:
-    """Say on stderr which models of the agent are about to go."""
+    """Print to stderr the models of the agent that their vendor will end."""
     for line in retirements(request.asked.agent):
         print_redacted(f"warning: {line}", options.context)

@@ -1,4 +1,4 @@
-"""`cueline status`: what drives the sessions of a log, and where."""
+"""`cueline status`: show the processes that drive the sessions of a log."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _AWAY = "its dispatcher, or the writer of the log, is away; `cueline up` starts 
 
 
 def status(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
-    """Show what drives the sessions of the log, and where.
+    """Show the processes that drive the sessions of the log, and their machines.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`cueline tail` and `export`: the events of a session, also as they come."""
+"""`cueline tail` and `export`: print the events of a session, also new ones."""
 
 import asyncio
 import os
@@ -46,7 +46,7 @@ _TICK_SECONDS = 0.2
 
 
 class TailView:
-    """The bottom of the screen of somebody who follows a session."""
+    """The bottom of the screen of `tail -f`."""
 
     def __init__(self, screen: Screen, now: Callable[[], datetime], *, hide_thinking: bool) -> None:
         self._screen = screen
@@ -57,18 +57,18 @@ class TailView:
         self._bottom = Bottom(screen, self._rows)
 
     def above(self) -> AbstractContextManager[None]:
-        """Return what is entered while something else writes on the screen."""
+        """Return the context in which other output is written."""
         return self._screen.above()
 
     def learn(self, recorded: RecordedEvent, fact: SessionEvent | None) -> None:
-        """Take in an event that is shown next."""
+        """Apply an event before it is shown."""
         if fact is not None:
             self._preview.learn(fact)
             self._telling.learn(fact, recorded.recorded_at)
             self._status.learn(fact, recorded.recorded_at)
 
     def show_reply(self, fact: SessionEvent | None) -> None:
-        """Show the whole of a reply, of which its line has the beginning."""
+        """Show a whole reply, of which its line has the beginning."""
         if isinstance(fact, ModelReplied):
             thinking = not self._preview.hide_thinking
             self._screen.show(reply_lines(fact, thinking=thinking))
@@ -79,7 +79,7 @@ class TailView:
 
     @asynccontextmanager
     async def watching(self, reader: Reader, stream: str) -> AsyncIterator[None]:
-        """Show what comes of *stream* at the bottom while this is entered."""
+        """Show the arriving reply of *stream* at the bottom, inside `async with`."""
         with live_text(reader.log, stream) as pieces, self._bottom:
             work = (self._preview_replies(pieces.take), self._tick(reader))
             tasks = [asyncio.create_task(each) for each in work]
@@ -120,12 +120,12 @@ def tail(
     plain: PlainOption = False,
     hide_thinking: ThinkingOption = None,
 ) -> None:
-    """Print a session's last events, one a line, and with -f those that come.
+    """Print a session's last events, one a line, and with -f new events.
 
-    To look is not to own: it disturbs nobody. With -f it ends when the session
-    has ended, with that session's exit code; Ctrl-C ends it before. Where nobody
-    drives the session any more it says so on stderr, and goes on looking.
-    At a terminal it shows each reply that begins from then on while it comes.
+    It does not disturb the session. With -f it ends when the session has ended, with
+    that session's exit code; Ctrl-C ends it before. If no process drives the session,
+    it prints this to stderr, and continues to wait.
+    At a terminal it shows each new reply while it arrives.
 
     \b
     Examples:
@@ -172,7 +172,7 @@ async def _tail(
 
 
 def _say_left(log: LogUrl, id: str, why: str) -> None:  # noqa: A002 - the word of the log
-    """Say on stderr that nobody drives a session which does not rest."""
+    """Print to stderr that no process drives a session that does not rest."""
     way = resume_command(log, id)
     typer.echo(f"{id}: nobody drives it now ({why}); go on with\n  {way}", err=True)
 
@@ -217,8 +217,8 @@ def export(
     # Printed when the loop is over: Ctrl-C ends it at once.
     """Print a session as one JSON document, or with --events as JSON lines.
 
-    The document holds status, messages, tool calls, metrics, limits, error and
-    version. A row that cannot be read is named on stderr, what is before it is
+    The document has status, messages, tool calls, metrics, limits, error and
+    version. If a row cannot be read, it is named on stderr, all earlier events are
     printed, and the exit code is 1.
 
     \b

@@ -1,4 +1,4 @@
-"""The terminal of a command: its streams, whether a person is there, and its signals."""
+"""The terminal of a command: its streams, its person, and its signals."""
 
 import os
 import signal
@@ -20,12 +20,12 @@ from cueline.errors import ConfigError
 from cueline.files import read_to_end
 
 _answers: ContextVar[TextIO | None] = ContextVar("answers", default=None)
-"""Where `print_json` writes, if stdout takes nothing else."""
+"""The stream of `print_json`, if stdout is for JSON only."""
 
 
 @contextmanager
 def only_json_on_stdout() -> Iterator[None]:
-    """Send to stderr what tools, and the processes that they start, print to stdout."""
+    """Redirect to stderr the stdout of tools and the processes that they start."""
     out = sys.stdout
     try:
         number = out.fileno()
@@ -47,24 +47,24 @@ def only_json_on_stdout() -> Iterator[None]:
 
 
 def print_json(text: str) -> None:
-    """Print *text* to stdout, as the answer of a command to a program."""
+    """Print *text* to stdout, as the answer for a program."""
     typer.echo(text, file=_answers.get())
 
 
 def is_attended() -> bool:
-    """Whether this process has a terminal for itself, to show and to ask.
+    """Whether this process has a terminal of its own for output and questions.
 
-    One that cannot move its cursor is taken for none.
+    A terminal that cannot move its cursor does not count.
     """
     moves = os.environ.get("TERM", "dumb") not in {"", "dumb", "unknown"}
     return moves and is_foreground() and sys.stdout.isatty()
 
 
 def settle_streams() -> None:
-    """Have all three streams be open, and able to print anything.
+    """Open closed standard streams, and let them print any character.
 
-    Where one is closed, its number would be given to the next file that is
-    opened: the log's, or the event loop's own, which ends the process for it.
+    The next opened file would get the number of a closed stream: the log's, or the event
+    loop's own, which would end the process.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -81,7 +81,7 @@ def settle_streams() -> None:
 
 
 def _buffered(stream: TextIO) -> TextIO:
-    """Return *stream* so that it writes everything it is given.
+    """Return *stream* changed so that it writes its whole input.
 
     With PYTHONUNBUFFERED set, Python makes one write and drops what the pipe did not take;
     after uvloop has run, Linux interrupts a write to a full pipe.
@@ -93,10 +93,10 @@ def _buffered(stream: TextIO) -> TextIO:
 
 
 def text_or_stdin(text: str) -> str:
-    """Return *text*, or what was piped in for `-`.
+    """Return *text*, or the standard input for `-`.
 
     Raises:
-        ConfigError: there is no text, or no end of it; say something, and less.
+        ConfigError: the text is empty or too long.
     """
     said = read_to_end(sys.stdin, "the text").strip() if text == "-" else text
     if not said.strip():
@@ -108,14 +108,14 @@ SHOW_CURSOR = "\x1b[?25h"
 
 
 class Interrupts:
-    """What the signals do while a session is driven."""
+    """The effects of signals while a session runs."""
 
     def __init__(
         self, once: Callable[[], object], leave: Callable[[], str], *, goes_on: bool
     ) -> None:
-        """Call *once* at the first; at the second *leave*, and say what it returns.
+        """Call *once* at the first signal; at the second call *leave*, and print its result.
 
-        Where the session *goes_on* without us, the end of the terminal is no more than ours.
+        If the session *goes_on* without this process, the end of the terminal only ends this one.
         """
         self._once = once
         self._leave = leave
@@ -151,7 +151,7 @@ class Interrupts:
 
 
 def ending_signals() -> set[signal.Signals]:
-    """Return what ends a command in order; with `nohup` the end of its terminal does not."""
+    """Return the signals that end a command; with `nohup`, without the end of its terminal."""
     endings = {signal.SIGINT, signal.SIGTERM}
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         endings.add(signal.SIGHUP)
@@ -159,13 +159,13 @@ def ending_signals() -> set[signal.Signals]:
 
 
 def show_cursor() -> None:
-    """Have the cursor seen again, where something that is drawn over and over has hidden it."""
+    """Show the cursor again, which a redrawn display has hidden."""
     if sys.stderr.isatty():
         sys.stderr.write(SHOW_CURSOR)
 
 
 def leave_terminal() -> None:
-    """Write to nowhere from now on where the terminal is gone: what fails to write ends."""
+    """Drop further output if the terminal is gone, because failed writes end the process."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         with suppress(OSError):  # whoever began us may have closed it

@@ -1,4 +1,4 @@
-"""One session on one screen: shows it, asks what it asks, says when to leave."""
+"""Shows one session at the terminal, asks its questions, and ends when it rests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -54,11 +54,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 RECORD_SECONDS = 1.0
-"""What was cancelled at the end of the grace may be recorded for so long."""
+"""The time to record calls that were cancelled at the end of the grace time."""
 
 
 class TerminalView:
-    """One session on one screen. It drives nothing, and holds nothing up."""
+    """Shows one session on one screen, without driving or delaying it."""
 
     def __init__(
         self,
@@ -72,11 +72,11 @@ class TerminalView:
     ) -> None:
         self.telling = EventRenderer(thinking=screen.live and not hide_thinking)
         self.result = ""
-        """What the agent said last, when it was done."""
+        """The last reply of the agent."""
         self.value: JsonValue = None
         """The result of a plan."""
         self.error: dict[str, Any] | None = None
-        """Why it failed."""
+        """The error of a failed session."""
         self.gave_way = False
         """Whether another process has the session now."""
         self._client = client
@@ -109,28 +109,28 @@ class TerminalView:
         )
         self._posting = asyncio.Lock()
         self._over: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        """Whether it rested, once it is not followed any more, or what went wrong."""
+        """Whether the session rested, once following has ended; or its error."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self._warned = ""
         self._said_of_children: set[str] = set()
 
     @property
     def session(self) -> SessionView:
-        """How the session stands, as far as it was read."""
+        """The state of the session, up to the read version."""
         return self.watcher.view
 
     def attach(self, client: Client) -> None:
-        """Follow the session, and wish, through *client* from now on."""
+        """Use *client* to follow the session and to send wishes."""
         self._client = self._questions.client = client
         self.watcher = client.session(self._stream).watch(self.watcher.reader)
 
     async def catch_up(self, *, show: bool) -> None:
-        """Read the past, and *show* it, or only keep it in mind."""
+        """Read the past, and *show* it, or only apply it."""
         async for recorded, fact in self.watcher.read():
             self._take(recorded, fact, show=show)
 
     async def until_it_rests(self) -> bool:
-        """Show what happens until only a person can make it go on; False if it was left before.
+        """Show new events until the session rests; return False if the user left before.
 
         Raises:
             CuelineError: it cannot be driven, or not be read.
@@ -143,7 +143,7 @@ class TerminalView:
             raise
 
     async def _let_calls_end(self) -> None:
-        """Have what runs in this process end and be recorded, though nobody can watch it."""
+        """Let calls in this process end and be recorded, without output."""
         if (settled := self._client.place.settled(self._stream)) is not None:
             with suppress(Exception):
                 await wish(self._client, self._stream, PauseAsked(why="signal"))
@@ -168,7 +168,7 @@ class TerminalView:
         return self._over.result()
 
     def stuck(self, stream: str, error: CuelineError) -> None:
-        """Hear that the session cannot be driven, or that what drives it has trouble."""
+        """Handle an error of the session's place."""
         if error.retryable:
             self._warn(f"warning: {error} (tried again until it works)")
         elif stream == self._stream:
@@ -177,7 +177,7 @@ class TerminalView:
             self._warn(f"warning: {trouble_message(stream, error)}")
 
     def pause(self) -> None:
-        """Ask the session to pause, and leave when it does, or when time is up."""
+        """Ask the session to pause, and leave when it does, or when the time is over."""
         note = "pausing; what is in flight may finish (Ctrl-C again leaves at once)"
         self.screen.show([Line("note", note)])
         asked = PauseAsked(why="signal")
@@ -186,12 +186,12 @@ class TerminalView:
         asyncio.get_running_loop().call_later(seconds, lambda: self._leave(rested=False))
 
     def let_go(self) -> None:
-        """Give the terminal back as it was."""
+        """Restore the terminal."""
         if self._live is not None:
             self._live.restore()
 
     def _at_the_bottom(self) -> AbstractAsyncContextManager[object]:
-        """Return what stays at the bottom of a terminal: what is typed, and what is in flight."""
+        """Return the bottom of the terminal: the input line and the status line."""
         if not self._attended:
             return nullcontext()
         from cueline.console.live import Live
@@ -201,7 +201,7 @@ class TerminalView:
         return self._live
 
     async def _preview_replies(self, take: Callable[[], Awaitable[Sequence[TextDelta]]]) -> None:
-        """Show the replies while they come, for ever."""
+        """Show replies while they arrive, without end."""
         while True:
             for piece in await take():
                 self._preview.add(piece)
@@ -211,7 +211,7 @@ class TerminalView:
                 self._preview.show_lines()
 
     async def _follow(self) -> bool:
-        """Show what comes; return whether the session rests then."""
+        """Show new events; return whether the session then rests."""
         try:
             async with aclosing(self.watcher.until_it_rests(self._stays)) as happening:
                 async for recorded, fact in happening:
@@ -226,7 +226,7 @@ class TerminalView:
         return True
 
     async def _stays(self) -> bool:
-        """Whether a session that rests goes on, by a word of the person here."""
+        """Whether a resting session continues after an answer of the person here."""
         session = self.session
         if session.finished:
             return await self.watcher.reader.unread()  # what was accepted is answered
@@ -237,7 +237,7 @@ class TerminalView:
         return self._attended and not session.waiting.is_pause
 
     def _show_waiting_children(self) -> None:
-        """Ask what the children ask, and say once what else they wait for."""
+        """Ask the questions of the children, and print once their other waits."""
         for child in self.watcher.children:
             assert child.waiting is not None, "a child at rest waits"
             self._questions.ask_for_child(child)
@@ -286,14 +286,14 @@ class TerminalView:
                 pass
 
     def _is_asked(self, fact: SessionEvent) -> bool:
-        """Whether the question to the person here says it already."""
+        """Whether the question to the person here already shows this."""
         if not self._attended or self.session.automatic:
             return False
         waits = isinstance(fact, SessionWaiting) and fact.kind == "approval"
         return waits or isinstance(fact, ApprovalRequested)
 
     def _offer(self, *, show: bool = True) -> None:
-        """Let the person here say more, where the session stays open for it."""
+        """Let the person here send messages, if the session stays open."""
         if show and self._attended and self.session.open:
             self._entry.offer()
 
@@ -301,7 +301,7 @@ class TerminalView:
         self._soon(self._wish(self._client.session(self._stream).send(text, lane)))
 
     def _quit(self) -> None:
-        """Leave as soon as it rests; a question that waits keeps it from that, and is left open."""
+        """Leave as soon as the session rests; an open question counts as rest, and stays open."""
         if self._questions.asked:
             self.pause()
         self._entry.open = False
@@ -331,7 +331,7 @@ class TerminalView:
                 self._leave(rested=True)
 
     async def _wish(self, wish: Coroutine[object, object, T]) -> T | None:
-        """Return the receipt of *wish*; None, and the reason is shown, if it is refused."""
+        """Return the receipt of *wish*; None if it is refused: then the reason is shown."""
         try:
             async with self._posting:  # what was said first comes first
                 return await wish

@@ -1,4 +1,4 @@
-"""`cueline trust`, and what is refused before it: settings and logs that a folder brings."""
+"""`cueline trust`: trust the settings of a folder; refuses untrusted settings and logs."""
 
 from typing import Annotated
 
@@ -23,10 +23,10 @@ def trust(
 ) -> None:
     """Trust this project's cueline.toml: all its settings apply.
 
-    What such a file widens, as addresses, keys, hooks, prices and automatic grants,
-    is left out until you have seen it here and agreed. A change to the file has to
-    be trusted anew. What it makes stricter counts at once. With --json it asks
-    nothing: it shows what it would be asked for.
+    Values that permit more, such as addresses, keys, hooks, prices and automatic grants,
+    are left out until you have seen them here and agreed. A changed file has to be
+    trusted again. Stricter values apply at once. With --json the command does not ask:
+    it shows the values.
 
     \b
     Examples:
@@ -59,12 +59,12 @@ def trust(
 
 
 def check_trust(ctx: typer.Context, log: LogUrl, *, asks: bool) -> None:
-    """Raise if settings or a *log* were found that *ctx*, which runs agents, is not to use.
+    """Raise if *ctx*, which runs agents, may not use the found settings or the found *log*.
 
     Args:
-        ctx: of the command.
-        log: where it is to run.
-        asks: whether somebody can be asked at this terminal.
+        ctx: the context of the command.
+        log: the log of its session.
+        asks: whether a person can be asked at this terminal.
 
     Raises:
         ConfigError: trust the settings, or name the log; the message says how.
@@ -78,7 +78,7 @@ def check_trust(ctx: typer.Context, log: LogUrl, *, asks: bool) -> None:
 
 
 def check_log_is_known(ctx: typer.Context, log: LogUrl, *, asks: bool) -> None:
-    """Raise if *log* was found, is not known, and nobody at this terminal says to use it.
+    """Raise if *log* was found, is unknown, and no person at this terminal agrees to its use.
 
     Raises:
         ConfigError: name the log; the message says how.

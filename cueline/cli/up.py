@@ -1,4 +1,4 @@
-"""`cueline up`: what keeps running between commands."""
+"""`cueline up`: keep the hosts and runners of a log running."""
 
 import os
 import subprocess
@@ -30,10 +30,10 @@ from cueline.runtime.up_record import UpRecord, find_up, up_output
 
 READY_SECONDS = 120.0
 _MOST = 1000
-"""Of each kind; more is a typing mistake, which would take the machine down."""
+"""The most workers of each kind; more would take the machine down."""
 LOOK_SECONDS = 0.1
 _JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"
-"""Ray sets it for what a job runs."""
+"""The variable that Ray sets in the processes of a job."""
 
 
 def up(
@@ -78,11 +78,11 @@ def up(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Keep cueline running: it drives every session of the log, also after a crash.
+    """Keep cueline running: run every session of the log, also after a crash.
 
-    It starts Ray on this machine, or uses the cluster at --address. Ctrl-C takes
-    it down again; sessions that were running rest, and go on with the next `up`.
-    With --detach on a cluster, Ray keeps it until `cueline down`.
+    It starts Ray on this machine, or uses the cluster at --address. Ctrl-C ends it;
+    running sessions then rest, and continue with the next `up`.
+    With --detach on a cluster, Ray keeps the actors until `cueline down`.
 
     \b
     Examples:
@@ -152,7 +152,7 @@ def _check_lasts(log: LogUrl, files: Sequence[Path]) -> None:
 
 
 def _running(log: LogUrl) -> UpRecord | None:
-    """Return the `cueline up` of the log; one of which nobody here can tell has to answer."""
+    """Return the `cueline up` of the log; one on another machine has to answer."""
     running = find_up(log)
     if running is None or (running.kept_by == "process" and running.lives):
         return running
@@ -160,7 +160,7 @@ def _running(log: LogUrl) -> UpRecord | None:
 
 
 def _words(plan: UpPlan) -> list[str]:
-    """Return the options of the command line that does it."""
+    """Return the options for the command line of the process."""
     recover = "all" if plan.recover else "none"
     given = {"--hosts": plan.hosts, "--runners": plan.runners, "--blueprints": plan.folder}
     set_ = {"--log": plan.log, "--recover": recover} | {k: v for k, v in given.items() if v}
@@ -173,7 +173,7 @@ def keeper_command(words: Sequence[str]) -> list[str]:
 
 
 def _detach(plan: UpPlan, outside: SettingsContext) -> tuple[UpRecord, Path]:
-    """Start `up` as a process of its own; return, when it is ready, where it is and writes."""
+    """Start `up` as a process of its own; when it is ready, return its record and output file."""
     said = up_output(plan.log)
     settings = [] if outside.path is None or outside.is_found else ["--config", str(outside.path)]
     # Not through a link, to a file of somebody who did not mean it.
@@ -198,10 +198,10 @@ def _detach(plan: UpPlan, outside: SettingsContext) -> tuple[UpRecord, Path]:
 def _ready(
     keeper: subprocess.Popen[bytes], log: LogUrl, said: Path, outside: SettingsContext
 ) -> UpRecord:
-    """Return where the `up` of *log* is, once it is ready.
+    """Wait until the `up` of *log* is ready, and return its record.
 
     Raises:
-        Exit: it has ended, and what it said is told.
+        Exit: it has ended; its output is printed.
         ClusterError: it takes too long.
     """
     deadline = time.monotonic() + READY_SECONDS

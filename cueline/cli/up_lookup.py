@@ -1,4 +1,4 @@
-"""Who takes up a session, and the commands by which a person has it go on."""
+"""Finds the `cueline up` of a log, and the commands that continue a session."""
 
 import json
 from importlib.metadata import version
@@ -16,12 +16,12 @@ from cueline.runtime.up_record import find_up
 
 
 def is_up(path: LogUrl) -> bool:
-    """Whether a `cueline up` takes the sessions of the log at *path*."""
+    """Whether a `cueline up` accepts the sessions of the log at *path*."""
     return find_up(path) is not None
 
 
 def other_version(path: LogUrl) -> str | None:
-    """Say that the `cueline up` of the log at *path* is another cueline than this, if it is."""
+    """Print a warning if the `cueline up` of the log at *path* has another version."""
     running, ours = find_up(path), version("cueline")
     if running is None or running.version == ours:
         return None
@@ -32,17 +32,17 @@ def other_version(path: LogUrl) -> str | None:
 
 
 def command(log: LogUrl, *words: str) -> str:
-    """Return a command on this log, to be typed or pasted."""
+    """Return a command on this log, to type or paste."""
     return " ".join(quote(word) for word in ("cueline", *words)) + naming(log)
 
 
 def resume_command(log: LogUrl, id: str) -> str:  # noqa: A002 - the word of the log
-    """Return the command that goes on with a session."""
+    """Return the command that continues a session."""
     return command(log, "resume", id)
 
 
 def print_receipt(log: LogUrl, receipt: Receipt, text: str, *, as_json: bool) -> None:
-    """Print what became of a wish, and for people how it comes to count."""
+    """Print the receipt of a wish, and for people the next step."""
     if as_json:
         print_json(json.dumps(receipt.to_json()))
         return
@@ -53,7 +53,7 @@ def print_receipt(log: LogUrl, receipt: Receipt, text: str, *, as_json: bool) ->
 
 
 def note_detached(log: LogUrl, receipt: Receipt, *, as_json: bool) -> Exit:
-    """Print the id of a session of which something was recorded, and say who takes it up."""
+    """Print the id of a recorded session, and the process that will run it."""
     if (warning := other_version(log)) is not None:
         typer.echo(visible(warning), err=True)
     if as_json:

@@ -25,22 +25,22 @@ _STARTING = "starting Ray, and what drives the sessions"
 
 
 def print_up(record: UpRecord, text: str, *, as_json: bool) -> None:
-    """Say where `up` is, for people or for programs."""
+    """Print the address of `up`, for people or for programs."""
     typer.echo(json.dumps(document(row_of(record))) if as_json else visible(text))
 
 
 def place_of(record: UpRecord) -> str:
-    """Return where `up` is, for people."""
+    """Return the address of `up` in words."""
     ray = "kept by Ray" if record.kept_by == "ray" else f"process {record.keeper.pid}, Ray"
     return f"{ray} at {record.address}, cueline {record.version}"
 
 
 async def keep(plan: UpPlan, outside: SettingsContext, *, as_json: bool) -> None:
-    """Keep *plan* running, and say what comes of it, until somebody ends it.
+    """Keep *plan* running, and print its errors, until a signal ends it.
 
     Raises:
         ClusterError: Ray is not usable, or has ended.
-        LogLostError: the log is not there any more.
+        LogLostError: the log's file is gone.
     """
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -70,7 +70,7 @@ async def keep(plan: UpPlan, outside: SettingsContext, *, as_json: bool) -> None
 
 
 async def leave(plan: UpPlan, outside: SettingsContext, *, as_json: bool) -> None:
-    """Start *plan* on a cluster, leave it to Ray, and say where it is.
+    """Start *plan* on a cluster where Ray keeps it, and print its address.
 
     Raises:
         ClusterError: Ray is not usable.
@@ -108,7 +108,7 @@ async def _watch(kept: UpProcess, outside: SettingsContext) -> None:
 
 
 async def _look(kept: UpProcess) -> None:
-    """See that the log is there: a cluster that has lost it does nothing that lasts."""
+    """Check that the log exists: without it, a cluster records nothing."""
     clock = SystemClock()
     while True:
         with suppress(LogUnavailableError):  # whoever works with it says so

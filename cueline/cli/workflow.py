@@ -1,4 +1,4 @@
-"""`cueline workflow`: check and show the steps of a workflow, and how far one came."""
+"""`cueline workflow`: check and show the steps of a workflow, and the state of a session."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,10 +41,10 @@ group = typer.Typer(help=_GROUP, no_args_is_help=True)
 
 @group.command("check", short_help="Say what is wrong with a workflow.")
 def check(file: FileArgument, *, as_json: JsonOption = False) -> None:
-    """Say whether a workflow can run: each fault with its key and the fix.
+    """Check whether a workflow can run, and print each fault with its key and the fix.
 
-    It reads the file, the tools and the agents of the steps, and records nothing. It
-    exits with 2 when there is a fault.
+    It reads the file, the tools and the agents of the steps, and records nothing. The
+    exit code is 2 if there is a fault.
 
     \b
     Example:
@@ -69,7 +69,7 @@ def show(
     as_json: JsonOption = False,
     plain: PlainOption = False,
 ) -> None:
-    """Show the steps of a workflow by level: those of one level can run together.
+    """Show the steps of a workflow by level; the steps of one level can run together.
 
     \b
     Examples:
@@ -99,9 +99,9 @@ def state(
     as_json: JsonOption = False,
     plain: PlainOption = False,
 ) -> None:
-    """Show how far a workflow's session is: each step, its status and its time.
+    """Show the state of a workflow's session: each step with its status and its time.
 
-    With --json or -o it is one document with the results of all steps.
+    With --json or -o the output is one document with the results of all steps.
 
     \b
     Examples:
@@ -125,7 +125,7 @@ def state(
 
 
 def advice(found: WorkflowState, history: History, log: LogUrl) -> Iterator[str]:
-    """Yield what to do about the steps that failed in a session that has ended."""
+    """Yield the next commands for failed steps of an ended session."""
     failed = [each for each in found.steps if each.status == "failed"]
     if not failed or not history.state.finished:
         return
@@ -145,7 +145,7 @@ def advice(found: WorkflowState, history: History, log: LogUrl) -> Iterator[str]
 
 
 def _faultless(found: WorkflowCheck) -> tuple[AgentSpec, Plan]:
-    """Return the workflow and its plan; if anything is wrong, print it and exit."""
+    """Return the workflow and its plan; if there is a fault, print it and exit."""
     for each in found.problems:
         typer.echo(visible(f"{found.file}: {each}"), err=True)
     if found.problems:
