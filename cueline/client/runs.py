@@ -13,6 +13,7 @@ from cueline.client.context import Connection
 from cueline.client.session import Session
 from cueline.client.start import StartOptions, request_of
 from cueline.client.value import make_value
+from cueline.config.environment import user_name
 from cueline.deciders.fleet import FleetState
 from cueline.errors import ConfigError, RejectedError
 from cueline.errors.suggestion import known_instead
@@ -110,7 +111,8 @@ async def submit(
     if not queue_seconds and not state.online(blueprint):
         raise RejectedError(blueprint, "no runner that is online offers it now")
     run = make_value(Run, blueprint=blueprint, retry_of=retry_of, queue_seconds=queue_seconds)
-    request = request_of(offered.agent, options, client.log.clock.now(), run=run)
+    now, user = client.log.clock.now(), user_name()
+    request = request_of(offered.agent, options, now, user=user, run=run)
     if options.goal is None and not (offered.agent.plan or offered.agent.parameters_schema):
         raise ConfigError(blueprint, "it has a model and no parameters: name a goal")
     return await request.submit(client)

@@ -190,14 +190,19 @@ def start_request(
     if options.parent is not None and options.every is not None:
         raise ConfigError("every", "a series has no parent: leave one out")
     spec = spec.model_copy(update={"limit_sources": dict(sources or {}), "key_owner": user})
-    request = request_of(spec, options, now, attached=attached)
-    return replace(request, waived=secrets, output=options.output)
+    return request_of(spec, options, now, user=user, waived=secrets, attached=attached)
 
 
 def request_of(
-    spec: AgentSpec, options: StartOptions, now: datetime, **more: object
+    spec: AgentSpec,
+    options: StartOptions,
+    now: datetime,
+    *,
+    user: str,
+    waived: SecretsWaived | None = None,
+    **more: object,
 ) -> StartRequest:
-    """Return the wish for a session of *spec*; *more* are other fields of `StartAsked`.
+    """Return the wish of *user* for a session; *more* are other fields of `StartAsked`.
 
     Raises what `start_request` raises.
     """
@@ -212,12 +217,12 @@ def request_of(
         open=options.open,
         labels=options.labels or {},
         schedule=schedule_of(options.at, options.every, now, stream_name("session", name)),
-        asked_by=user_name(),
+        asked_by=user,
         asked_at=now,
         **more,
     )
     above = None if options.parent is None else session_stream(options.parent)
-    return StartRequest(name, asked, parent=above, key=options.key)
+    return StartRequest(name, asked, waived, parent=above, output=options.output, key=options.key)
 
 
 def name_of(id: str | None, key: str | None) -> str:  # noqa: A002 - the word of the log

@@ -107,6 +107,10 @@ class LogBackend(Protocol):
         """Whether the file at *path* is the log's, or is stored beside it."""
 
 
+_loaded: dict[str, Callable[[LogUrl], LogBackend]] = {}
+"""The classes of the backends in use, by scheme."""
+
+
 @cache
 def _installed() -> dict[str, EntryPoint]:
     """Return the backends of installed packages; slow, so read only for an unknown scheme."""
@@ -121,6 +125,13 @@ def backend_of(log: LogName) -> LogBackend:
             broken; the message says what to do.
     """
     url = LogUrl.of(log)
+    made = _loaded.get(url.scheme)
+    if made is None:
+        made = _loaded[url.scheme] = _load(url)
+    return made(url)
+
+
+def _entry_of(url: LogUrl) -> EntryPoint:
     entry = BACKENDS.get(url.scheme) or _installed().get(url.scheme)
     if entry is None:
         schemes = [*BACKENDS, *sorted(_installed().keys() - BACKENDS)]
@@ -128,12 +139,13 @@ def backend_of(log: LogName) -> LogBackend:
         known = known_instead(url.scheme, ["a path", *schemes], meant=meant)
         more = f"; a package can add one (entry point group {GROUP!r})"
         raise ConfigError(str(url), f"no kind of log has the scheme {url.scheme!r}{known}{more}")
-    return cast("LogBackend", _loaded(entry, url)(url))
+    return entry
 
 
-def _loaded(entry: EntryPoint, url: LogUrl) -> Callable[[LogUrl], object]:
+def _load(url: LogUrl) -> Callable[[LogUrl], LogBackend]:
+    entry = _entry_of(url)
     try:
-        return cast("Callable[[LogUrl], object]", entry.load())
+        return cast("Callable[[LogUrl], LogBackend]", entry.load())
     except Exception as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing in EXTRAS:
