@@ -15,8 +15,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
-from cueline.cli.option import DEFAULT_LOG, named_log, naming
-from cueline.cli.settings_context import SettingsContext, set_settings_context
+from cueline.cli.settings_context import (
+    SettingsContext,
+    named_log,
+    naming,
+    set_settings_context,
+)
+from cueline.config.config_file import DEFAULT_LOG
 from cueline.console.text import visible
 from cueline.errors import (
     ClusterError,

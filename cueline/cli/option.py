@@ -7,15 +7,13 @@ from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from functools import wraps
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cueline.cli import open_log
-from cueline.cli.settings_context import read
+from cueline.cli.settings_context import NAMED_LOG, read
 from cueline.config import config_file
-from cueline.console.text import visible
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.log_url import LogUrl
 
@@ -55,25 +53,13 @@ if TYPE_CHECKING:
 
 DEFAULT_LOG = config_file.DEFAULT_LOG
 
-_NAMED_LOG = "cueline.log"
 _AGE = re.compile(r"(\d{1,6})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def _note(ctx: typer.Context, log: LogUrl) -> LogUrl:
-    ctx.meta[_NAMED_LOG] = log
+    ctx.meta[NAMED_LOG] = log
     return log
-
-
-def named_log(ctx: typer.Context) -> LogUrl:
-    """Return the log of the command below *ctx*, from its options and the settings."""
-    log: LogUrl = ctx.meta.get(_NAMED_LOG, DEFAULT_LOG)
-    return log
-
-
-def naming(log: LogUrl) -> str:
-    """Return the option that names *log* in a command, after a blank; empty for the default log."""
-    return "" if log == DEFAULT_LOG else f" --log {visible(quote(str(log)))}"
 
 
 def labels_of(given: Iterable[str] | None) -> dict[str, str]:

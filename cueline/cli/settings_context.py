@@ -6,11 +6,19 @@ They are read once, and only if any are set, so that `list` is quick.
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cueline.config.config_file import LOG, PERSONAL, find_file, is_of_others, set_in
+from cueline.config.config_file import (
+    DEFAULT_LOG,
+    LOG,
+    PERSONAL,
+    find_file,
+    is_of_others,
+    set_in,
+)
 from cueline.config.environment import HERE
 from cueline.console.text import visible
 from cueline.errors import ConfigError
@@ -26,6 +34,8 @@ if TYPE_CHECKING:
 
 TRUST = "trust"
 """The command that trusts a file."""
+NAMED_LOG = "cueline.log"
+"""The place in a command's `meta` for the log that it names."""
 _HELP = {"--help", "-h"}
 
 
@@ -214,3 +224,14 @@ def defaults_of(command: Any, ctx: typer.Context | None) -> dict[str, Any]:
         return {}
     children = getattr(command, "commands", ())
     return {"log": outside.log, **{name: {"log": outside.log} for name in children}}
+
+
+def named_log(ctx: typer.Context) -> LogUrl:
+    """Return the log of the command below *ctx*, from its options and the settings."""
+    log: LogUrl = ctx.meta.get(NAMED_LOG, DEFAULT_LOG)
+    return log
+
+
+def naming(log: LogUrl) -> str:
+    """Return the option that names *log* in a command, after a blank; empty for the default log."""
+    return "" if log == DEFAULT_LOG else f" --log {visible(quote(str(log)))}"

@@ -7,7 +7,7 @@ from shlex import quote
 import typer
 
 from cueline.cli.failure import Exit
-from cueline.cli.option import naming
+from cueline.cli.settings_context import naming
 from cueline.cli.terminal import print_json
 from cueline.client.receipt import Receipt, StartReceipt
 from cueline.console.text import date_time, visible
