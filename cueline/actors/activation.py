@@ -1,11 +1,16 @@
 """Computes the first facts of an activation: a start, fork, takeover or finished wait."""
 
 from datetime import datetime
+from functools import partial
 
 from cueline.actors.entity import Entity
 from cueline.actors.host_dependencies import HostDependencies
+from cueline.actors.inbox import unread_of
 from cueline.actors.model_call import highest_cost, sent_to
+from cueline.actors.person_wait import person_seconds
 from cueline.deciders.session import DRIVEN, SessionState, derived_events
+from cueline.deciders.session.children import overdue
+from cueline.deciders.session.messages import waived_secrets, will_stop
 from cueline.events.agent import AgentSpec, answering
 from cueline.events.fact import shared_fields
 from cueline.events.inbox import StartAsked
@@ -68,3 +73,26 @@ async def _reachable(state: SessionState, dependencies: HostDependencies) -> boo
             if await dependencies.runners.gone(call.runner) is not None:
                 return True
     return False
+
+
+async def check_secrets(entity: Entity, dependencies: HostDependencies, agent: AgentSpec) -> None:
+    """Refuse to record anything that may hold a secret unknown here (I11).
+
+    Raises:
+        ConfigError: the message says what to do.
+    """
+    if not agent.secrets:
+        return
+    unread = [said for _, said in await unread_of(entity.journal, entity.state)]
+    if not will_stop(entity.state, unread):  # a session that ends starts nothing
+        dependencies.check_secrets(agent, waived_secrets(entity.state, unread))
+
+
+async def waited_for_people(entity: Entity, now: datetime) -> dict[str, float]:
+    """Return how long the children whose deadline has passed waited for a person, in seconds."""
+    waited = {}
+    for child in overdue(entity.state, now):
+        look = partial(person_seconds, entity.journal, child.stream, now)
+        if seconds := await entity.patiently(look):
+            waited[child.stream] = seconds
+    return waited

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from cueline.actors.background_task import isolate_cancellation
 from cueline.actors.model_port import Model, ModelFactory
-from cueline.events.agent import AgentSpec, answering
+from cueline.events.agent import AgentSpec, answering, own_model
 from cueline.events.journal import Journal
 from cueline.events.sanitize import sanitize_record
 from cueline.events.session import SessionEvent
@@ -41,6 +41,12 @@ class LoadedAgent:
         self._journal, self._make = journal, make
         self._asking: dict[int, AgentSpec] = {}
         self._models: dict[Model, None] = {}
+
+    def differs_from(self, agent: AgentSpec) -> bool:
+        """Whether *agent* has another model or other tools."""
+        if agent is self.agent:
+            return False
+        return agent.tools != self.agent.tools or own_model(agent) != own_model(self.agent)
 
     def model(self, fallback: int) -> tuple[AgentSpec, Model]:
         """Return the agent and the model of fallback *n*; 0 is its own model.

@@ -1,14 +1,18 @@
 """Starts the due effects of a session that have breaker, budget, grant and slot."""
 
 import json
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 
 from cueline.actors.agent_cache import LoadedAgent
 from cueline.actors.approval_client import seen_digest
 from cueline.actors.breaker_guard import AcquireProbe, BreakerGuard
 from cueline.actors.entity import Entity, PendingAppend
+from cueline.actors.fleet_log import claims
 from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.in_flight import InFlightEffects
+from cueline.actors.session_tree import room_to_delegate
 from cueline.actors.slot import SlotHolder
 from cueline.deciders.matching import call_demands
 from cueline.deciders.prompt import calls_after
@@ -17,12 +21,15 @@ from cueline.deciders.session.delegation import parameters_of_run
 from cueline.deciders.session.due import (
     AwaitMessage,
     CallModel,
+    CloseApproval,
+    CloseReservation,
     Effect,
     ReserveBudget,
     RunTool,
     StartChild,
 )
-from cueline.deciders.session.permission import allowing_rule
+from cueline.deciders.session.limit_state import Bill
+from cueline.deciders.session.permission import allowing_rule, need_ended_by
 from cueline.deciders.session.recovery import degrades
 from cueline.deciders.session.run import claimed_by
 from cueline.deciders.session.turn import CallApproval
@@ -97,13 +104,47 @@ class EffectScheduler:
         self._slots.end_search(lacking)
         return started
 
-    def is_still_allowed(self, granted: ModelStarted, state: SessionState) -> bool:
-        """Whether a granted call may still start: a breaker may have opened since."""
-        model = state.turn.model
-        if model is None:
-            return True
-        call = CallModel(granted.effect, granted.attempt, model.fallback)
-        return self._guard.blocked_effects(call, state) is None
+    def start_reserved(
+        self, granted: ModelStarted, steps: PendingAppend, *, draining: bool
+    ) -> list[Effect]:
+        """Add the start of a call with reserved budget to *steps*, and return its effects."""
+        if draining:
+            # After a takeover this may be late, and the tree's other sessions need the budget.
+            return [CloseReservation(Bill(granted.effect, granted.attempt, started=False))]
+        if (model := steps.state.turn.model) is not None:
+            call = CallModel(granted.effect, granted.attempt, model.fallback)
+            if self._guard.blocked_effects(call, steps.state) is not None:
+                return []  # a breaker has opened since; the reservation is found by its key
+        if not steps.take(granted) or (model := steps.state.turn.model) is None:
+            return []
+        return [CallModel(granted.effect, granted.attempt, model.fallback)]
+
+    async def claim_run(self, steps: PendingAppend) -> None:
+        """Add the claim of a queued run to *steps*, if a runner takes it now."""
+        look = partial(
+            claims, self._dependencies.fleet, steps.state, self._dependencies.clock.now()
+        )
+        for fact in await self._entity.patiently(look):
+            steps.take(fact)
+
+    async def find_room(self, steps: PendingAppend) -> None:
+        """Note in *steps* the room for the children that calls may start now."""
+        if not self._loaded_agent.delegates:
+            return
+        entity = self._entity
+        room = await entity.patiently(partial(room_to_delegate, entity.journal, steps.state))
+        if room is not None:
+            offered = (await entity.patiently(self._dependencies.fleet.read)).blueprints
+            room = room._replace(blueprints={name: each.agent for name, each in offered.items()})
+        steps.room = room
+
+    def withdrawn(self, rejected: Sequence[SessionEvent]) -> Iterator[CloseApproval]:
+        """Yield the ends of approvals that the gate opened for a call no longer needed."""
+        for asked in rejected:
+            if asked.type == "ApprovalRequested":
+                by = need_ended_by(self._entity.state, asked.effect)
+                if by is not None:
+                    yield CloseApproval(asked.effect, asked.approval, asked.deadline_at, by)
 
     def _unblocked_effects(self, steps: PendingAppend) -> list[_Startable]:
         """Return the due effects that no breaker blocks; record the blocked ones.

@@ -6,25 +6,22 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
-from cueline.actors.activation import first_event, recover
+from cueline.actors.activation import check_secrets, first_event, recover, waited_for_people
 from cueline.actors.agent_cache import AgentCache, LoadedAgent
 from cueline.actors.breaker_guard import AcquireProbe, BreakerGuard
 from cueline.actors.breaker_registry import BreakerRegistry
 from cueline.actors.effect_executor import EffectExecutor
 from cueline.actors.effect_scheduler import EffectScheduler
 from cueline.actors.entity import Entity, PendingAppend
-from cueline.actors.fleet_log import claims, queue_end
+from cueline.actors.fleet_log import queue_end
 from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.in_flight import InFlightEffects
-from cueline.actors.inbox import unread_of
 from cueline.actors.inbox_reader import InboxReader
-from cueline.actors.person_wait import person_seconds
 from cueline.actors.runner import CallName
-from cueline.actors.session_tree import TreeRoom, read_start_request, room_to_delegate
+from cueline.actors.session_tree import read_start_request
 from cueline.actors.slot import SlotHolder, SlotTable
 from cueline.actors.timers import CancellationTimers, Timers
-from cueline.deciders.session import DRIVEN, SessionState, due, wake_at
-from cueline.deciders.session.children import overdue
+from cueline.deciders.session import DRIVEN, due, wake_at
 from cueline.deciders.session.due import (
     AwaitMessage,
     CallModel,
@@ -37,12 +34,9 @@ from cueline.deciders.session.due import (
     RunTool,
     StartChild,
 )
-from cueline.deciders.session.limit_state import Bill
-from cueline.deciders.session.messages import waived_secrets, will_stop
-from cueline.deciders.session.permission import need_ended_by
 from cueline.errors import CuelineError, WrongExpectedVersionError
-from cueline.events.agent import AgentSpec, own_model
-from cueline.events.session import ModelStarted, SessionContinued, SessionEvent
+from cueline.events.agent import AgentSpec
+from cueline.events.session import SessionContinued, SessionEvent
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import is_model_call
 
@@ -230,33 +224,20 @@ class SessionLoop:
         """Return the first facts of the activation: a start, a takeover, or unfinished steps."""
         if self._entity.version == NO_STREAM:
             asked = await read_start_request(self._entity.journal, self._entity.stream)
-            await self._check_secrets(asked.agent)
+            await check_secrets(self._entity, self._dependencies, asked.agent)
             loaded_agent = await self._equip(asked.agent)
             return [
                 loaded_agent.clean(
                     await first_event(self._entity, asked, loaded_agent.agent, self._clock.now())
                 )
             ]
-        await self._check_secrets(self._entity.state.agent)
+        await check_secrets(self._entity, self._dependencies, self._entity.state.agent)
         await self._equip(self._entity.state.agent)
         return [
             *await recover(self._entity, self._dependencies),
             *await self._passed_deadline(wake_at(self._entity.state)),
             *self._end_breaker_wait(),
         ]
-
-    async def _check_secrets(self, agent: AgentSpec) -> None:
-        """Refuse to record facts that may hold a secret unknown here (I11).
-
-        Raises:
-            ConfigError: the message says what to do.
-        """
-        if not agent.secrets:
-            return
-        state = self._entity.state
-        unread = [said for _, said in await unread_of(self._entity.journal, state)]
-        if not will_stop(state, unread):  # a session that ends starts nothing
-            self._dependencies.check_secrets(agent, waived_secrets(state, unread))
 
     async def _equip(self, agent: AgentSpec) -> LoadedAgent:
         loaded_agent = self._agent_cache.take(agent)
@@ -288,16 +269,13 @@ class SessionLoop:
         """Return the event of the deadline, if it has passed."""
         if moment is None or moment > (now := self._clock.now()):
             return []
-        entity, waited = self._entity, {}
+        entity = self._entity
         run = entity.state.run
         if run is not None and run.until is not None and run.until <= now:
             return await entity.patiently(
                 partial(queue_end, self._dependencies.fleet, entity.state, now)
             )
-        for child in overdue(entity.state, now):
-            look = partial(person_seconds, entity.journal, child.stream, now)
-            if seconds := await entity.patiently(look):
-                waited[child.stream] = seconds
+        waited = await waited_for_people(entity, now)
         continued = SessionContinued(by="deadline", at=now, waited=waited)
         awaits = any(call.phase == "awaiting" for call in entity.state.turn.awake)
         if awaits or entity.state.schedule is not None:
@@ -323,7 +301,8 @@ class SessionLoop:
                 runner.forget(name)
         for effect in taken.started:
             self._start_effect(effect)
-        self._withdraw_rejected(taken.vain)
+        for close in self._effect_scheduler.withdrawn(taken.vain):
+            self._start_effect(close)
         self._start_due_effects()
         self._cancel_overdue_effects()
         if taken.again:
@@ -336,14 +315,15 @@ class SessionLoop:
         vain: list[SessionEvent] = []
         for fact in facts:
             if fact.type == "ModelStarted":
-                started += self._start_reserved_call(fact, steps)
+                start = self._effect_scheduler.start_reserved
+                started += start(fact, steps, draining=self._draining)
             elif not steps.take(fact):
                 vain.append(fact)
-        changed = self._has_other_agent(steps.state.agent)
-        await self._claim_run(steps)
+        changed = self._loaded_agent.differs_from(steps.state.agent)
+        if steps.state.queued and not self._draining:
+            await self._effect_scheduler.claim_run(steps)
         if not self._draining and not changed:  # breakers and prices are the agent's
-            if self._loaded_agent.delegates:
-                steps.room = await self._room(steps.state)
+            await self._effect_scheduler.find_room(steps)
             started += self._effect_scheduler.start(steps)
         over = self._effect_executor.to_forget(facts, steps.state)
         try:
@@ -358,47 +338,12 @@ class SessionLoop:
         again = changed or not _WITHOUT_WAIT.isdisjoint([f.type for s in steps.steps for f in s])
         return _Taken(started, vain, over, again)
 
-    async def _claim_run(self, steps: PendingAppend) -> None:
-        """Add the claim of a queued run to *steps*, if a runner takes it now."""
-        if self._draining or not steps.state.queued:
-            return
-        look = partial(claims, self._dependencies.fleet, steps.state, self._clock.now())
-        for fact in await self._entity.patiently(look):
-            steps.take(fact)
-
-    async def _room(self, state: SessionState) -> TreeRoom | None:
-        """Return the number of children that calls may start now."""
-        entity = self._entity
-        room = await entity.patiently(partial(room_to_delegate, entity.journal, state))
-        if room is None:
-            return None
-        offered = (await entity.patiently(self._dependencies.fleet.read)).blueprints
-        return room._replace(blueprints={name: each.agent for name, each in offered.items()})
-
     async def _take_agent(self) -> None:
         """Switch to the model that a person chose, or to tools that a person accepted."""
         agent = self._entity.state.agent
-        if self._has_other_agent(agent):
+        if self._loaded_agent.differs_from(agent):
             await self._agent_cache.give_back(self._loaded_agent)
             await self._equip(agent)
-
-    def _has_other_agent(self, agent: AgentSpec) -> bool:
-        """Whether *agent* has another model or other tools than the loaded one."""
-        loaded = self._loaded_agent.agent
-        if agent is loaded:
-            return False
-        return agent.tools != loaded.tools or own_model(agent) != own_model(loaded)
-
-    def _start_reserved_call(self, fact: ModelStarted, steps: PendingAppend) -> list[Effect]:
-        """Add the start of a call with reserved budget to *steps*, and return its effects."""
-        if self._draining:
-            # After a takeover this may be late, and the tree's other sessions need the budget.
-            return [CloseReservation(Bill(fact.effect, fact.attempt, started=False))]
-        if not self._effect_scheduler.is_still_allowed(fact, steps.state):
-            return []  # the reservation is found again by its key
-        if not steps.take(fact) or (model := steps.state.turn.model) is None:
-            return []
-        return [CallModel(fact.effect, fact.attempt, model.fallback)]
 
     def _start_effect(self, effect: Effect | AcquireProbe) -> None:
         self._in_flight.take_up(effect, self._effect_executor.carry_out)
@@ -415,15 +360,6 @@ class SessionLoop:
             if isinstance(effect, NotifyPeople) and effect.at and effect.at > self._clock.now():
                 continue
             self._start_effect(effect)
-
-    def _withdraw_rejected(self, vain: Sequence[SessionEvent]) -> None:
-        """Close approvals that the gate opened although the call was no longer needed."""
-        for asked in vain:
-            if asked.type == "ApprovalRequested":
-                by = need_ended_by(self._entity.state, asked.effect)
-                close = CloseApproval(asked.effect, asked.approval, asked.deadline_at, by)
-                if by is not None:
-                    self._start_effect(close)
 
     def _can_close(self, effect: CloseApproval) -> bool:
         """Whether the approval ends now: superseded, or expired with the inbox read since."""
