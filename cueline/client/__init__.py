@@ -1,4 +1,4 @@
-"""What a person or a program may ask of cueline, typed, each wish once.
+"""The requests and questions of people and programs to cueline, typed and declared once.
 
-The command line and the Python API parse, call this room, and render what it returns.
+The command line and the Python API parse, call this room, and render the results.
 """

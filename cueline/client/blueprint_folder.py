@@ -1,4 +1,4 @@
-"""Reads the blueprints of a folder: each agent file in it is one, by its agent's name."""
+"""Reads the blueprints of a folder: each agent file is a blueprint, named like its agent."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,11 +13,11 @@ from cueline.events.agent import AgentSpec
 
 
 def read_blueprints(folder: Path, *, under: Sequence[ConfigSource] = ()) -> tuple[AgentSpec, ...]:
-    """Return the agents of the `*.toml` files in *folder*, as they are recorded.
+    """Return the agents of the `*.toml` files in *folder*, in their recorded form.
 
     Raises:
-        ConfigError: mend the folder or the file that it names; nothing is offered.
-        ToolImportError: make the tool importable where the runners run.
+        ConfigError: correct the folder or file that the message names; nothing is offered.
+        ToolImportError: make the tool importable for the runners.
     """
     if not folder.is_dir():
         raise ConfigError(str(folder), "this folder of blueprints is no folder; make it first")

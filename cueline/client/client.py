@@ -1,4 +1,4 @@
-"""A client: the messages and questions that a person or a program may have for one log."""
+"""The client of one log: sends messages, starts sessions, and answers questions."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
@@ -33,7 +33,7 @@ from cueline.runtime.place import Place
 
 
 class Client(Reader):
-    """An open log, and what is known of who drives its sessions."""
+    """An open log for requests and questions, and the place of its sessions."""
 
     def __init__(self, log: OpenLog, place: Place) -> None:
         super().__init__(log)
@@ -49,26 +49,26 @@ class Client(Reader):
     deny = of_asking(Session.deny)
 
     def session(self, id: str) -> Session:  # noqa: A002 - the word of the log
-        """Return the session of that id, or stream, to look at or to send messages to.
+        """Return the session with that id or stream, to read it or to send messages to it.
 
-        Nothing is read yet: whether there is one is seen when it is used.
+        Nothing is read yet: a missing session is an error at its first use.
 
         Raises:
-            InvalidNameError: no id has this form.
+            InvalidNameError: the id has an invalid form.
         """
         if not isinstance(id, str):
             raise ConfigError("session", f"{id!r} is no text; an id is text, such as '7f3a'")
         return Session(self, session_stream(id), name=id)
 
     async def reset_breaker(self, name: str, by: str | None = None) -> bool:
-        """Have calls go out again that a breaker keeps back.
+        """Close a circuit breaker, so that its calls are sent again.
 
         Args:
-            name: of the breaker, as `cueline breakers` shows it.
-            by: who resets it; the login of this process, where nobody is named.
+            name: the breaker's name, as in `cueline breakers`.
+            by: the person who resets it; by default the login of this process.
 
         Returns:
-            Whether it was anything but closed.
+            Whether the breaker was not closed.
 
         Raises:
             RejectedError: there is no such breaker.
@@ -91,20 +91,20 @@ class Client(Reader):
 
         Workers are counted by group: those of one kind with the same *per_node*, *labels* and
         *resources*. This sets the number of one group of each named kind, and of no other.
-        It also counts if nothing runs now.
+        The number is recorded, so it also counts if no `cueline up` runs.
 
         Args:
-            hosts: how many hosts, or the least and the most. Those above the least start when
-                sessions wait for a place, and retire when they are idle.
-            runners: how many runners, likewise.
-            per_node: at most so many of the group on one node.
-            labels: only on nodes that Ray knows by these labels; tools can demand them.
-            resources: what each takes of its node: `cpus`, `gpus`, `memory` in bytes, or a
-                resource of Ray's by its name; tools can demand them.
-            by: who asks; the login of this process, where nobody is named.
+            hosts: the number of hosts, or the minimum and maximum. Hosts above the minimum start
+            when sessions wait for a place, and retire when they are idle.
+            runners: the number of runners, or the minimum and maximum.
+            per_node: the most workers of the group on one node.
+            labels: only nodes with these labels in Ray; tools can demand them.
+            resources: the resources that each takes: `cpus`, `gpus`, `memory` in bytes, or a
+            resource of Ray's by its name; tools can demand them.
+            by: the person who asks; by default the login of this process.
 
         Raises:
-            ConfigError: there can be no such number, label or resource; nothing was recorded.
+            ConfigError: a number, label or resource is invalid; nothing was recorded.
             LogUnavailableError: the log cannot be used; do what the message says.
         """
         return await scale(
@@ -135,25 +135,26 @@ class Client(Reader):
     ) -> Session:
         """Start a session of *agent*, and run it as long as this runtime is open.
 
-        *agent* works, or the agent of the file with that path. What else you may say of the
-        session is described at the fields of `StartOptions`.
+        *agent* is an agent, or the path of its file. The other options of the session are the
+        fields of `StartOptions`.
 
-        Who wanted it is the login of this process: rules may exclude that from allowing its calls.
+        The login of this process is recorded as the requester, whom rules may exclude from
+        allowing calls.
 
-        Cancelled before it returns, it may have recorded the session, or not: who gave it
-        an id can `resume` that, which drives it, or says that there is none.
+        If this call is cancelled, the session may have been recorded. If you gave an id, `resume`
+        it: this runs the session, or reports that there is none.
 
         Raises:
-            ParameterValidationError: the parameters do not fit the schema, which it holds.
+            ParameterValidationError: the parameters do not fit the schema, which the error has.
             ConfigError: mend the setting, file or variable it names; nothing was recorded.
             ToolImportError: make the tool importable where it will run.
-            InvalidNameError: the id, or the parent's, has another form.
+            InvalidNameError: the id, or the parent's, has an invalid form.
             RejectedError: there is a session of that id, or the tree is too deep or too large,
                 or the key started something else.
             UnknownSessionError: there is no such parent.
             SessionFinishedError: the parent has ended.
-            UnknownOutcomeError: it may be recorded; who gave it an id can `resume` that, and
-                who gave it a key can start it again.
+            UnknownOutcomeError: the session may be recorded; with an id, `resume` it; with a key,
+            start it again.
             LogUnavailableError: the log cannot be used; do what the message says.
         """
         options = StartOptions(
@@ -189,16 +190,16 @@ class Client(Reader):
     ) -> Session:
         """Start a run of a blueprint that a runner offers, or has offered.
 
-        It waits until a runner that offers it claims it, and its calls go there.
+        The run waits until a runner with the blueprint claims it; its calls go to that runner.
 
-        *blueprint* is its name, as `blueprints` returns it; a model without parameters needs
-        a *goal*. The run waits *queue_seconds* for a runner, from its time on if it has one, and
-        then fails; 0: it is refused now if no runner is online. What else you may say of the
-        run is described at the fields of `StartOptions`.
+        *blueprint* is a name from `blueprints`; an agent with a model and without parameters needs
+        a *goal*. The run waits *queue_seconds* for a runner, from its start time on, and then
+        fails; 0: it is refused now if no runner is online. The other options of the run are the
+        fields of `StartOptions`.
 
         Raises:
-            RejectedError: no runner ever offered that name, or the parameters do not fit; the
-                message has their schema. Nothing was recorded.
+            RejectedError: that name was never offered, or the parameters do not fit; the message
+            has their schema. Nothing was recorded.
             ConfigError: a goal is missing.
         """
         options = StartOptions(
@@ -214,25 +215,25 @@ class Client(Reader):
         return await submit(self, blueprint, options, queue_seconds=queue_seconds)
 
     async def retry(self, run: str) -> Session:
-        """Start a run that has ended once more, as a new session with the link `retry_of`.
+        """Start an ended run again, as a new session with the link `retry_of`.
 
         Raises:
             UnknownSessionError: there is no such session.
-            RejectedError: it has not ended, or is no run; and what `submit` raises.
+            RejectedError: the session has not ended, or is no run; and the errors of `submit`.
         """
         return await retry(self, await self.find(run))
 
     async def gather(self, *sessions: Session | Awaitable[Session]) -> list[Result]:
-        """Start sessions and wait for all; return how each stands, in their order.
+        """Start sessions, wait for all, and return their results in order.
 
-        One that fails or waits for a person is a `Result` like the others.
+        A session that fails or waits for a person also has a `Result`.
 
         Args:
-            sessions: sessions, or what `start` returns before it is awaited.
+            sessions: sessions, or results of `start` that are not awaited yet.
 
         Raises:
             CuelineError: as `start` and `Session.result` raise it. If a start fails, a note of
-                the error names the sessions that were started before it; they go on.
+            the error names the sessions that were started before it; these continue.
         """
         begun: list[Session] = []
         try:
@@ -254,23 +255,23 @@ class Client(Reader):
         accept_changed_tools: bool = False,
         without_secrets: Collection[str] = (),
     ) -> Session:
-        """Go on with a session, by its id or stream, that crashed, was paused or interrupted.
+        """Continue a session that crashed, was paused or interrupted.
 
         Args:
-            id: which session.
-            accept_changed_tools: go on with the session's tools as they are now, where they
-                have changed since they were recorded; that is recorded.
+            id: the session's id or stream.
+            accept_changed_tools: continue with the current form of tools that have changed since
+            they were recorded; this is recorded.
             without_secrets: as for `start`.
 
         Raises:
-            InvalidNameError: no id has this form.
+            InvalidNameError: the id has an invalid form.
             UnknownSessionError: there is no such session.
-            SessionFinishedError: it has ended; fork it, or start another.
-            SessionOwnedError: another living process drives it, and it is not paused;
-                ask that one, with `session(id)`.
-            ConfigError: mend the setting, folder or variable that it names; nothing was
-                recorded.
-            ToolChangedError: a tool has changed; accept that, or put it back; nothing was recorded.
+            SessionFinishedError: the session has ended; fork it, or start another.
+            SessionOwnedError: another living process drives the session, and it is not paused; use
+            `session(id)` to send it messages.
+            ConfigError: correct the setting, folder or variable that the message names; nothing
+            was recorded.
+            ToolChangedError: a tool has changed; accept or restore it; nothing was recorded.
             ToolImportError: make the tool importable again; nothing was recorded.
             UnknownOutcomeError: resume it again.
             LogUnavailableError: the log cannot be used; do what the message says.
@@ -294,27 +295,27 @@ class Client(Reader):
         accept_changed_tools: bool = False,
         without_secrets: Collection[str] = (),
     ) -> Session:
-        """Start a session that shares another's past up to a version, and goes on from there.
+        """Start a session that shares another's past up to a version, and continues from there.
 
-        Nothing in flight crosses the fork. Its workspace is a copy, made now, in a
-        folder beside the original; the model is told so.
+        The fork has none of the calls in flight. Its workspace is a copy, made now, in a folder
+        beside the original; a message says so to the model.
 
         Args:
-            session: whose past it shares.
-            at: the last version of the shared past, as `Session.events` tells it.
-            goal: what it is told to do from there.
-            id: what the fork is called; chosen where none is given.
+            session: the session whose past the fork shares.
+            at: the last version of the shared past, from `Session.events`.
+            goal: the goal of the fork.
+            id: the id of the fork; by default a random one.
             accept_changed_tools: as for `resume`.
             without_secrets: as for `start`.
 
         Raises:
             UnknownSessionError: there is no such session.
-            RejectedError: it has no such version, or there is a session of that id.
-            ConfigError: the workspace is on another machine or cannot be copied, or what
-                `resume` says.
-            ToolChangedError: a tool has changed; accept that, or put it back.
+            RejectedError: the session has no such version, or the id is taken.
+            ConfigError: the workspace is on another machine or cannot be copied; or as for
+            `resume`.
+            ToolChangedError: a tool has changed; accept or restore it.
             ToolImportError: make the tool importable again.
-            CorruptEventError: the past was damaged or emptied up to there.
+            CorruptEventError: the past up to that version was damaged or emptied.
         """
         request = await fork_request(
             self,
@@ -337,23 +338,23 @@ class Client(Reader):
         id: str | None = None,  # noqa: A002 - the word of the log
         without_secrets: Collection[str] = (),
     ) -> RerunResult:
-        """Run a session's past again with another agent, wait until it rests, and compare.
+        """Run a recorded session again with another agent, wait until it rests, and compare.
 
-        The model's replies and the results of the calls come from the log, so it costs nothing.
-        The people's messages are sent again before the turns that they came before.
+        The model's replies and the results of the calls come from the log, so a rerun costs
+        nothing. The people's messages are sent again before the same turns.
 
         Args:
-            session: whose past it is.
-            agent: whose instructions, tools, rules and limits apply, or the path of its file;
-                the recorded agent where none is given.
-            run_tools: run calls without a recorded result, as far as the agent's rules allow it;
-                then people are asked as usual. Without it, such a call ends the rerun.
-            id: what the rerun is called; chosen where none is given.
+            session: the recorded session.
+            agent: the agent whose instructions, tools, rules and limits apply, or the path of its
+            file; by default the recorded agent.
+            run_tools: run calls without a recorded result, if the agent's rules allow them; people
+            are then asked as usual. Without it, such a call ends the rerun.
+            id: the id of the rerun; by default a random one.
             without_secrets: as for `start`.
 
         Raises:
             UnknownSessionError: there is no such session.
-            RejectedError: it has no reply to repeat, or there is a session of that id.
+            RejectedError: the session has no reply to repeat, or the id is taken.
             ConfigError: mend the setting, file or variable it names; nothing was recorded.
             ToolImportError: make the tool importable.
             CorruptEventError: the past was damaged or emptied.
@@ -375,7 +376,7 @@ class Client(Reader):
 async def open_client(
     path: LogName = DEFAULT_LOG, *, must_exist: bool = True
 ) -> AsyncIterator[Client]:
-    """Open the log at *path* without a place for its sessions: what is asked is recorded.
+    """Open the log at *path* without a place for its sessions: requests are only recorded.
 
     Raises:
         LogUnavailableError: the log cannot be used; the message says what to do.

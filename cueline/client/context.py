@@ -1,4 +1,4 @@
-"""What a wish needs of a client."""
+"""The part of a client that wishes need."""
 
 from typing import Protocol
 
@@ -8,7 +8,7 @@ from cueline.runtime.place import Place
 
 
 class Connection(Protocol):
-    """An open log, and who drives its sessions: what a wish needs of a client."""
+    """An open log and the place of its sessions: the part of a client that wishes need."""
 
     log: OpenLog
     place: Place

@@ -1,4 +1,4 @@
-"""What was spent, summed up by session, agent, model, day or tree of sessions."""
+"""Sums costs by session, agent, model, day or tree of sessions."""
 
 import re
 from dataclasses import dataclass, replace
@@ -16,24 +16,24 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What was spent by each, the dearest first, and by all together."""
+    """The costs of each group, highest first, and their total."""
 
     by: GroupBy
     rows: tuple[Spent, ...]
     total: Spent
-    """Of all rows, also of those beyond the limit; each session counts once."""
+    """The total of all rows, also beyond the limit; each session counts once."""
     more_rows: int = 0
     """The number of rows beyond the limit."""
     more_cost: Decimal = Decimal(0)
     damage: CorruptEventError | None = None
-    """The event that cannot be read; the rows tell what is before it."""
+    """The unreadable event; the rows have the data before it."""
 
 
 def day_of(name: str, day: str | date | None) -> str | None:
-    """Return a day as the read models write it.
+    """Return a day in the form of the read models.
 
     Raises:
-        ConfigError: the calendar has no such day.
+        ConfigError: there is no such day.
     """
     if day is None:
         return None
@@ -48,5 +48,5 @@ def day_of(name: str, day: str | date | None) -> str | None:
 
 
 def with_id(row: Spent) -> Spent:
-    """Return a row with the id of its session, where it has the stream."""
+    """Return a row with the id of its session instead of the stream."""
     return replace(row, name=shown(row.name)) if row.name.startswith("session-") else row

@@ -1,4 +1,4 @@
-"""What happened in a session turn by turn: replies, messages, judgements and results of calls."""
+"""The course of a session, turn by turn: replies, messages, judgements and results."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ FAILED = "tool_error: "
 
 
 class Said(NamedTuple):
-    """A message of a person, or of cueline for them."""
+    """A message from a person, or from cueline for them."""
 
     text: str
     attachments: tuple[Attachment, ...] = ()
@@ -49,32 +49,32 @@ class CourseCall:
     failed: bool = False
     media_type: str = ""
     image: str = ""
-    """As in `ToolReturned`."""
+    """See `ToolReturned`."""
     closed: bool = False
-    """Whether it has a result."""
+    """Whether the call has a result."""
     denied: bool = False
-    """A rule denied it."""
+    """Whether a rule denied the call."""
 
     @property
     def is_result(self) -> bool:
-        """Whether its result can answer an equal call: it is not about the agent's own rules."""
+        """Whether its result can answer an equal call; not if it is about the agent's own rules."""
         return self.closed and not self.denied and not self.judged.problem
 
 
 @dataclass(slots=True)
 class Course:
-    """The course of a session; a fork includes what it shares with its parent."""
+    """The course of a session; for a fork, with the shared past."""
 
     agent: AgentSpec | None = None
     goal: str | None = None
     open: bool = False
     replies: list[ModelReplied] = field(default_factory=list)
     attachments: tuple[Attachment, ...] = ()
-    """Of the goal."""
+    """The attachments of the goal."""
     messages: dict[int, list[Said]] = field(default_factory=dict)
-    """The messages of people, by the turn whose request included them first."""
+    """The messages of people, by the turn whose request first included them."""
     calls: dict[str, CourseCall] = field(default_factory=dict)
-    """By effect; turns are counted by replies."""
+    """The calls by effect; turns are counted by replies."""
     _mail: dict[int, list[Said]] = field(default_factory=dict)
     _effects: dict[str, str] = field(default_factory=dict)
     """The effects of the last reply's calls, by those in the log."""
@@ -100,7 +100,7 @@ class Course:
         )
 
     def recorded_replies(self) -> tuple[RecordedReply, ...]:
-        """Return the replies; whether their calls are valid is judged anew."""
+        """Return the replies; their calls are checked again."""
         return tuple(
             RecordedReply(
                 content=each.content,

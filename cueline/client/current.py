@@ -1,4 +1,4 @@
-"""A session as it is now, and how it gets a message."""
+"""The current state of a session, and messages to it."""
 
 from dataclasses import dataclass
 
@@ -18,17 +18,17 @@ from cueline.events.store import Appended
 
 @dataclass(frozen=True, slots=True)
 class CurrentSession:
-    """A session, and what is in its inbox and was not read."""
+    """A session, and the unread messages of its inbox."""
 
     state: SessionState
     version: int
     asked: StartAsked | None
-    """What it was asked for with; None once it has begun."""
+    """The start request; None once the session has begun."""
     unread: tuple[object, ...]
 
     @property
     def agent(self) -> AgentSpec:
-        """Its agent, with the tools and the model that people chose since."""
+        """Its agent, with tools and model that people have chosen since."""
         agent = self.state.agent if self.asked is None else self.asked.agent
         if self.state.chosen is not None:
             agent = with_model(agent, self.state.chosen)
@@ -36,37 +36,37 @@ class CurrentSession:
 
     @property
     def allowances(self) -> tuple[Allowance, ...]:
-        """The limits of the sessions above it."""
+        """The limits of its ancestors."""
         if self.asked is not None:
             return self.asked.allowances
         return () if self.state.setup is None else self.state.setup.family.allowances
 
     @property
     def stopping(self) -> bool:
-        """Whether it was asked to end."""
+        """Whether the session was asked to end."""
         return will_stop(self.state, self.unread)
 
     @property
     def held(self) -> bool:
-        """Whether it is paused, or will be as soon as its inbox is read."""
+        """Whether the session is paused, or will be after it has read its inbox."""
         return will_be_held(self.state, self.unread)
 
     def check_takes(self, message: InboxMessage) -> None:
-        """Refuse *message* where the session would not take it.
+        """Refuse *message* if the session would refuse it.
 
         Raises:
             SessionFinishedError: it has ended.
-            RejectedError: it was asked to stop, or its limits cannot be raised like that.
+            RejectedError: it was asked to stop, or its limits cannot be raised in this way.
         """
         check_heard(self.state, self.unread, message, self.agent)
 
 
 async def current_session(cache: SessionCache, stream: str) -> CurrentSession:
-    """Return the session *stream* as it is now.
+    """Return the current state of the session *stream*.
 
     Raises:
         UnknownSessionError: there is no such session.
-        CorruptEventError: something of it was damaged or emptied.
+        CorruptEventError: an event was damaged or emptied.
     """
     state, version = await cache.fold(stream)
     asked = None if state.setup else await read_start_request(cache.journal, stream)
@@ -84,7 +84,7 @@ async def post(
 ) -> Appended:
     """Record *message*, without the secrets of the session's agent (I11).
 
-    It comes from *by*, or the user of this process.
+    The sender is *by*, or the user of this process.
     """
     # First: the session may fail again before this call returns.
     client.place.tries_again(now.state.stream)

@@ -1,4 +1,4 @@
-"""A person's decision, checked by the rules that will judge it, before it is in the inbox."""
+"""Checks a person's decision by the gate's rules, and puts it into the session's inbox."""
 
 from datetime import datetime
 from typing import Literal
@@ -21,10 +21,10 @@ from cueline.events.stream import shown, sibling, tenant_of
 
 
 async def question_of(client: Connection, name: str) -> ApprovalOpened:
-    """Return what is asked.
+    """Return the open question.
 
     Raises:
-        NotPendingError: nothing is, any more; the message says what became of it.
+        NotPendingError: the question is over; the message has its outcome.
     """
     state = await approval_of(client.log.journal(), name)
     return _pending(name, state, client.log.clock.now())
@@ -38,7 +38,7 @@ def decision_of(
     channel: str = "api",
     **said: object,
 ) -> DecisionGiven:
-    """Return the decision on a question, which is *asked* by its event or the approval's id.
+    """Return the decision on a question; *asked* is its event or the approval's id.
 
     Raises:
         ConfigError: a value is wrong.
@@ -54,16 +54,16 @@ def decision_of(
 
 
 async def decide(client: Connection, stream: str, given: DecisionGiven) -> DecisionReceipt:
-    """Put the decision into the inbox of the session that asks.
+    """Put the decision into the inbox of the asking session.
 
-    Without a digest the question as it stands is decided, without a person the user of this
-    process decides.
+    Without a digest, the decision is about the current question; without a person, it is
+    by the user of this process.
 
     Raises:
         NotPendingError: the question is over, or another decision counts first.
-        RejectedError: the gate would refuse it, or the session does; the message says why.
+        RejectedError: the gate or the session refuses the decision; the message says why.
         SessionFinishedError: the session has ended.
-        ConfigError: an edit cannot run, or `always` names paths to a tool that has none.
+        ConfigError: an edit cannot run, or `always` names paths for a tool without paths.
     """
     journal, moment, short = client.log.journal(), client.log.clock.now(), _short(given.approval)
     name = given.approval if "/" in given.approval else f"{tenant_of(stream)}/{short}"
@@ -127,7 +127,7 @@ async def _checked(
     given: DecisionGiven,
     agent: AgentSpec,
 ) -> DecisionGiven:
-    """Return *given* as it is meant, where the gate will take it."""
+    """Return *given* in full, if the gate will accept it."""
     if why := refused_text(state, vote_of(given, "", client.log.clock.now())):
         raise RejectedError(given.approval, why)
     tool = tool_of(agent, opened.tool)
@@ -155,10 +155,10 @@ async def was_given(  # noqa: PLR0917
     after: int = 0,
     until: int | None = None,
 ) -> bool:
-    """Whether the same decision waits in the inbox already, up to version *until*.
+    """Whether the same decision already waits in the inbox, up to version *until*.
 
     Raises:
-        NotPendingError: another one does, and will count first.
+        NotPendingError: another decision waits, and will count first.
     """
     async for recorded, said in journal.read(sibling(session, "inbox"), after, until):
         if not isinstance(said, DecisionGiven) or said.approval != decision.approval:
@@ -176,7 +176,7 @@ async def was_given(  # noqa: PLR0917
 
 
 def _holds(said: DecisionGiven, decision: DecisionGiven) -> bool:
-    """Whether *decision* says nothing that is not *said*."""
+    """Whether all values of *decision* are in *said*."""
     same = (said.verdict, said.edit) == (decision.verdict, decision.edit)
     same = same and said.resolution == decision.resolution
     return (

@@ -1,4 +1,4 @@
-"""The JSON form of what this room returns: names in snake_case, times in UTC, money as text."""
+"""The JSON form of results: names in snake_case, times in UTC, money as text."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ import msgspec
 def document(value: object) -> Any:
     """Return *value* in dicts, lists, strings, numbers and None.
 
-    Times are ISO 8601 in UTC, decimals are strings, so that they stay exact. An error is
-    its message.
+    Times are ISO 8601 in UTC; decimals are strings, so that they stay exact; an error is its
+    message.
     """
     return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_plain))
 

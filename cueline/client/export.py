@@ -1,4 +1,4 @@
-"""A session as one document: how it stands, what was said, what was called, what it used."""
+"""Exports a session as one document: status, messages, calls and usage."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ from cueline.projections.summary import Summary
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRow:
-    """One tool call; below `attempts` only what its present status says."""
+    """One tool call; fields after `attempts` depend on the current status."""
 
     effect: str
     tool: str
@@ -57,18 +57,18 @@ class CallRow:
     output: str | None = None
     seconds: float | None = None
     whole: str | None = None
-    """The blob with all of the output, if the model was told a part of it."""
+    """The blob with the whole output, if the model got a part of it."""
     kind: str | None = None
     message: str | None = None
     outcome: str | None = None
     by: str | None = None
     degraded: bool = False
-    """It failed, and the session goes on without it."""
+    """Whether the call failed and the session continues without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """What a session used."""
+    """The usage of a session."""
 
     tokens: Usage
     cost: Decimal
@@ -80,7 +80,7 @@ class Metrics:
     takeovers: int
     lost_attempts: int
     inherited: "Metrics | None"
-    """What the past that a fork shares used; none of it was spent here."""
+    """The usage of a fork's shared past, which is not the fork's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,19 +89,19 @@ class Ending:
 
     kind: str
     message: str
-    """The words of who or what ended it."""
+    """The text of the person or error that ended it."""
     text: str
-    """The same as a sentence."""
+    """The reason as a sentence."""
     recoverable: bool = False
     by: str | None = None
-    """Who stopped it."""
+    """The person who stopped it."""
     approval: str | None = None
-    """The question whose answer ended it."""
+    """The approval whose outcome ended it."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Export:
-    """A session whole."""
+    """A whole session."""
 
     id: str
     status: str
@@ -109,12 +109,12 @@ class Export:
     provider: str | None = None
     model: str | None = None
     limits: Mapping[str, object] | None = None
-    """With `sources`: who set each."""
+    """The limits, with `sources`: the source of each."""
     policy: Mapping[str, object] | None = None
     workspace: Mapping[str, object] | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     parent: str | None = None
-    """The session that asked for it, or that it was forked from."""
+    """The session that started it, or from which it was forked."""
     forked_at: int | None = None
     started_at: datetime | None = None
     updated_at: datetime | None = None
@@ -131,7 +131,7 @@ class Export:
 
 
 _ASKED = ("effect", "tool", "arguments", "edit", "requested_at", "attempts", "rule")
-"""What holds of a call whatever its status; the rest is of its last status."""
+"""The fields of a call that do not depend on its status."""
 _COUNTED = (
     "cost",
     "children_cost",
@@ -169,7 +169,7 @@ def export_of(history: History) -> Export:
 
 
 def event_document(recorded: RecordedEvent, fact: SessionEvent | None) -> dict[str, Any]:
-    """Return one event with its place in the log; the fact of an emptied one is None."""
+    """Return one event with its place in the log; the fact of an emptied event is None."""
     return {
         "position": recorded.position,
         "stream": recorded.stream,
@@ -275,7 +275,7 @@ def _note_end(told: Export, fact: SessionEvent) -> None:
 
 
 def ending_of(fact: SessionFailed | SessionStopped) -> Ending:
-    """Return why a session failed or was stopped, as codes and words, and as a sentence."""
+    """Return why a session failed or was stopped: codes, text, and a sentence."""
     if isinstance(fact, SessionStopped):
         return Ending(kind=fact.code, message=fact.reason, text=end_text(fact), by=fact.by)
     return Ending(

@@ -1,4 +1,4 @@
-"""How many hosts and runners a log is to have: asked for here, carried out by `cueline up`."""
+"""The desired and existing hosts and runners of a log; `cueline up` starts and retires them."""
 
 import re
 from collections.abc import Mapping
@@ -13,39 +13,39 @@ from cueline.events.fleet import ScaleAsked, WorkerGroup, WorkerKind
 from cueline.runtime.open_log import OpenLog
 
 Count = int | tuple[int, int]
-"""A number of workers, or the least and the most."""
+"""A number of workers, or the minimum and maximum."""
 MOST = 1000
-"""Of each group; more is a typing mistake, which would take the machines down."""
+"""The most workers of a group; more would take the machines down."""
 LEAST_AMOUNT = 0.0001
-"""Of a resource, for one worker: Ray counts no less."""
+"""The smallest amount of a resource for one worker that Ray counts."""
 _WORD = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?")
 _RESERVED = {"CPU": "cpus", "GPU": "gpus"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRow:
-    """Workers that are alike, and how many of them are wanted."""
+    """A group of equal workers, and their desired number."""
 
     kind: WorkerKind
     """`host` or `runner`."""
     labels: Mapping[str, str]
-    """Ray's labels of the nodes that they run on."""
+    """The labels of the Ray nodes that they run on."""
     resources: Mapping[str, float]
-    """What each takes of its node."""
+    """The resources that each takes."""
     per_node: int | None
-    """The most on one node."""
+    """The most workers on one node."""
     least: int
     most: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleReceipt:
-    """What became of the wish for another number of workers."""
+    """The receipt of a request for another number of workers."""
 
     recorded: bool
-    """False: so many were wanted before."""
+    """False: the numbers were the same before."""
     groups: tuple[GroupRow, ...]
-    """All groups that are wanted now."""
+    """All desired groups."""
     up: bool
     """Whether a running `cueline up` carries it out now; else the next one does."""
 

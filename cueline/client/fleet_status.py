@@ -67,16 +67,16 @@ class NodeRow:
     hosts: int
     runners: int
     draining: bool
-    """Whether it is about to leave the cluster."""
+    """Whether the node is about to leave the cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitRow:
-    """Sessions that wait for a runner, all for the same one."""
+    """Sessions that wait for a runner with the same demands."""
 
     sessions: int
     demands: Demands
-    """What their calls demand of it; empty: any would do."""
+    """The demands of their calls; empty: any runner."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +90,11 @@ class FleetStatus:
     workers: tuple[WorkerRow, ...]
     waits: tuple[WaitRow, ...]
     undriven: int
-    """Running sessions that no host drives."""
+    """The running sessions without a driver."""
 
 
 class _Recorded:
-    """What the present dispatcher has recorded of its workers and nodes."""
+    """The recorded workers and nodes of the current dispatcher."""
 
     def __init__(self) -> None:
         self.state = FLEET.initial_state

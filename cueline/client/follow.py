@@ -1,4 +1,4 @@
-"""What comes in a session, as it comes."""
+"""Follows the new events of a session."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
@@ -17,16 +17,16 @@ from cueline.runtime.open_log import OpenLog
 from cueline.runtime.up_record import recovers
 
 Left = Callable[[str], None]
-"""Told why nobody drives a session now."""
+"""The callback for the reason why a session has no driver."""
 
 
 async def follow(
     log: OpenLog, history: History, left: Left
 ) -> AsyncGenerator[tuple[RecordedEvent, SessionEvent | None]]:
-    """Yield the events after a *history* as they come, until the session has ended.
+    """Yield the new events after a *history*, until the session has ended.
 
-    The state of the history goes on with them. *left* is told, each time it comes about,
-    that nobody drives the session although it does not rest.
+    The state of the history continues with them. *left* is called each time that the session
+    loses its driver although it does not rest.
 
     Raises:
         CorruptEventError: an event cannot be read.
@@ -48,7 +48,7 @@ async def follow(
 async def warn_of_orphan(
     session_reader: SessionReader, orphan_detector: OrphanDetector, clock: Clock, left: Left
 ) -> None:
-    """Tell each time that nobody drives a session any more which does not rest; for ever."""
+    """Call *left* each time that a session that does not rest has no driver; without end."""
     told = False
     while True:
         with suppress(LogUnavailableError):  # looked at again

@@ -1,4 +1,4 @@
-"""Starts a session that shares another's past up to a version, and goes on from there."""
+"""Forks a session: starts another that shares its past up to a version."""
 
 import shutil
 from collections.abc import Collection, Iterator
@@ -35,22 +35,22 @@ _NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class ForkRequest:
-    """A fork that somebody wants, checked; nothing of it is recorded or copied yet."""
+    """A checked fork that is not recorded or copied yet."""
 
     start: StartRequest
 
     @property
     def stream(self) -> str:
-        """The fork's."""
+        """The stream of the fork."""
         return self.start.stream
 
     @property
     def agent(self) -> AgentSpec:
-        """Who works."""
+        """The agent of the fork."""
         return self.start.asked.agent
 
     def with_time_to_answer(self, seconds: float) -> "ForkRequest":
-        """Return it with questions that wait for so long, unless the agent's own file said."""
+        """Return the fork with this waiting time of questions, unless the agent's file has one."""
         agent, asked = self.agent, self.start.asked
         policy = agent.policy.model_copy(update={"approval_seconds": seconds})
         # A reminder, or the grant that comes by itself, may come too late then.
@@ -60,10 +60,10 @@ class ForkRequest:
         return ForkRequest(replace(self.start, asked=asked))
 
     async def submit(self, client: Connection) -> Session:
-        """Copy the workspace, record the fork, and have it driven where *client* drives sessions.
+        """Copy the workspace, record the fork, and run it at the place of *client*.
 
         Raises:
-            RejectedError: there is a session of that id.
+            RejectedError: the id is taken.
             ConfigError: the folder is on another machine, or cannot be copied.
         """
         asked = self.start.asked
@@ -85,10 +85,10 @@ async def fork_request(
     without_secrets: Collection[str] = (),
     attached: bool = False,
 ) -> ForkRequest:
-    """Return what is wanted, checked. See `Client.fork`, which raises the same.
+    """Check a fork, and return it. See `Client.fork`, which raises the same errors.
 
-    *accept_with* is what a person writes to accept changed tools; *attached* says that
-    somebody is at a terminal, and is asked there.
+    *accept_with* is the option that accepts changed tools; *attached*: a person is at a
+    terminal, and is asked there.
     """
     name = new_id() if id is None else id
     await check_id_is_free(client.log, name)
@@ -119,9 +119,9 @@ async def fork_request(
 
 
 async def _past(client: Connection, stream: str, at: int) -> tuple[ForkPoint, AgentSpec, bool]:
-    """Return where the fork leaves its parent, the agent by then, and whether it stays open.
+    """Return the place of the fork in its parent, the agent then, and whether it stays open.
 
-    Each event up to there is checked.
+    Each earlier event is checked.
     """
     if not isinstance(at, int) or at < 1:
         raise ConfigError("at", f"{at!r} is no version; a version is a whole number from 1")
@@ -146,7 +146,7 @@ async def _past(client: Connection, stream: str, at: int) -> tuple[ForkPoint, Ag
 
 @contextmanager
 def copied(agent: AgentSpec, id: str, log: LogBackend) -> Iterator[tuple[AgentSpec, str | None]]:  # noqa: A002 - the word of the log
-    """Give the fork a copy of the workspace, and the note that says so; none if it fails."""
+    """Give the fork a copy of the workspace, and the note about it; none if the copy fails."""
     place = agent.workspace
     if place is None:
         yield agent, None
@@ -179,5 +179,5 @@ def _copy(source: Path, copy: Path, log: LogBackend) -> None:
 
 
 def _files_of(log: LogBackend, folder: str, names: list[str]) -> list[str]:
-    """Return those of *names* in *folder* that are the log, which is nobody's file to work on."""
+    """Return the *names* in *folder* that belong to the log, which are not copied."""
     return [each for each in names if log.owns(Path(folder, each))]

@@ -1,4 +1,4 @@
-"""What has happened in a session, as far as it can be read."""
+"""Reads the history of a session, up to damage."""
 
 from collections import deque
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from cueline.events.stream import shown
 from cueline.runtime.open_log import OpenLog
 
 LAST = 100
-"""About so many events are read of a session that has more than twice as many."""
+"""The number of events that are read of a session with more than twice as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,11 @@ class History:
 
     followed: SessionReader
     events: Past
-    """None stands for an event that was emptied."""
+    """The events; None for an emptied one."""
     whole: bool = True
-    """Whether no event before the last one is left out."""
+    """Whether all events before the last one are included."""
     damage: CuelineError | None = None
-    """Why the session cannot be read further."""
+    """The reason why the session cannot be read further."""
 
     @property
     def stream(self) -> str:
@@ -38,12 +38,12 @@ class History:
 
     @property
     def id(self) -> str:
-        """What a user calls the session."""
+        """The id of the session for users."""
         return shown(self.stream)
 
     @property
     def version(self) -> int:
-        """Of the last event that could be read."""
+        """The version of the last readable event."""
         return self.followed.version
 
     @property
@@ -53,12 +53,12 @@ class History:
 
     @property
     def view(self) -> SessionView:
-        """How the session stands at that version."""
+        """The status of the session at that version."""
         return SessionView(self.state)
 
     @property
     def turn(self) -> str:
-        """The number of the last turn; the state's own counts from where it was read."""
+        """The number of the last turn; the state's own number counts from the first read event."""
         asked = (
             fact.effect for _, fact in reversed(self.events) if isinstance(fact, ModelRequested)
         )
@@ -80,14 +80,14 @@ async def read_history(
     last: int | None = None,
     outputs: bool = False,
 ) -> History:
-    """Return the past of a session, each event checked against the one before.
+    """Return the history of a session; each event is checked against the previous one.
 
     Args:
         log: the open log.
-        stream: the session's.
-        until: the last version that is read.
-        last: only so many events are kept; the state is that after all of them.
-        outputs: keep the whole output of each tool, also if the model was told a part of it.
+        stream: the session's stream.
+        until: the last version to read.
+        last: the number of kept events; the state is that after all events.
+        outputs: keep the whole output of each tool, also if the model got a part of it.
 
     Raises:
         RejectedError: the session has fewer versions than *until*.
@@ -107,10 +107,10 @@ async def read_history(
 
 
 async def read_ends(log: OpenLog, stream: str, *, outputs: bool = False) -> History:
-    """Return the first event and the last turns of a long session, and any other whole.
+    """Return the first event and the last turns of a long session, or all events of another.
 
-    The state says of the present what it would say otherwise, but for sums. A session
-    whose end cannot be read alone is read whole, too.
+    The current state is correct, except for sums. If the end of a session cannot be read
+    alone, the whole session is read.
 
     Raises:
         LogUnavailableError: the log cannot be read.
@@ -130,9 +130,9 @@ async def read_ends(log: OpenLog, stream: str, *, outputs: bool = False) -> Hist
 
 
 def compacted(history: History) -> History:
-    """Return what the model is sent of a session: its newest summary, and the events after that.
+    """Return the part of a session that the model gets: its newest summary, and later events.
 
-    The summary comes right after the first event. Without a compaction, it is *history*.
+    The summary comes directly after the first event. Without a compaction, this is *history*.
     """
     prompt, first, place = Prompt(), 0, -1
     lengths = []
@@ -153,7 +153,7 @@ def compacted(history: History) -> History:
 async def _events(
     session_reader: SessionReader, until: int | None = None, *, outputs: bool
 ) -> AsyncIterator[tuple[RecordedEvent, SessionEvent | None]]:
-    """Yield the events up to a version, with all of their *outputs* if these are wanted.
+    """Yield the events up to a version, if requested with their whole *outputs*.
 
     Raises:
         CorruptEventError: an event is damaged, or an output is gone.

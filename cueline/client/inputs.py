@@ -1,4 +1,4 @@
-"""What users give with a start or a message: attachments, parameters, the output's form."""
+"""Checks the inputs of a start or message: attachments, parameters, the output's schema."""
 
 import base64
 import json
@@ -26,14 +26,14 @@ from cueline.files import refuse_endless
 from cueline.tools.arguments import check_value, output_schema, read_value, unfenced
 
 Attachable = str | os.PathLike[str] | bytes | ImageBlock | FileBlock
-"""The path of a file, its bytes, or a block."""
+"""An attachment: the path of a file, its bytes, or a block."""
 
 _MB = 1024 * 1024
 IMAGE_MB: Final = IMAGE_LIMIT // _MB
 FILE_MB: Final = 20
-"""The largest other file."""
+"""The bytes of the largest other file."""
 TOGETHER_MB: Final = 30
-"""The most for one message."""
+"""The most bytes of attachments in one message."""
 
 
 def attachments_of(given: Sequence[Attachable]) -> tuple[Attachment, ...]:
@@ -78,7 +78,7 @@ def attachment(content: bytes, name: str, where: str = "attachments") -> Attachm
     """Return *content* as an image or file, by its first bytes.
 
     Raises:
-        ConfigError: it is none that models take, or too large; the message begins with *where*.
+        ConfigError: models do not take it, or it is too large; the message begins with *where*.
     """
     image, most = image_type(content), FILE_MB
     if image:
@@ -111,7 +111,7 @@ def checked_parameters(agent: AgentSpec, given: Mapping[str, JsonValue]) -> Argu
     """Return *given*, with the defaults of the agent's schema, if they fit it.
 
     Raises:
-        ParameterValidationError: they do not; it has the schema.
+        ParameterValidationError: they do not; the error has the schema.
     """
     schema = agent.parameters_schema
     if schema is None:
@@ -134,7 +134,7 @@ def checked_parameters(agent: AgentSpec, given: Mapping[str, JsonValue]) -> Argu
 
 
 def typed(texts: Mapping[str, str], schema: Mapping[str, JsonValue] | None) -> Arguments:
-    """Return parameters given as text: JSON, unless their schema says that they are text."""
+    """Return parameters from texts: read as JSON, unless their type in the schema is text."""
     properties = (schema or {}).get("properties")
     known = properties if isinstance(properties, dict) else {}
     return {
@@ -152,7 +152,7 @@ Output = type[BaseModel] | Mapping[str, Any]
 
 
 def with_output(agent: Agent, output: Output | None) -> Agent:
-    """Return *agent* with *output* as the form of its last reply; None: with its own.
+    """Return *agent* with *output* as the schema of its last reply; None: with its own.
 
     Raises:
         ConfigError: *output* is neither a pydantic model nor a JSON schema.
@@ -166,7 +166,7 @@ def with_output(agent: Agent, output: Output | None) -> Agent:
 
 
 def read_output(text: str, output: Output) -> tuple[Any, str]:
-    """Return what *text* says as *output* declares it, and why it does not, if so.
+    """Return *text* as the declared *output*, or the reason why it does not fit.
 
     A Markdown fence around it is left out.
     """

@@ -1,4 +1,4 @@
-"""The stored keys of providers: set, listed and removed, and never shown."""
+"""Stores, lists and removes the keys of providers; a stored key is never shown."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,15 +19,15 @@ class KeyRow:
 
     provider: str
     user: str
-    """Whose sessions use it; empty: those of all users without a key of their own."""
+    """The user whose sessions use the key; empty: all users without a key of their own."""
     version: int
-    """1 for the first key of this provider and user; each further key is one more."""
+    """1 for the first key of this provider and user, then one more for each further key."""
     set_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class KeyReceipt:
-    """What was done with a stored key."""
+    """The result of a change of a stored key."""
 
     provider: str
     user: str
@@ -35,14 +35,14 @@ class KeyReceipt:
     path: str
     """The file of the stored keys."""
     master_key: str
-    """Where the master key is: a variable, or a file."""
+    """The place of the master key: a variable, or a file."""
 
 
 def set_key(provider: str, key: SecretStr, *, user: str = "", now: datetime) -> KeyReceipt:
-    """Store the *key* of a provider, in place of a former one.
+    """Store the *key* of a provider, and replace a former one.
 
     Raises:
-        ConfigError: the provider is unknown, or has no key; it is no key; or it cannot be stored.
+        ConfigError: the provider is unknown or has no key, *key* is invalid, or cannot be stored.
     """
     if provider_named(provider).endpoint is None:
         raise ConfigError(provider, "is not called over a network, and takes no key")
@@ -69,7 +69,7 @@ def remove_key(provider: str, *, user: str = "") -> None:
     """Remove a stored key.
 
     Raises:
-        ConfigError: there is none, or the file cannot be used.
+        ConfigError: there is no such key, or the file cannot be used.
     """
     if not KeyStore(HERE).remove(provider, user):
         whose = f" for {user}" if user else ""

@@ -1,4 +1,4 @@
-"""What a session may use, and how much of it is used."""
+"""Returns the limits of a session, and the used amounts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ class LimitRow:
     used: Decimal
     of: Decimal
     source: str
-    """Who set it."""
+    """The source of the limit."""
     whose: str | None = None
-    """The session above it that has the limit; None: its own."""
+    """The ancestor with the limit; None: the session's own limit."""
     reserved: Decimal = Decimal(0)
-    """For calls that are under way; beside what is used."""
+    """The amount reserved for calls in flight, beside the used amount."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class Budget:
     waiting_seconds: float
     wall_seconds: float
     damage: CuelineError | None = None
-    """Why the session cannot be read further."""
+    """The reason why the session cannot be read further."""
 
 
 async def budget_of_session(log: OpenLog, history: History) -> Budget:
-    """Return what a session may use, and how much of it is used."""
+    """Return the limits of a session, and the used amounts."""
     tally = Summary()
     for recorded, fact in history.events:
         if fact is not None:
@@ -69,7 +69,7 @@ async def budget_of_session(log: OpenLog, history: History) -> Budget:
 
 
 def _own(state: SessionState, wall_seconds: float) -> Iterator[LimitRow]:
-    """Tell the limits that concern nobody else."""
+    """Yield the limits of turns and times, which apply to the session alone."""
     limits, turn = state.limit_state.limits, state.turn
     # A turn that is held before its call has not been used.
     held = turn.model is not None and turn.model.phase == "requested"
@@ -110,7 +110,7 @@ def _exact(value: float | Decimal) -> Decimal:
 
 
 def _source(state: SessionState, name: str) -> str:
-    """Tell who set a limit; of an agent in code no place is recorded."""
+    """Return the source of a limit; an agent made in Python has none."""
     if getattr(state.limit_state.limits, name) != getattr(state.agent.limits, name):
         return "raised"
     sources = state.agent.limit_sources

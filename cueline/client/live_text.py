@@ -1,4 +1,4 @@
-"""Follows the live text of a session, whoever drives it."""
+"""Follows the live text of a session, in any process."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
@@ -24,8 +24,8 @@ def live_text(
 ) -> Iterator[LiveTextSubscription]:
     """Get the pieces of the replies of session *stream* that begin in this block.
 
-    They come from the hosts of this process, which *place* knows, or from the process
-    that owns the session. If it cannot be reached, no pieces come: the log has the replies.
+    The pieces come from the hosts of this process, in *place*, or from the process that owns
+    the session. If that cannot be reached, there are no pieces: the log has the replies.
     """
     with ExitStack() as stack:
         here = None if place is None else place.live_text
@@ -40,7 +40,7 @@ def live_text(
 async def _follow_owner(
     log: OpenLog, stream: str, pieces: LiveTextSubscription, local: Place | None
 ) -> None:
-    """Stay connected to the owner of the session, which is looked for at each event.
+    """Stay connected to the owner of the session, which is looked up at each event.
 
     The hosts of *local* need no connection.
     """

@@ -1,4 +1,4 @@
-"""Makes logs, and copies them."""
+"""Creates, upgrades and copies logs."""
 
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
@@ -19,14 +19,14 @@ from cueline.stores.waiting import take_turns
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A log that was copied, and compared with the copy."""
+    """The result of a copy that was compared with its source."""
 
     source: str
     target: str
     events: int
     streams: int
     bad: tuple[BadRow, ...]
-    """What is damaged, in the source as in the copy."""
+    """The damage, in the source and in the copy."""
     seconds: float
 
 
@@ -38,20 +38,20 @@ def migrate_log(log: LogName, *, writers: Sequence[str] = (), readers: Sequence[
 async def copy_log(
     source: LogName, target: LogName, *, progress: Callable[[CopyStep], None] = lambda _: None
 ) -> Copied:
-    """Copy a log to *target*, which is made if it is missing, and check the copy.
+    """Copy a log to *target*, which is created if it is missing, and check the copy.
 
-    A copy that was stopped goes on where it was; so does one whose source has grown since.
+    A copy that was stopped, or whose source has grown since, continues.
 
     Args:
         source: the URL or path of the log.
-        target: the URL or path of the copy; it has no events, or only some of the source's.
+        target: the URL or path of the copy: without events, or with the first ones of the source.
         progress: called after each page of rows.
 
     Raises:
         ConfigError: both are the same log.
         RejectedError: a process works on one of the two.
-        LogUnavailableError: one of the two cannot be used, the target has something else, or
-            somebody appended meanwhile; the message says what to do.
+        LogUnavailableError: one of the two cannot be used, the target has other content, or a
+        process appended meanwhile; the message says what to do.
     """
     began = monotonic()
     names = str(LogUrl.of(source)), str(LogUrl.of(target))
@@ -75,7 +75,7 @@ async def copy_log(
 
 
 async def _refuse_company(name: LogName) -> None:
-    """Refuse a log that other processes work on.
+    """Refuse a log that other processes use.
 
     Raises:
         RejectedError: end them first.

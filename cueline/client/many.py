@@ -1,4 +1,4 @@
-"""Runs many sessions, so many at a time."""
+"""Runs many sessions, a limited number at a time."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from cueline.events.stream import shown
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one of the sessions stands when nothing more happens by itself."""
+    """The state in which one of the sessions came to rest."""
 
     number: int
     """Its place among the requests, from 0."""
@@ -23,14 +23,14 @@ class Outcome:
     """Its id."""
     result: Result
     known: bool = False
-    """It was started before, by the same key."""
+    """Whether it was started before, with the same key."""
 
 
 @dataclass
 class ManyRun:
     """Runs the sessions of *requests*, at most *concurrency* at a time, in their order.
 
-    One whose key was used before is not started again: it goes on, if it has not ended.
+    A session whose key was used before is not started again: it continues, if it has not ended.
     """
 
     client: Client
@@ -41,12 +41,12 @@ class ManyRun:
     running: set[str] = field(default_factory=set)
     """The ids of the running sessions."""
     outcomes: list[Outcome] = field(default_factory=list)
-    """In the order of the ends."""
+    """The outcomes, in the order of the ends."""
     left: bool = False
-    """Nothing more is started."""
+    """Whether no more sessions are started."""
 
     async def run(self) -> None:
-        """Return when all have ended, or wait for a person; errors are outcomes, too."""
+        """Run until all have ended, or wait for a person; errors are outcomes, too."""
         requests = iter(enumerate(self.requests))
 
         async def work() -> None:
@@ -59,7 +59,7 @@ class ManyRun:
         await asyncio.gather(*[work() for _ in range(min(self.concurrency, len(self.requests)))])
 
     async def leave(self) -> None:
-        """Start nothing more, and ask what runs to pause."""
+        """Start no more sessions, and ask the running ones to pause."""
         self.left = True
         for session in tuple(self.running):
             with suppress(CuelineError):  # it has just ended

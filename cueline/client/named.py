@@ -1,4 +1,4 @@
-"""Wishes about a session that is named: by its id, by its question, or with those below it."""
+"""Sends wishes to sessions by name: by id, by approval, or with all descendants."""
 
 from collections.abc import Awaitable, Callable
 from functools import update_wrapper
@@ -21,7 +21,7 @@ R = TypeVar("R")
 def of_named(
     method: Callable[Concatenate[Session, P], Awaitable[R]],
 ) -> Callable[Concatenate[C, str, P], Awaitable[R]]:
-    """Return *method* for a session that is named by its id, a unique prefix, or its stream."""
+    """Return *method* for a session given by id, unique prefix, or stream."""
 
     async def call(client: C, session: str, *args: Any, **given: Any) -> R:
         return await method(Session(client, await client.find(session)), *args, **given)
@@ -33,7 +33,7 @@ def of_named(
 def of_asking(
     method: Callable[Concatenate[Session, str | ApprovalRequested, P], Awaitable[R]],
 ) -> Callable[Concatenate[C, str | ApprovalRequested, P], Awaitable[R]]:
-    """Return *method* for the session that asks what is named by an approval or its event."""
+    """Return *method* for the session of an approval, given by id or event."""
 
     async def call(client: C, approval: str | ApprovalRequested, *args: Any, **given: Any) -> R:
         name = decision_of("deny", approval).approval
@@ -50,10 +50,10 @@ def of_asking(
 async def over_tree(
     client: Connection, session: str, wish: Callable[[str], Awaitable[T]], *, tree: bool
 ) -> list[T]:
-    """Return what became of *wish*, which gets an id, in each session that could take it.
+    """Send *wish*, a function of an id, to each session that can accept it; return the receipts.
 
-    Without *tree* only the session itself gets it. Sessions below it that have ended, are
-    stopping or need nothing are left out.
+    Without *tree* only the session itself gets the wish. Descendants that have ended, are
+    stopping or do not need it are left out.
 
     Raises:
         UnknownSessionError: there is no such session.

@@ -1,4 +1,4 @@
-"""Finds the session that a user means by an id or the beginning of one."""
+"""Finds the session that a user names by an id or its beginning."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -11,14 +11,14 @@ from cueline.projections.row import ask
 
 _WIDTH = 200
 _MOST = 8
-"""A message names at most so many ids."""
+"""The most ids in an error message."""
 
 
 def session_ids(models: ReadModels) -> list[str]:
     """Return the ids of all sessions, the last changed first.
 
     Raises:
-        CorruptEventError: the log is damaged, so that some may be missing.
+        CorruptEventError: the log is damaged, so that sessions may be missing.
     """
     if models.damage is not None:
         raise models.damage
@@ -31,10 +31,10 @@ async def find_session(
 ) -> str:
     """Return the stream of the session whose id is *name*, or begins with it.
 
-    If ids of one tree begin with it, the topmost of them is meant.
+    If several ids of one tree begin with *name*, the topmost session is meant.
 
     Raises:
-        UnknownSessionError: there is none, or more than one; the message names some.
+        UnknownSessionError: there is none, or more than one; the message lists some.
     """
     try:
         stream = session_stream(name)
@@ -57,7 +57,7 @@ async def find_session(
 
 
 def as_typed(name: str) -> str:
-    """Return *name* for a message: on one line, and visible if it is empty."""
+    """Return *name* for a message: on one line, and quoted if it is empty."""
     line = " ".join(name.split())
     if not line:
         return repr(name)

@@ -1,4 +1,4 @@
-"""Whether a policy means something, and what it would have done."""
+"""Checks a policy for contradictions, and judges recorded calls by it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,24 +23,24 @@ from cueline.runtime.open_log import OpenLog
 
 @dataclass(frozen=True, slots=True)
 class PolicyCheck:
-    """A policy in a file, and what is wrong with it."""
+    """A policy in a file, and its faults."""
 
     file: str
     policy: Policy
     problems: Sequence[SettingProblem] = ()
-    """Each with its key in the file."""
+    """The faults, each with its key in the file."""
     unchecked: Sequence[str] = ()
-    """Tools whose names are known only when their code runs: rules for tools were not checked."""
+    """Tools whose names are known only when their code runs; rules for tools were not checked."""
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """All rules, those of its profiles first."""
+        """All rules; the rules of its profiles come first."""
         return rules_of(self.policy)
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedCall:
-    """One call of the past, and what the policy would have said of it."""
+    """One recorded call, and the policy's answer."""
 
     session: str
     effect: str
@@ -55,29 +55,29 @@ class JudgedCall:
 
     @property
     def otherwise(self) -> bool:
-        """Whether it would have gone otherwise."""
+        """Whether the answers differ."""
         same = {"allowed": ("allow", "notify"), "asked": ("ask",), "denied": ("deny",)}
         return self.answer not in same[self.before]
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyBacktest:
-    """The calls of the past, judged by another policy."""
+    """The recorded calls, judged by another policy."""
 
     calls: tuple[JudgedCall, ...]
     sums: tuple[Sum, ...]
-    """The strongest answer first."""
+    """The groups of calls, the strictest answer first."""
 
     @property
     def stopped_cost(self) -> Decimal:
-        """What the calls that ran unasked, and would not have, were estimated to cost."""
+        """The estimated costs of the calls that ran without a question, and now would not."""
         return sum((each.stopped_cost for each in self.sums), Decimal(0))
 
 
 def check_policy(file: str | Path) -> PolicyCheck:
-    """Look for faults in the policy of an agent file, or in a file with its keys alone.
+    """Find the faults of a policy in an agent file, or in a file with only its keys.
 
-    It runs no code of tools.
+    No code of tools runs.
     """
     path, name = Path(file), str(file)
     try:
@@ -97,7 +97,7 @@ def check_policy(file: str | Path) -> PolicyCheck:
 
 
 def _of_agent(table: dict[str, Any], file: Path) -> PolicyCheck:
-    """Return the policy as it holds for its agent, and what is wrong with it for the tools."""
+    """Return the effective policy of its agent, and its faults for the tools."""
     try:
         agent = agent_in(table, file).agent
         names = agent.tool_names()
@@ -113,7 +113,7 @@ def _of_agent(table: dict[str, Any], file: Path) -> PolicyCheck:
 async def backtest_policy(
     log: OpenLog, policy: Policy, *, since: datetime | None = None
 ) -> PolicyBacktest:
-    """Judge the calls that a log holds, from *since* on, by another policy; change nothing.
+    """Judge the calls of a log, from *since* on, by another policy; change nothing.
 
     Raises:
         LogUnavailableError: the log cannot be read.
@@ -130,7 +130,7 @@ async def backtest_policy(
 
 
 def _is_needed(recorded: RecordedEvent) -> bool:
-    """Whether an event is worth decoding; a reply without calls is not."""
+    """Whether an event has to be decoded; a reply without calls has not."""
     payload = recorded.payload
     if recorded.type not in NEEDED or payload is None:
         return False

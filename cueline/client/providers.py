@@ -1,4 +1,4 @@
-"""The providers that are known here: what they can do, and whether they can be used."""
+"""Lists the providers that are known here, with their abilities and keys."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -23,19 +23,19 @@ class ProviderRow:
     name: str
     needs_key: bool = False
     key: str = ""
-    """Where its key is found: `stored`, `stored for USER`, a variable; empty: nowhere."""
+    """The source of its key: `stored`, `stored for USER`, a variable; empty: none."""
     key_variable: str = ""
-    """The environment variable for its key; empty: it has none."""
+    """The environment variable for its key; empty: it has no key."""
     model: str = ""
-    """The model of agents that name none; empty: they have to."""
+    """The default model; empty: agents have to name a model."""
     looked_up: str = ""
-    """The day on which `model` was looked up; empty: a variable names it, or there is none."""
+    """The day on which `model` was looked up; empty: a variable names it, or there is no model."""
     base_url: str = ""
-    """Where it is called; empty: not over a network."""
+    """The address of its server; empty: it is not called over a network."""
     capabilities: Capabilities | None = None
-    """None: it cannot be loaded."""
+    """The abilities; None: the provider cannot be loaded."""
     problem: str = ""
-    """Why it cannot be used, apart from a missing key."""
+    """The reason why it cannot be used, apart from a missing key."""
 
 
 SettingsOf = Callable[[str], Settings]
@@ -49,7 +49,7 @@ def _defaults(_: str) -> Settings:
 def provider_rows(
     environ: Mapping[str, str] = HERE, user: str | None = None, settings_of: SettingsOf = _defaults
 ) -> tuple[ProviderRow, ...]:
-    """Return all providers, cueline's own first, as they are for *user*: None is oneself."""
+    """Return all providers for *user*, cueline's own first; None is the current user."""
     who = user or user_name()
     return tuple(_row(name, environ, who, settings_of) for name in known_providers())
 
@@ -90,10 +90,10 @@ async def models_of(
     seconds: float = LIST_SECONDS,
     settings_of: SettingsOf = _defaults,
 ) -> list[str]:
-    """Return the names of the models of a provider's server, as it lists them.
+    """Return the names of the models from a provider's server.
 
     Raises:
-        ConfigError: the provider is unknown, cannot be asked, or has no key.
+        ConfigError: the provider is unknown, has no list of models, or has no key.
         ProviderUnavailableError: the server does not answer; try again.
         ProviderRefusedError: the server refuses.
     """

@@ -1,4 +1,4 @@
-"""The questions of a session: how each stands, and what a person may say of it."""
+"""The open questions of a session, and the possible answers of a person."""
 
 from dataclasses import dataclass
 
@@ -24,24 +24,24 @@ from cueline.runtime.open_log import OpenLog
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalQuestion:
-    """What only the log tells of a question, and what the person here may say of it."""
+    """The facts of a question from the log, and the possible answers of the person here."""
 
     preview: str = ""
-    """What the call would change, as a unified diff."""
+    """The change of the call, as a unified diff."""
     unpriced: str = ""
-    """Why nobody knows what the call will cost, though its tool should."""
+    """The reason why the estimated cost is unknown although the tool should estimate it."""
     barred: str = ""
-    """Why this person may not allow it; empty where they may."""
+    """The reason why this person may not allow the call; empty: they may."""
     fixed: str = ""
-    """Why they can only allow it as it is, and only this once; empty where they can do more."""
+    """The reason why they can neither edit the call nor always allow it; empty: they can."""
     covers: str = ""
-    """What "always allow this" would cover."""
+    """The calls that "always allow this" would cover."""
 
 
 async def personal_question(
     log: OpenLog, state: SessionState, asked: ApprovalRequested
 ) -> PersonalQuestion | None:
-    """Return how *asked* stands for the person here; None where it is decided already."""
+    """Return the question *asked* for the person here; None if it is already decided."""
     journal, now, person = log.journal(), log.clock.now(), user_name()
     approval = await approval_of(journal, f"{tenant_of(state.stream)}/{asked.approval}")
     if is_decided(asked.approval, approval, await unread_of(journal, state)):
@@ -63,20 +63,20 @@ async def personal_question(
 
 
 def always_text(tool: ToolSpec, arguments: Arguments) -> str:
-    """Return what "always allow this" covers for a call of *tool* with these arguments."""
+    """Return the scope of "always allow this" for a call of *tool* with these arguments."""
     if not tool.paths:
         return f"{tool.name} with exactly these arguments"
     return f"{tool.name} at {', '.join(always_scope(tool, arguments))}, whatever else is given"
 
 
 def refused_text(state: ApprovalState, vote: Vote) -> str:
-    """Return why the gate would refuse *vote*; empty where it would take it."""
+    """Return why the gate would refuse *vote*; empty if it would accept it."""
     refused = refusal(state, vote)
     return "" if refused is None else refusal_text(refused)
 
 
 async def approval_of(journal: Journal, name: str) -> ApprovalState:
-    """Fold the approval that *name* stands for; one that does not exist was never opened."""
+    """Return the folded approval *name*; an unopened one if it does not exist."""
     state = APPROVAL.initial_state
     tenant, slash, rest = name.rpartition("/")
     try:
@@ -87,7 +87,7 @@ async def approval_of(journal: Journal, name: str) -> ApprovalState:
 
 
 def is_decided(name: str, approval: ApprovalState, unread: Unread) -> bool:
-    """Whether *approval* has a verdict when *unread* is read."""
+    """Whether *approval* has a verdict after *unread* is read."""
     for recorded, said in unread:
         if isinstance(said, DecisionGiven) and said.approval == name:
             approval = read_on(approval, recorded, said)
@@ -95,7 +95,7 @@ def is_decided(name: str, approval: ApprovalState, unread: Unread) -> bool:
 
 
 def read_on(state: ApprovalState, recorded: RecordedEvent, said: DecisionGiven) -> ApprovalState:
-    """Return what the gate makes of its approval when *said* is handed over to it."""
+    """Return the gate's approval after the decision *said*."""
     message = f"{recorded.stream}@{recorded.version}"
     vote: Vote = vote_of(said, message, from_us(recorded.recorded_us))
     return APPROVAL.replay(APPROVAL.decide(vote, state), state)

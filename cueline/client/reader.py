@@ -1,4 +1,4 @@
-"""The questions about one log; each method imports what it needs, so that a list is quick."""
+"""Reads one log; each method imports the modules that it needs, so that `list` is quick."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 
 class Reader:
-    """An open log, to be asked.
+    """An open log for questions.
 
-    You name a session by its id, by any unique beginning of the id, or by its stream. A
-    question about one session raises `UnknownSessionError` if there is none; the message
-    suggests similar ids. Each question raises `LogUnavailableError` if the log cannot be read.
+    A session is given by its id, any unique beginning of the id, or its stream. A method about
+    one session raises `UnknownSessionError` if there is none; the message suggests similar
+    ids. Each method raises `LogUnavailableError` if the log cannot be read.
     """
 
     def __init__(self, log: OpenLog, notice: Notice = print_notice) -> None:
@@ -102,10 +102,10 @@ class Reader:
         return export_of(history)
 
     async def workflow_state(self, session: str) -> "WorkflowState":
-        """Return how far the session of a workflow is.
+        """Return the progress of the session of a workflow.
 
         Raises:
-            RejectedError: it follows no plan.
+            RejectedError: the session follows no plan.
             CorruptEventError: an event cannot be read.
         """
         from cueline.client.workflow_state import workflow_state
@@ -117,7 +117,7 @@ class Reader:
 
         Raises:
             RejectedError: the session has fewer versions than *until*.
-            CorruptEventError: an event of it was emptied.
+            CorruptEventError: an event of the session was emptied.
         """
         from cueline.client.redecide import check_of
 
@@ -125,7 +125,7 @@ class Reader:
         return check_of(history, cut=until is not None)
 
     async def rerun_result(self, session: str) -> "RerunResult":
-        """Compare a rerun, as far as it has come, with the session that it runs again.
+        """Compare a rerun, also an unfinished one, with the session that it runs again.
 
         Raises:
             RejectedError: the session is no rerun.
@@ -150,7 +150,7 @@ class Reader:
         """Return the stream of the session with this id, unique beginning of an id, or stream.
 
         Raises:
-            UnknownSessionError: there is none, or more than one; the message names some.
+            UnknownSessionError: there is none, or more than one; the message lists some.
             ConfigError: *name* is no text.
         """
         if not isinstance(name, str):
@@ -207,7 +207,7 @@ class Reader:
         Args:
             status: `queued`, `claimed`, or one of `STATUSES`.
             blueprint: the name that they were started by.
-            runner: the incarnation that claimed them.
+            runner: the incarnation that has claimed them.
             limit: the maximum number of rows.
 
         Raises:
@@ -232,7 +232,7 @@ class Reader:
         return await blueprints_of(self.log)
 
     async def runners(self) -> "list[RunnerRow]":
-        """Return the registered runners, and which blueprints each offers."""
+        """Return the registered runners with their blueprints."""
         from cueline.client.runs import runners_of
 
         return await runners_of(self.log)
@@ -328,14 +328,14 @@ class Reader:
         return Page(tuple(newest[-limit:]), len(newest) > limit, models.damage)
 
     async def breakers(self) -> "Page[BreakerRow]":
-        """Return the circuit breakers, those that are not closed first."""
+        """Return the circuit breakers, closed ones last."""
         from cueline.projections.breaker import list_breakers
 
         async with read_models(self.log, self.notice) as models:
             return models.page(list_breakers(models.db, self.log.clock.now()))
 
     async def verify(self) -> "Verified":
-        """Check every event of the log, and what is kept beside the events."""
+        """Check every event of the log, and the data beside the events."""
         from cueline.client.verify import verify_log
 
         return await verify_log(self.log)
@@ -351,7 +351,7 @@ class Reader:
         return await status_of(self.log, notice=self.notice)
 
     async def fleet(self) -> "FleetStatus":
-        """Return the hosts and runners: those wanted, those that there are, what waits for them.
+        """Return the hosts and runners: desired numbers, existing workers, waiting work.
 
         Raises:
             CorruptEventError: the log is damaged, so that sessions may be missing.
@@ -382,14 +382,14 @@ class Reader:
         return await backtest_policy(self.log, policy, since=since)
 
     async def changes(self) -> AsyncIterator[int]:
-        """Yield the position of the log now, and each time that it has grown, for ever."""
+        """Yield the position of the log, now and each time that it has grown, without end."""
         while True:
             position = await self.log.store.last_position()
             yield position
             await anext(self.log.store.follow(position))
 
     async def catch_up(self) -> None:
-        """Bring the read models up to date, however long that takes."""
+        """Bring the read models up to date, without a time limit."""
         async with read_models(self.log, self.notice):
             pass
 
@@ -398,12 +398,12 @@ class Reader:
 async def open_reader(
     log: LogName = DEFAULT_LOG, *, must_exist: bool = True, notice: Notice = print_notice
 ) -> AsyncIterator[Reader]:
-    """Open the log with this URL or path for reading; nothing in it is changed.
+    """Open the log with this URL or path for reading; the log is not changed.
 
     Args:
         log: its URL or path.
-        must_exist: False: a log that does not exist is an empty one.
-        notice: called with what the user should know, such as why reading takes long.
+        must_exist: False: a missing log counts as empty.
+        notice: called with information for the user, such as why reading takes long.
 
     Raises:
         ConfigError: the URL has an unknown scheme.

@@ -1,4 +1,4 @@
-"""A log opened to be read, with its read models brought up to date."""
+"""Opens a log for reading, and brings its read models up to date."""
 
 import asyncio
 import sys
@@ -16,12 +16,12 @@ from cueline.projections.views import Views
 from cueline.runtime.open_log import OpenLog
 
 Notice = Callable[[str], None]
-"""Told in a sentence what a user should know about the log while it is read."""
+"""The callback for information about the log, one sentence a call."""
 T = TypeVar("T")
 R = TypeVar("R")
 
 SLOW_SECONDS = 3.0
-"""If the read models take longer to catch up, the user is told why."""
+"""The time after which the user gets the reason for a slow update of the read models."""
 _SLOW = "reading what is new in the log; a long one takes minutes …"
 
 
@@ -32,13 +32,13 @@ def print_notice(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Page(Sequence[T], Generic[T]):
-    """Rows, and whether these are all there are."""
+    """Rows, and whether they are complete."""
 
     rows: tuple[T, ...]
     more: bool = False
-    """Whether further rows fit, beyond the limit."""
+    """Whether there are further rows beyond the limit."""
     damage: CorruptEventError | None = None
-    """The event that cannot be read; the rows tell what is before it."""
+    """The unreadable event; the rows have the data before it."""
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -55,7 +55,7 @@ class Page(Sequence[T], Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class ReadModels:
-    """The read models of a log, as far as the log can be read."""
+    """The read models of a log, up to damage."""
 
     db: Database
     damage: CorruptEventError | None
@@ -87,7 +87,7 @@ async def read_models(log: OpenLog, notice: Notice = print_notice) -> AsyncItera
 async def _caught_up(
     log: OpenLog, views: Views, notice: Notice
 ) -> tuple[Views, CorruptEventError | None]:
-    """Fill the read models; return them, and what kept them from reading the log to its end."""
+    """Fill the read models; return them, and the error that stopped them before the end."""
     slow = asyncio.get_running_loop().call_later(SLOW_SECONDS, partial(notice, _SLOW))
     try:
         await views.catch_up(log.store)
@@ -102,6 +102,6 @@ async def _caught_up(
 
 
 async def is_far_behind(log: OpenLog, events: int) -> bool:
-    """Whether the read models lack more than so many *events* of the log."""
+    """Whether the read models lack more than *events* events of the log."""
     with closing(log.backend.open_views()) as views:
         return await log.store.last_position() - views.checkpoint.position > events

@@ -1,4 +1,4 @@
-"""What a client says of a wish: what was recorded, and whether anybody is there to read it."""
+"""The receipts of wishes: the recorded message, and the process that will read it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,23 +14,23 @@ from cueline.events.stream import shown
 from cueline.runtime.up_record import find_up
 
 ReadBy = Literal["here", "up", "elsewhere", "nobody"]
-"""Who reads what was recorded: this process, a running `cueline up`, another process, nobody."""
+"""The reader of a message: this process, a running `cueline up`, another process, or none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What became of a wish."""
+    """The receipt of a wish."""
 
     session: str
     """The session's id."""
     message: str
-    """The type of the inbox message that says it."""
+    """The type of the inbox message."""
     recorded: bool
-    """False: it was said before, and once is enough."""
+    """False: the same message was recorded before."""
     version: int | None = None
-    """Of the session's inbox, with this message; None where nothing was recorded."""
+    """The version of the session's inbox with this message; None: nothing was recorded."""
     position: int | None = None
-    """Of the log, likewise; None also of a start."""
+    """The position of the log with this message; None also for a start."""
     read_by: ReadBy
 
     def to_json(self) -> dict[str, object]:
@@ -41,50 +41,50 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartReceipt(Receipt):
-    """What became of the wish for a session."""
+    """The receipt of a start."""
 
     starts_at: datetime | None = None
-    """When its work starts; None: at once."""
+    """The time at which its work starts; None: at once."""
     skipped: str = ""
-    """The local time that was asked for, if the clocks skip it: it starts as much later."""
+    """The requested local time, if the clocks skip it; the start is later by the skipped time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PauseReceipt(Receipt):
-    """What became of the wish for a pause."""
+    """The receipt of a pause."""
 
     why: str = ""
-    """Why the session is held, where that was so before."""
+    """The reason why the session already waited."""
     in_flight: bool = False
-    """Whether what it does now has to finish first."""
+    """Whether running calls have to finish first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopReceipt(Receipt):
-    """What became of the wish for an end."""
+    """The receipt of a stop."""
 
     status: str
-    """Of the session, when the wish was recorded, or when this process had ended it."""
+    """The status of the session when the wish was recorded, or after this process has ended it."""
     ended_before: bool = False
-    """Whether there was nothing to end."""
+    """Whether the session had already ended."""
     in_doubt: Mapping[str, str]
-    """The tool of each call whose outcome nobody knows, by effect."""
+    """The tools of calls with unknown outcome, by effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionReceipt(Receipt):
-    """What became of a person's decision."""
+    """The receipt of a decision."""
 
     approval: str
     verdict: Literal["grant", "deny"]
     by: str
     resolution: Resolution | None = None
     votes: int = 1
-    """So many people have to allow it."""
+    """The number of people who have to allow the call."""
 
 
 async def reader_of(client: Connection, stream: str) -> ReadBy:
-    """Return who reads the inbox of a session."""
+    """Return the reader of a session's inbox."""
     log, place = client.log, client.place
     owner = await owner_of(log.store, log.board, stream, log.clock.now())
     if owner is not None and place.has(owner.incarnation):
@@ -97,7 +97,7 @@ async def reader_of(client: Connection, stream: str) -> ReadBy:
 
 
 async def receipt_of_start(client: Connection, stream: str, asked: StartAsked) -> StartReceipt:
-    """Return what became of the wish for the session *stream*."""
+    """Return the receipt of the start of session *stream*."""
     told = await receipt_fields(client, stream, "StartAsked", None)
     told |= {"recorded": True, "version": 1}
     if asked.schedule is not None:
@@ -108,7 +108,7 @@ async def receipt_of_start(client: Connection, stream: str, asked: StartAsked) -
 async def receipt_fields(
     client: Connection, stream: str, message: str, at: Appended | None
 ) -> dict[str, Any]:
-    """Return what each receipt says of a *message*, which was appended *at*; None: it was not."""
+    """Return the fields of all receipts for a *message* appended *at*; None: not appended."""
     return {
         "session": shown(stream),
         "message": message,

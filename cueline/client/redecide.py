@@ -18,7 +18,7 @@ Step = list[tuple[RecordedEvent, SessionEvent | None]]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first event that deciding anew does not give."""
+    """The first event that differs after deciding again."""
 
     version: int
     recorded: str
@@ -27,31 +27,31 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What came of deciding a session's steps again."""
+    """The result of deciding a session's steps again."""
 
     version: int
     steps: int
-    """So many were decided again, each as recorded."""
+    """The number of steps that were decided again with the recorded events."""
     difference: Difference | None
     damage: CuelineError | None = None
-    """Why the session cannot be read further."""
+    """The reason why the session cannot be read further."""
 
 
 def check_of(history: History, *, cut: bool = False) -> Check:
     """Decide the steps of a session again.
 
-    What a fork inherited is its parent's to check. If the history is *cut*, its last
-    step may be incomplete, and is left out.
+    The inherited steps of a fork are left out, because they are its parent's. If the history
+    is *cut*, the last step may be incomplete, and is left out, too.
 
     Raises:
-        CorruptEventError: something of it was emptied, so that no state after it is known.
+        CorruptEventError: an event was emptied, so that later states are unknown.
     """
     steps, difference = first_difference(history.stream, history.events, whole=not cut)
     return Check(history.version, steps, difference, history.damage)
 
 
 def first_difference(stream: str, past: Past, *, whole: bool) -> tuple[int, Difference | None]:
-    """Return how many steps were decided again, and the first difference."""
+    """Return the number of steps that were decided again, and the first difference."""
     state = session_of(stream)
     checked = 0
     steps = list(steps_of(past))
@@ -75,7 +75,7 @@ def first_difference(stream: str, past: Past, *, whole: bool) -> tuple[int, Diff
 
 
 def steps_of(past: Past) -> Iterator[Step]:
-    """Part the past into steps: each one outside fact and what follows from it."""
+    """Split the past into steps: one outside fact with its derived events."""
     step: Step = []
     for recorded, fact in past:
         # The first of an append has place 0 in it; within one, steps are numbered.
@@ -94,7 +94,7 @@ def _kept(recorded: RecordedEvent, fact: SessionEvent | None) -> SessionEvent:
 
 
 def _is_undecided(last: SessionEvent) -> bool:
-    """Whether a step ends as a rule raised: no rule has said what follows."""
+    """Whether a step ends because a rule raised, so that no rule has decided it."""
     return last.type == "SessionWaiting" and last.cause.code == "rule_failed"
 
 

@@ -1,4 +1,4 @@
-"""Runs a session's past again: its replies and results are recorded, its agent may be another."""
+"""Runs a recorded session again: with its replies and results, and perhaps another agent."""
 
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterator
@@ -37,7 +37,7 @@ class RerunDifference:
     what: str
     """`instructions`, `tools`, `judgement`, `result` or `end`."""
     effect: str = ""
-    """Of `judgement` and `result`: the call."""
+    """For `judgement` and `result`: the call."""
     tool: str = ""
     recorded: str
     now: str
@@ -45,7 +45,7 @@ class RerunDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnansweredCall:
-    """The call that stopped a rerun: the recording has no result of it."""
+    """The call without a recorded result, which stopped a rerun."""
 
     turn: int
     effect: str
@@ -55,26 +55,26 @@ class UnansweredCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerunResult:
-    """What a rerun showed."""
+    """The result of a rerun."""
 
     session: str
     """The id of the rerun."""
     recorded: str
     """The id of the session that was run again."""
     status: str
-    """Of the rerun."""
+    """The status of the rerun."""
     turns: int
-    """Replies that were repeated."""
+    """The number of repeated replies."""
     recorded_turns: int
-    """Replies in the recording."""
+    """The number of recorded replies."""
     results: int
-    """Results that came from the recording."""
+    """The number of results from the recording."""
     ran: int
-    """Calls that ran."""
+    """The number of calls that ran."""
     differences: tuple[RerunDifference, ...]
-    """In order; the first is where the two part."""
+    """The differences, in order."""
     unanswered: UnansweredCall | None
-    """None: every call had a recorded result, or ran."""
+    """The call without a recorded result; None: every call had one, or ran."""
 
     def to_json(self) -> dict[str, object]:
         """Return it as JSON; `docs/reference/client.md` has the fields."""
@@ -92,9 +92,9 @@ async def rerun_request(
     without_secrets: Collection[str] = (),
     attached: bool = False,
 ) -> StartRequest:
-    """Return the start of a rerun, checked. See `Client.rerun`, which raises the same.
+    """Check the start of a rerun, and return it. See `Client.rerun`, which raises the same errors.
 
-    *attached* says that somebody is at a terminal, and is asked there.
+    *attached*: a person is at a terminal, and is asked there.
     """
     name = new_id() if id is None else id
     await check_id_is_free(client.log, name)
@@ -125,7 +125,7 @@ async def rerun_request(
 
 
 def course_read(history: History) -> Course:
-    """Return the course of a session that can be read whole.
+    """Return the course of a wholly readable session.
 
     Raises:
         CorruptEventError: the log is damaged, or an event of it was emptied.
@@ -136,7 +136,7 @@ def course_read(history: History) -> Course:
 
 
 def recorded_agent(history: History) -> AgentSpec:
-    """Return the agent of a session, with its limits as they were raised."""
+    """Return the agent of a session, with its raised limits."""
     state = history.state
     return state.agent.model_copy(update={"limits": state.limit_state.limits})
 
@@ -173,7 +173,7 @@ def _recorded(tool: ToolSpec, course: Course, *, run_tools: bool) -> ToolSpec:
 
 
 def _granting(policy: Policy) -> Policy:
-    """Return *policy* for calls that do not run: it denies the same, and asks nobody."""
+    """Return *policy* for calls that do not run: the same denials, and no questions."""
     anybody = {"may_grant": (), "votes": 1, "exclude_requester": False}
     rules = tuple(rule.model_copy(update=anybody) for rule in policy.rules)
     return policy.model_copy(
@@ -193,7 +193,7 @@ async def rerun_result(read: Callable[..., Awaitable[History]], rerun: str) -> R
     """Compare a rerun with the session that it runs again; *read* is `Reader.history`.
 
     Raises:
-        RejectedError: it is no rerun.
+        RejectedError: the session is no rerun.
         CorruptEventError: one of the two cannot be read.
     """
     history = await read(rerun)
@@ -262,7 +262,7 @@ def _of_start(was: AgentSpec | None, now: AgentSpec | None) -> Iterator[RerunDif
 
 
 def _told(tool: ToolSpec | None) -> str:
-    """Return what the model is told of a tool."""
+    """Return the description of a tool for the model."""
     if tool is None:
         return "no such tool"
     return f"{tool.description} {json.dumps(tool.parameters, ensure_ascii=False)}"
@@ -285,7 +285,7 @@ def _of(effect: str, call: CourseCall, what: str, recorded: str, now: str) -> Re
 
 
 def _outcome(call: CourseCall) -> tuple[str, str]:
-    """Return the answer to a call and, if it is not valid, why."""
+    """Return the rules' answer to a call, and the fault of an invalid call."""
     judged = call.judged
     return judged.answer, "" if judged.answer == "deny" else judged.problem
 

@@ -1,4 +1,4 @@
-"""Goes on with a session that crashed, was paused or was interrupted."""
+"""Resumes a session that crashed, was paused or was interrupted."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -21,24 +21,24 @@ from cueline.events.inbox import ResumeAsked, SecretsWaived
 
 @dataclass(frozen=True, slots=True)
 class ResumeRequest:
-    """A session that somebody wants to go on, checked; nothing of it is recorded yet."""
+    """A checked resume that is not recorded yet."""
 
     now: CurrentSession
     waived: SecretsWaived | None
     tools: tuple[ToolSpec, ...]
-    """Those that have changed, as they are now, and are accepted."""
+    """The accepted changed tools, in their current form."""
     aside: bool
     """Whether a host has set it aside."""
     owned: bool
-    """Whether a living process has it."""
+    """Whether a living process drives it."""
 
     @property
     def stream(self) -> str:
-        """The session's."""
+        """The stream of the session."""
         return self.now.state.stream
 
     async def submit(self, client: Connection) -> Session:
-        """Record what is to be said, and have it driven where *client* drives sessions.
+        """Record the messages, and run the session at the place of *client*.
 
         Raises:
             ToolImportError: a runner of the cluster cannot run its tools.
@@ -58,7 +58,7 @@ class ResumeRequest:
         return Session(client, self.stream, receipt, (self.now.agent.output,))
 
     def _has_to_be_told(self, client: Connection) -> bool:
-        """Whether it takes a word to go on: otherwise whoever drives it goes on anyway."""
+        """Whether the session needs a message to continue; otherwise its driver continues it."""
         state = self.now.state
         # A question that is not over is answered, not gone on after.
         waits = state.waiting is not None and not rests(state, client.log.clock.now())
@@ -76,9 +76,9 @@ async def resume_request(
     accept_with: str,
     without_secrets: Collection[str],
 ) -> ResumeRequest:
-    """Return what is wanted, checked. See `Client.resume`; *accept_with* accepts changed tools.
+    """Check a resume, and return it. *accept_with* is the option that accepts changed tools.
 
-    Raises what `Client.resume` raises.
+    Raises the errors of `Client.resume`.
     """
     log, now = client.log, await current_session(client.cache, stream)
     owner = await owner_of(log.store, log.board, stream, log.clock.now())

@@ -1,4 +1,4 @@
-"""The rows of a log that tables list: sessions, runs, questions, breakers, events."""
+"""Returns the rows of tables: sessions, runs, questions, breakers, events."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -58,10 +58,10 @@ async def with_drivers(log: OpenLog, sessions: Sequence[SessionRow]) -> list[Ses
 
 
 def check_type(kind: str | None) -> None:
-    """Refuse a type that no event has.
+    """Refuse an unknown type of event.
 
     Raises:
-        ConfigError: name another; the message lists them.
+        ConfigError: there is no such type; the message lists all.
     """
     from cueline.events.codec import FACTS  # noqa: PLC0415 - only this needs all facts
 

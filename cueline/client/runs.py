@@ -1,4 +1,4 @@
-"""Runs of blueprints, and the runners that offer these."""
+"""Starts and lists runs of blueprints, and lists the runners."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from cueline.runtime.open_log import OpenLog
 RunnerStatus = Literal["online", "stale", "offline"]
 """`offline`: no registered runner offers the blueprint."""
 RUN_STATUSES = ("queued", "claimed")
-"""Of runs, beside those of other sessions."""
+"""The statuses of runs, beside those of other sessions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class BlueprintRow:
     name: str
     status: RunnerStatus
     runner: str | None
-    """The incarnation that offers it."""
+    """The incarnation of the runner that offers it."""
     provider: str
     model: str
     description: str
@@ -52,7 +52,7 @@ class RunnerRow:
     heard_at: datetime | None
     """Its last heartbeat."""
     removed_at: datetime | None
-    """Of a stale one: when it is removed, unless it is heard before."""
+    """For a stale runner: when it is removed, unless it sends a heartbeat before."""
     machine: str
     pid: int
     blueprints: tuple[str, ...]
@@ -119,7 +119,7 @@ async def submit(
 
 
 async def retry(client: Connection, stream: str) -> Session:
-    """Start a run that has ended once more; see `Client.retry`."""
+    """Start an ended run again; see `Client.retry`."""
     asked = await read_start_request(client.log.journal(), stream)
     if asked.run is None:
         raise RejectedError(shown(stream), "it is no run of a blueprint; start or fork it instead")
@@ -143,10 +143,10 @@ def _status(state: FleetState, incarnation: str) -> RunnerStatus:
 
 
 def check_statuses(statuses: Sequence[str], status: str | None) -> None:
-    """Raise for a status that no run has.
+    """Raise for an unknown status of runs.
 
     Raises:
-        ConfigError: name one of these.
+        ConfigError: there is no such status; the message lists all.
     """
     if status is not None and status not in (known := (*RUN_STATUSES, *statuses)):
         raise ConfigError("status", f"{status!r} is no status{known_instead(status, known)}")

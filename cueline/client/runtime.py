@@ -1,4 +1,4 @@
-"""The Python API: a log, and a place where its sessions are driven."""
+"""The Python API: opens a log, and a place that runs its sessions."""
 
 import os
 import sys
@@ -20,22 +20,22 @@ from cueline.runtime.up_record import find_up
 from cueline.stores.backend import backend_of
 
 On = Literal["auto", "ray", "inline"]
-"""Where sessions are to be driven: see `open_runtime`."""
+"""The place of sessions: see `open_runtime`."""
 
 
 PlaceName = Literal["up", "ray", "inline"]
-"""Where sessions are driven: by a running `cueline up`, on Ray, or in this process."""
+"""The kind of a place: a running `cueline up`, Ray, or this process."""
 
 
 class Runtime(Client):
-    """A client with a place that runs the sessions that are started here."""
+    """A client with a place, which runs the sessions that it starts."""
 
 
 def place_for(log: LogUrl, on: On = "auto", address: str | None = None) -> PlaceName:
-    """Return where a command on *log* drives its sessions.
+    """Return the place where a command on *log* runs its sessions.
 
-    That is the running `cueline up` of the log; else the Ray of *address* or RAY_ADDRESS,
-    or, *on* `ray`, a new one; else this process.
+    This is the running `cueline up` of the log; else the Ray of *address* or RAY_ADDRESS,
+    or, with *on* `ray`, a new one; else this process.
     """
     if on == "inline":
         return "inline"
@@ -51,7 +51,7 @@ def place_for(log: LogUrl, on: On = "auto", address: str | None = None) -> Place
 async def runtime_on(
     log: OpenLog, *, on: On = "auto", address: str | None = None, on_trouble: Trouble
 ) -> AsyncIterator[Runtime]:
-    """Drive sessions of *log* where `place_for` says.
+    """Open the place from `place_for` for the sessions of *log*.
 
     Raises:
         ClusterError: there is no usable cluster; the message says what to do.
@@ -82,25 +82,24 @@ async def open_runtime(
     workers: int = SLOTS.workers,
     on_trouble: Callable[[str, CuelineError], None] = _print_trouble,
 ) -> AsyncIterator[Runtime]:
-    """Open the log of that URL or *path*, and run what is started or resumed here.
+    """Open the log of that URL or *path*, and run the sessions that are started or resumed here.
 
     Args:
-        path: the log's file, made if it is not there, or a URL: `sqlite:///` and the
-            path, `memory:` or `memory:NAME`. One in memory is driven `inline`.
+        path: the log's file, created if it is missing, or a URL: `sqlite:///` and the path,
+        `postgresql://…`, `memory:` or `memory:NAME`. A log in memory is used `inline`.
         on: `auto` uses the running `cueline up` of the log, else the Ray cluster of
-            *address* or RAY_ADDRESS, else this process. `ray` starts a cluster where `auto`
-            would use this process, for as long as this lasts; `inline` always drives
-            everything in this process.
-        address: of the Ray cluster, when it is not the one `cueline up` started.
-        slots: how many calls of async tools run at once; a running `cueline up` has its own.
-        workers: how many calls of other tools run at once, each in a process of its own.
-        on_trouble: told of sessions that cannot be driven, and why.
+        *address* or RAY_ADDRESS, else this process. `ray` starts a cluster if `auto`
+        would use this process, until the block ends; `inline` always uses this process.
+        address: the address of the Ray cluster, if it is not that of the `cueline up`.
+        slots: the number of calls of async tools at a time; a running `cueline up` has its own.
+        workers: the number of calls of other tools at a time, each in its own process.
+        on_trouble: called with the reason for each session that cannot run.
 
     Raises:
         LogUnavailableError: the log cannot be used; the message says what to do.
         ClusterError: there is no usable cluster; the message says what to do.
-        ConfigError: no log is known by such a URL, *on* is another word, an *address* goes with
-            `inline`, or no tool could run; nothing was made.
+        ConfigError: the URL or *on* is unknown, an *address* is given with `inline`, or a number
+        is below 1; nothing was created.
     """
     if on not in get_args(On):
         raise ConfigError("on", f"{on!r} is none of 'auto', 'ray' and 'inline'")

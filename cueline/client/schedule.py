@@ -1,4 +1,4 @@
-"""When a session starts, as a person or a program says it."""
+"""Reads the start time and the interval of a session."""
 
 import re
 from datetime import UTC, datetime, time, timedelta
@@ -15,9 +15,9 @@ from cueline.events.start import Schedule, instant, stream_at, time_after
 from cueline.events.stream import id_of, stream_name
 
 At = datetime | str
-"""A time, of this machine's zone if it has none; or `07:30`, `2026-05-04T07:30`, `+10m`."""
+"""A time, in this machine's zone if it has none; or `07:30`, `2026-05-04T07:30`, `+10m`."""
 Every = timedelta | float | str
-"""Seconds, or as `90s`, `15m`, `4h`; or `7d`, days by the wall clock."""
+"""Seconds, or a text such as `90s`, `15m`, `4h`; or `7d`, days by the wall clock."""
 _DAYS = re.compile(r"\d+ ?d")
 _LOCAL = Path("/etc/localtime")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}")
@@ -27,11 +27,11 @@ _SECONDS: TypeAdapter[float] = TypeAdapter(Seconds)
 def schedule_of(at: At | None, every: Every | None, now: datetime, first: str) -> Schedule | None:
     """Return the schedule of the session *first*; None if it starts at once.
 
-    A series may begin in the past: then it starts at its next time.
+    A series may begin in the past: it then starts at its next time.
 
     Raises:
         ConfigError: there is no such time, or it has passed.
-        InvalidNameError: the id is too long for those that follow in its series.
+        InvalidNameError: the id is too long for later sessions of the series.
     """
     if at is None and every is None:
         return None
@@ -61,7 +61,7 @@ def schedule_of(at: At | None, every: Every | None, now: datetime, first: str) -
 
 
 def local_zone() -> ZoneInfo | None:
-    """Return the zone of this machine; None if its name is not known."""
+    """Return the zone of this machine; None if its name is unknown."""
     place = HERE.get("TZ", "").removeprefix(":") or str(_LOCAL.resolve())
     try:
         return ZoneInfo(place.rpartition("zoneinfo/")[2])

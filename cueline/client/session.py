@@ -1,4 +1,4 @@
-"""A session as its user holds it: a name in the log, and whoever drives it."""
+"""One session of a log, for its user: follows its events, and sends messages to it."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
@@ -43,40 +43,40 @@ from cueline.events.stream import shown
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a session stands when nothing more happens by itself."""
+    """The state of a session that has come to rest."""
 
     status: Status
     """`completed`, `failed`, `stopped`; `idle`, or `waiting` for a person."""
     text: str
-    """What the agent said last, or why the session failed or waits."""
+    """The last reply of the agent, or the reason why the session failed or waits."""
     partial: bool = False
-    """A tool that is not critical failed on the way to what it said."""
+    """Whether a tool that is not critical failed before this."""
     output: Any = None
-    """What the agent said, read as the `output` that the session was started with."""
+    """The last reply, read as the declared `output` of the session."""
     problem: str = ""
-    """Why the text is no such output; empty where it is, or none was declared."""
+    """The reason why the text does not fit `output`; empty if it fits, or none was declared."""
     value: Any = None
     """The result of a plan, as JSON."""
     cost: Decimal = Decimal(0)
-    """In US dollars, of this session alone, without its children."""
+    """The cost of this session in US dollars, without its children."""
     tokens: int = 0
-    """Sent and answered."""
+    """Input and output tokens."""
     turns: int = 0
-    """Answers of the model."""
+    """The number of the model's answers."""
 
 
 class VersionedEvent(NamedTuple):
-    """An event of a session, and its version: the place in the session's stream, from 1."""
+    """An event of a session with its version, its place in the stream from 1."""
 
     version: int
     event: SessionEvent
 
 
 class Session:
-    """One session of a log. It holds nothing: the log does, and anyone may hold another.
+    """One session of a log. The object has no data of the session, which is in the log.
 
-    Every wish is a message in the session's inbox, which counts even when
-    nothing is running; whoever drives the session next reads it.
+    Every request is a message in the session's inbox, which counts even if no process
+    runs; the next driver of the session reads it.
     """
 
     def __init__(
@@ -89,13 +89,13 @@ class Session:
         name: str | None = None,
     ) -> None:
         self.stream_name = stream
-        """Its stream in the log."""
+        """The stream of the session."""
         self._name = name
-        """What it was asked for by, perhaps the beginning of its id; None once it was found."""
+        """The given name, perhaps the beginning of the id; None once the session was found."""
         self._output = output
-        """The form of the agent's last reply; not known before it is needed, of one looked up."""
+        """The schema of the agent's last reply; for a found session, read at its first use."""
         self.receipt = receipt
-        """What became of the wish that returned this; None of one that was only looked up."""
+        """The receipt of the start; None for a session that was only looked up."""
         self._client = client
 
     def __repr__(self) -> str:
@@ -103,11 +103,11 @@ class Session:
 
     @property
     def id(self) -> str:
-        """What a user calls it."""
+        """The id for users."""
         return shown(self.stream_name)
 
     async def _find(self) -> str:
-        """Return its stream; look it up at the first use of one that was only named."""
+        """Return the stream; find the session at its first use."""
         if self._name is not None:
             self.stream_name, self._name = await self._client.find(self._name), None
         return self.stream_name
@@ -122,28 +122,29 @@ class Session:
         model: str | ModelChoice | None = None,
         name: str = "",
     ) -> Receipt:
-        """Say *text* to the agent.
+        """Send *text* to the agent.
 
         Args:
-            text: what is said.
-            lane: when it counts: a `note` with the next model call, a `steer` instead of
-                what is left of the turn, a `followup` when the session would be done.
-            key: names this message, so that sending it twice is sending it once.
+            text: the text of the message.
+            lane: when the model gets it: a `note` with the next model call, a `steer` instead of
+            the rest of the turn, a `followup` when the session would be done.
+            key: the key of this message; a second message with it is not recorded.
             attachments: paths or bytes of images (PNG, JPEG, GIF, WebP, up to 5 MB each) and
                 files (PDF or UTF-8 text, up to 20 MB each).
             model: the agent gets this model first; see `switch_model`.
-            name: of the message that a step of a plan waits for: the text, read as JSON if it
-                is some, is the value of that step.
+            name: the name of the message for which a step of a plan waits; the value of the step
+            is the text, read as JSON if it is JSON.
 
         Raises:
             UnknownSessionError: there is no such session.
-            SessionFinishedError: it has ended; this call recorded nothing, but with a key
-                an earlier one may have.
-            RejectedError: it was asked to stop; likewise. Or nobody in it reads the message.
-            KeyReusedError: something else was said with this key.
+            SessionFinishedError: the session has ended; this call recorded nothing, but an earlier
+            one with the same key may have.
+            RejectedError: the session was asked to stop, or neither a model nor a step reads the
+            message.
+            KeyReusedError: the key was used for another message.
             ConfigError: a file cannot be attached, or the model cannot be used; the message
-                names it.
-            UnknownOutcomeError: send it again, with the same key if it had one.
+            names it.
+            UnknownOutcomeError: send the message again, with the same key.
             LogUnavailableError: the log cannot be used; do what the message says.
         """
         files = attachments_of(attachments)
@@ -155,7 +156,7 @@ class Session:
     async def switch_model(self, model: str | ModelChoice, *, key: str | None = None) -> Receipt:
         """Give the agent another model, from its next request on.
 
-        A model call that runs is finished first; tool calls go on. The fallbacks stay.
+        A running model call is finished first; tool calls continue. The fallbacks stay.
 
         Args:
             model: `PROVIDER/NAME`; NAME alone keeps the provider, its parameters, address and
@@ -172,38 +173,39 @@ class Session:
         return await wish(self._client, await self._find(), ModelChangeAsked(model=model), key=key)
 
     async def pause(self) -> PauseReceipt:
-        """Start nothing new; what is in flight finishes. Raises what `send` raises."""
+        """Pause the session: no call starts, running calls finish. Raises the errors of `send`."""
         return await wish(self._client, await self._find(), PauseAsked())
 
     async def resume(self) -> Receipt:
-        """Go on after a pause, where it is driven; `Runtime.resume` drives it, too.
+        """Ask the session's driver to continue after a pause; `Runtime.resume` also runs it.
 
-        Raises what `send` raises.
+        Raises the errors of `send`.
         """
         return await wish(self._client, await self._find(), ResumeAsked())
 
     async def raise_limits(self, /, **limits: Decimal | str | float | None) -> Receipt:
-        """Let it have more, and go on if it was held for that.
+        """Raise limits of the session, which continues if it was waiting for this.
 
         Args:
-            limits: `max_cost` in US dollars, `max_tokens`, `max_turns`, `max_active_seconds`
-                and `max_wall_seconds`, as they are to be.
+            limits: the new values of `max_cost` in US dollars, `max_tokens`, `max_turns`,
+            `max_active_seconds` and `max_wall_seconds`.
 
         Raises:
-            RejectedError: it has as much already, or no such limit; and what `send` raises.
+            RejectedError: the limit is already as high, or not set; and the errors of `send`.
             ConfigError: a value is no limit.
         """
         more = make_wish(RaiseAsked, **limits)
         return await wish(self._client, await self._find(), more)
 
     async def stop(self, reason: str = "") -> StopReceipt:
-        """End it: tools get 5 s, are terminated, and killed 5 s later.
+        """End the session: tools get 5 s, are terminated, and killed 5 s later.
 
-        Who drives it is asked to; where nobody does, it has ended when this returns.
+        The session's driver ends it; without a driver, this call does, and the session has then
+        ended.
 
         Raises:
-            UnknownSessionError: there is no such session; and what `send` raises of the log.
-            CuelineError: nobody drives it, and it cannot be driven here; the message says why.
+            UnknownSessionError: there is no such session; and the errors of `send` about the log.
+            CuelineError: the session has no driver, and cannot run here; the message says why.
         """
         asked = make_wish(StopAsked, reason=reason)
         return await wish(self._client, await self._find(), asked)
@@ -219,29 +221,29 @@ class Session:
         resolution: Literal["happened", "run_again"] | None = None,
         result: str = "",
     ) -> DecisionReceipt:
-        """Allow exactly what *request* shows (I9); of a call in doubt say what became of it.
+        """Allow exactly the call of *request* (I9); resolve a call in doubt.
 
-        What somebody decides sooner counts; then this is a `MessageRefused` among the events.
-        Without a *resolution* a call in doubt, whose `request.question` is `did_it_happen`,
-        is refused: the message says what follows from each.
+        An earlier decision of another person counts; this one is then a `MessageRefused` among the
+        events. A call in doubt, whose `request.question` is `did_it_happen`, needs a *resolution*:
+        the error has the effect of each.
 
         Args:
-            request: what is asked, or its id.
-            by: who allows it; the login of this process, where nobody is named.
-            note: told to the agent.
-            edit: the arguments with which it may run instead, all of them.
-            always: globs of paths where the tool needs no more asking in this session; an empty
-                list: the paths of this call, or where it has none exactly its arguments.
-            resolution: of a call in doubt: `happened`, and it does not run again; or
-                `run_again`, even if it took effect before.
-            result: with `happened`: what the agent is told as the result of the call.
+            request: the event of the question, or the approval's id.
+            by: the person who allows it; by default the login of this process.
+            note: a text for the agent.
+            edit: all arguments with which the call runs instead.
+            always: globs of paths for which the tool is not asked about again in this session; an
+            empty list: the paths of this call, or its exact arguments if it has no paths.
+            resolution: for a call in doubt: `happened`, and it does not run again; or
+            `run_again`, even if it took effect before.
+            result: with `happened`: the result of the call for the agent.
 
         Raises:
-            NotPendingError: it does not wait (any more); and what `send` raises.
-            RejectedError: whoever allows it may not, or not like that; or nothing was said
-                of a call in doubt.
-            ConfigError: the edit does not fit the tool, or a rule denies it; or the tool names
-                no paths, so that no glob means anything to it.
+            NotPendingError: the approval is not open; and the errors of `send`.
+            RejectedError: the person may not allow the call in this way; or a call in doubt has
+            no resolution.
+            ConfigError: the edit does not fit the tool, or a rule denies it; or globs are given for
+            a tool without paths.
         """
         given = decision_of(
             "grant",
@@ -258,27 +260,27 @@ class Session:
     async def deny(
         self, request: ApprovalRequested | str, by: str | None = None, note: str = ""
     ) -> DecisionReceipt:
-        """Refuse what *request* shows; the agent is told, with the note.
+        """Refuse the call of *request*; the agent gets the denial with the note.
 
-        A call in doubt does not run again, and the agent is told that its outcome is unknown.
-        Raises what `approve` raises.
+        A call in doubt does not run again, and the agent gets the result that its outcome is
+        unknown. Raises the errors of `approve`.
         """
         given = decision_of("deny", request, by, note=note)
         return await wish(self._client, await self._find(), given)
 
     async def events(self, after: int = NO_STREAM) -> AsyncIterator[VersionedEvent]:
-        """Follow what happens, from the start or after a version, until nothing more does.
+        """Follow the events, from the start or after a version, until the session rests.
 
-        Each item has its version: `events(after=version)` goes on after it.
+        Each item has its version: `events(after=version)` continues after it.
 
-        It ends when the session has ended, is idle, or waits for a person.
+        The iteration ends when the session has ended, is idle, or waits for a person.
 
         Raises:
-            UnknownSessionError: nobody has asked for such a session.
-            SessionUndrivenError: nobody drives it, so nothing more would come; resume it.
-            SessionOwnedError: it was taken over from here in the middle of a call,
-                which the other waits for: leave the runtime, and the call ends with it.
-            CuelineError: it cannot be driven here; the message says why.
+            UnknownSessionError: there is no such session.
+            SessionUndrivenError: no process drives it, so no event would come; resume it.
+            SessionOwnedError: another process has taken it over in the middle of a call of this
+            one, and waits for the call's end: leave the runtime, which ends the call.
+            CuelineError: the session cannot run here; the message says why.
         """
         await self._find()
         async with aclosing(self.watch().until_it_rests()) as happening:
@@ -287,14 +289,14 @@ class Session:
                     yield VersionedEvent(recorded.version, fact)
 
     async def stream(self, after: int = NO_STREAM) -> AsyncIterator[TextDelta | VersionedEvent]:
-        """Follow what happens as `events` does, and each reply piece by piece while it comes.
+        """Follow the events like `events`, and each reply piece by piece while it arrives.
 
-        A piece is a `TextDelta`. The pieces of a reply come before the event that records it;
-        the event has the whole reply, pieces of it may be missing. Pieces are not recorded: of
-        a reply that had begun before, or whose pieces are taken too slowly, only the event
-        comes. A call that broke off is repeated as another attempt, with pieces of its own.
+        A piece is a `TextDelta`. The pieces of a reply come before the event that records it. The
+        event has the whole reply; pieces may be missing. Pieces are not recorded: if a reply began
+        earlier, or its pieces are read too slowly, only the event comes. A call that broke off is
+        repeated as another attempt, with pieces of its own.
 
-        Raises what `events` raises.
+        Raises the errors of `events`.
         """
         with live_text(self._client.log, await self._find(), self._client.place) as pieces:
             happening = with_live_text(self.watch().until_it_rests(), pieces)
@@ -306,9 +308,9 @@ class Session:
                         yield VersionedEvent(each[0].version, each[1])
 
     async def follow(self) -> AsyncIterator[tuple[int, SessionEvent, SessionState]]:
-        """Follow version, fact and state for ever, from the start, whoever drives it.
+        """Follow version, fact and state from the start, without end, in any process.
 
-        Raises what `events` raises, but not that nobody drives it.
+        Raises the errors of `events`, except `SessionUndrivenError`.
         """
         await self._find()
         watcher = self.watch()
@@ -317,9 +319,9 @@ class Session:
                 yield recorded.version, fact, watcher.reader.state
 
     async def result(self) -> Result:
-        """Wait until nothing more happens by itself, and return how the session stands.
+        """Wait until the session rests, and return its result.
 
-        Raises what `events` raises.
+        Raises the errors of `events`.
         """
         await self._find()
         watcher = self.watch()
@@ -343,7 +345,7 @@ class Session:
         return await self._read_output(Result(state.status, text, lacks, value=value), state.used)
 
     async def _read_output(self, result: Result, used: Used) -> Result:
-        """Return *result* with what the session used, and with its output."""
+        """Return *result* with the usage of the session, and with its output."""
         result = replace(result, cost=used.usd, tokens=used.tokens, turns=used.turns)
         if result.status not in (Status.COMPLETED, Status.IDLE):
             return result
@@ -357,7 +359,7 @@ class Session:
         return replace(result, output=output, problem=problem)
 
     def watch(self, reader: SessionReader | None = None) -> SessionWatcher:
-        """Return what follows it, from the start or from where *reader* has come."""
+        """Return a watcher of the session, from the start or from the position of *reader*."""
         log = self._client.log
         reader = reader or SessionReader(self.stream_name, log.journal())
         return SessionWatcher(reader, log.notifier, log.board, log.clock, self._client.place)

@@ -1,4 +1,4 @@
-"""How a session stands, for somebody who shows it and knows none of the rules."""
+"""The state of a session for display, without the rules."""
 
 from dataclasses import dataclass
 
@@ -9,23 +9,23 @@ from cueline.events.agent import AgentSpec
 from cueline.events.stream import shown
 
 OpenQuestion = CallApproval
-"""A question that waits for a person's word."""
+"""An open question."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionView:
-    """How a session stands at one version."""
+    """The state of a session at one version."""
 
     state: SessionState
 
     @property
     def id(self) -> str:
-        """What a user calls it."""
+        """The id for users."""
         return shown(self.state.stream)
 
     @property
     def status(self) -> str:
-        """The status as lists show it: one that waits for a person to go on is `paused`."""
+        """The shown status; a session that only a person can continue is `paused`."""
         paused = self.waiting is not None and self.waiting.is_pause
         return "paused" if paused else str(self.state.status)
 
@@ -41,28 +41,28 @@ class SessionView:
 
     @property
     def automatic(self) -> bool:
-        """Whether each of its questions is granted at once."""
+        """Whether its questions are granted at once."""
         return self.agent is not None and self.agent.policy.auto_approve
 
     @property
     def open(self) -> bool:
-        """Whether it takes further messages after its goal."""
+        """Whether it accepts further messages after its goal."""
         return self.state.setup is not None and self.state.setup.open and not self.finished
 
     @property
     def waiting(self) -> Wait | None:
-        """Why and until when it waits."""
+        """The reason and the end of its wait."""
         return self.state.waiting
 
     @property
     def questions(self) -> tuple[OpenQuestion, ...]:
-        """The questions that wait for a person's word."""
+        """The open questions."""
         calls = self.state.open_calls
         return tuple(call.approval for call in calls if call.approval and call.asking)
 
     @property
     def too_long(self) -> bool:
-        """Whether the model had no room for the conversation: to ask it again is in vain."""
+        """Whether the conversation was too long for the model, so that a resume does not help."""
         model = self.state.turn.model
         if model is None or model.phase != "given_up" or model.error is None:
             return False

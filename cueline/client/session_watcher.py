@@ -1,4 +1,4 @@
-"""Watches a session: yields its events, and raises if nothing more will come."""
+"""Watches a session: yields its events, and raises if no more events will come."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
@@ -21,17 +21,17 @@ from cueline.events.stream import shown
 from cueline.runtime.place import Place
 
 Check = Callable[[], Awaitable[bool | None]]
-"""Raises if nothing more will come; True ends the wait."""
+"""A check that raises if no more events will come; True ends the wait."""
 Stays = Callable[[], Awaitable[bool]]
-"""Whether to wait on for new events though the session waits or has ended."""
+"""Whether to continue to wait although the session waits or has ended."""
 Told = tuple[RecordedEvent, SessionEvent]
 """An event, and its fact."""
 Heard = Sequence[RecordedEvent]
-"""The newest events of a session, as the notifier has read them."""
+"""The newest events of a session, from the notifier."""
 
 
 class SessionWatcher:
-    """Waits until a session waits or ends. It drives nothing and blocks nothing."""
+    """Waits until a session waits or ends, without driving or blocking it."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class SessionWatcher:
         place: Place,
     ) -> None:
         self.reader = session_reader
-        """The session as far as it was read."""
+        """The session, up to the read version."""
         self._journal = session_reader.journal
         self._notifier = notifier
         self._store = session_reader.store
@@ -50,7 +50,7 @@ class SessionWatcher:
         self._clock = clock
         self._place = place
         self.children: list[SessionView] = []
-        """The sessions below that wait for a person, while this one waits for sessions below."""
+        """The descendants that wait for a person, while this session waits for descendants."""
         taken_up = partial(place.takes_up, session_reader.stream)
         self._orphan_detector = OrphanDetector(
             session_reader.stream, self._store, board, clock, taken_up=taken_up
@@ -58,7 +58,7 @@ class SessionWatcher:
 
     @property
     def view(self) -> SessionView:
-        """How the session stands, as far as it was read."""
+        """The state of the session, up to the read version."""
         return SessionView(self.reader.state)
 
     @property
@@ -75,11 +75,11 @@ class SessionWatcher:
         """Yield past and new events until the session waits or ends.
 
         Args:
-            stays: whether to wait on for new events though the session waits or has ended.
+            stays: whether to continue to wait although the session waits or has ended.
 
         Raises:
             UnknownSessionError: the session was never started.
-            SessionUndrivenError: nobody drives it, so no events would come.
+            SessionUndrivenError: no process drives the session, so no events would come.
             SessionOwnedError: another process took it over during a call of this one.
             CuelineError: it cannot be driven here; the message says why.
         """
@@ -99,7 +99,7 @@ class SessionWatcher:
                     yield told
 
     async def follow(self) -> AsyncGenerator[Told]:
-        """Yield past and new events, whoever drives the session.
+        """Yield past and new events, with any driver of the session.
 
         Raises:
             UnknownSessionError: the session was never started.
@@ -115,11 +115,11 @@ class SessionWatcher:
                     yield told
 
     async def wait_for_answer(self) -> SessionCompleted | SessionIdle | None:
-        """Wait until the session may rest, and return what it said last, if it rests after that.
+        """Wait until the session may rest; return its last fact, if it rests after that.
 
-        None where its past has to be read to tell how it stands: see `until_it_rests`, which
-        raises the same. No more than the end of its stream is read while a host in this process
-        has it, or it goes on elsewhere; where nothing happens for a while, its last turn, too.
+        None if its state cannot be known without reading its past: see `until_it_rests`, which
+        raises the same errors. Only the end of the stream is read while a host in this process has
+        the session, or it continues elsewhere; if no event comes for a while, also its last turn.
         """
         journal, stream = self._journal, self.reader.stream
         await check_asked_for(self._store, stream)
@@ -156,9 +156,9 @@ class SessionWatcher:
         return asyncio.ensure_future(self._clock.sleep(LOOK_SECONDS))
 
     async def _look_until(self, growing: asyncio.Future[Heard], check: Check) -> Heard | None:
-        """Return the new events when there are any, or None when *check* ends the wait.
+        """Wait for new events and return them; None if *check* ends the wait.
 
-        After None, whoever yields the events has ended, too.
+        After None, the generator of events has ended, too.
         """
         try:
             while not growing.done():
@@ -175,7 +175,7 @@ class SessionWatcher:
             await asyncio.wait([growing])
 
     async def _check_others(self) -> bool:
-        """Whether the session waits; raises what `_check` raises."""
+        """Whether the session waits; raises the errors of `_check`."""
         with suppress(LogUnavailableError):  # read again
             await self.reader.read_last_turn()
             if await self.rests():
@@ -184,12 +184,12 @@ class SessionWatcher:
         return False
 
     async def _is_over(self, stays: Stays | None) -> bool:
-        """See `_is_left`; raises what `_check` raises."""
+        """See `_is_left`; raises the errors of `_check`."""
         await self._check()
         return await self._is_left(stays)
 
     async def _is_left(self, stays: Stays | None) -> bool:
-        """Whether the session rests, and nobody stays with it; not while the log is away."""
+        """Whether the session rests without a driver; false while the log is unavailable."""
         with suppress(LogUnavailableError):  # read again
             if await self.rests():
                 return stays is None or not await stays()
@@ -198,7 +198,7 @@ class SessionWatcher:
         return False
 
     async def _check(self) -> None:
-        """Raise if nobody drives the session, or nobody will."""
+        """Raise if no process drives the session, or will."""
         stream, state = self.reader.stream, self.reader.state
         if (trouble := self._place.trouble(stream)) is not None:
             raise trouble
@@ -211,7 +211,7 @@ class SessionWatcher:
                 raise SessionUndrivenError(shown(stream), why)
 
     async def _check_taken(self) -> None:
-        """Raise if another process took the session over and waits for a call of this one."""
+        """Raise if another process has taken over the session, and waits for a call of this one."""
         state, now = self.reader.state, self._clock.now()
         with suppress(LogUnavailableError):  # read again
             taker = await next_owner(state, self._store, self._board, now, self._place.has)
@@ -219,7 +219,7 @@ class SessionWatcher:
                 raise SessionOwnedError(shown(state.stream), taker.machine, taker.pid)
 
     async def rests(self) -> bool:
-        """Whether only a person can make the session go on, or nobody."""
+        """Whether only a person can continue the session, or it has ended."""
         state, now = self.reader.state, self._clock.now()
         self.children = []
         if state.waiting is not None and state.waiting.kind == "child":

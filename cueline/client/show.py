@@ -1,4 +1,4 @@
-"""How one session stands: who drives it, what it was told and has not read, how it goes on."""
+"""Returns the state of one session: its row, its driver, and its unread messages."""
 
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
@@ -26,7 +26,7 @@ from cueline.runtime.up_record import find_up
 
 UnreadMessages = Unread
 BEHIND = 10_000
-"""Read models that lack more events than these take too long to bring up to date."""
+"""The most missing events for which the read models are brought up to date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,57 +39,57 @@ class Driver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionDetails(SessionRow):
-    """One session as its read model has it, and what else concerns it now."""
+    """The row of one session, with its driver, questions and descendants."""
 
     driver: Driver | None
     up: bool
-    """Whether a `cueline up` takes up the sessions of the log."""
+    """Whether a `cueline up` runs the sessions of the log."""
     questions: tuple[PendingRow, ...]
-    """What of it waits for a person."""
+    """Its open questions."""
     descendants: int
     descendants_cost: Decimal
     tree: tuple["TreeSession", ...]
-    """The sessions below it, each after its parent."""
+    """The descendants, each after its parent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeSession:
-    """A session below another one."""
+    """A descendant of a session."""
 
     id: str
     depth: int
-    """Its depth below that session, from 1."""
+    """The depth below that session, from 1."""
     agent: str
     status: str
     cost: Decimal
-    """Its own, in US dollars."""
+    """Its own cost, in US dollars."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverStatus:
-    """Who drives a session, and what it has not read."""
+    """The driver of a session, and its unread messages."""
 
     driver: Driver | None
     silence: str | None
-    """The process that should run it, and has given no sign for long."""
+    """The process that should run it, and has been silent for long."""
     up: bool
     unread: Unread
-    """The messages that it has not read, without secrets; of one that nobody drives."""
+    """The unread messages of a session without a driver, without secrets."""
     decided: frozenset[str] = frozenset()
-    """Questions that these messages answer."""
+    """The questions that these messages answer."""
     enough: bool = False
-    """Whether it goes on without another word: it was idle, is to end, or got more."""
+    """Whether the session continues without another message, because of the unread ones."""
     starts_at: datetime | None = None
-    """When its work starts, if not at once; of one that no host has seen."""
+    """The time of a later start, if no host has loaded the session."""
 
 
 async def session_details(
     log: OpenLog, stream: str, *, notice: Notice = print_notice
 ) -> SessionDetails:
-    """Return what there is to know of a session without reading its stream.
+    """Return the details of a session without reading its stream.
 
     Raises:
-        CorruptEventError: the log is damaged before the end of what concerns the session.
+        CorruptEventError: the log is damaged before the session's last event.
         LogUnavailableError: the log cannot be read.
     """
     async with read_models(log, notice) as models:
@@ -113,7 +113,7 @@ async def session_details(
 
 
 async def driver_status(log: OpenLog, history: History) -> DriverStatus:
-    """Return who drives a session, and what it has not read."""
+    """Return the driver of a session, and its unread messages."""
     stream, now, state = history.stream, log.clock.now(), history.state
     owner = await owner_of(log.store, log.board, stream, now)
     silence = await silent_owner(log.store, log.board, stream, now)
@@ -143,9 +143,9 @@ async def driver_status(log: OpenLog, history: History) -> DriverStatus:
 async def sums_of(
     log: OpenLog, stream: str, *, notice: Notice = print_notice
 ) -> tuple[Summary | None, list[TreeSession]]:
-    """Return what a session used, and the sessions below it, each after its parent.
+    """Return the usage of a session, and its descendants, each after its parent.
 
-    None, if the read models are so far behind that this would take long.
+    None if the read models are far behind, so that this would take long.
     """
     if await is_far_behind(log, BEHIND):
         return None, []
@@ -172,7 +172,7 @@ async def sums_of(
 
 
 async def _decided(log: OpenLog, history: History, unread: Unread) -> set[str]:
-    """Return the questions that need no further word when *unread* is read."""
+    """Return the questions that *unread* decides."""
     if not unread:
         return set()
     journal, tenant = log.journal(), tenant_of(history.stream)

@@ -1,4 +1,4 @@
-"""Starts a session: everything is checked before anything is recorded."""
+"""Starts a session, after all checks."""
 
 import hashlib
 import os
@@ -39,71 +39,70 @@ from cueline.runtime.open_log import OpenLog
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartOptions:
-    """What a user may say of a new session, beside its agent."""
+    """The options of a new session, beside its agent."""
 
     goal: str | None = None
-    """What the agent is told first; without one the session is idle until the first message."""
+    """The first message to the agent; without a goal, the session is idle until a message."""
     open: bool = False
-    """It stays for more messages after its goal, instead of ending."""
+    """Whether it stays open for more messages after its goal, instead of ending."""
     id: str | None = None
-    """What it is called, in letters a-z, digits, `.` and `-`; chosen where none is given."""
+    """The id, of letters a-z, digits, `.` and `-`; by default a random one."""
     key: str | None = None
-    """The session with the same key is returned if there is one, instead of another; its id
-    comes from the key."""
+    """The key; if a session with this key exists, it is returned instead of another. The id is
+derived from the key."""
     labels: Mapping[str, str] | None = None
-    """By which `cueline list --label` and SQL find it."""
+    """Labels, for `cueline list --label` and SQL."""
     parent: str | None = None
-    """The session whose child it is, by its id or stream: what it spends counts for the limits
-    of all sessions above it, and the parent's log says when it was asked for, how it ended and
-    what it spent."""
+    """The id or stream of its parent: the cost of the child counts for the limits of all its
+ancestors, and the parent's log records the start, the outcome and the cost of the child."""
     without_secrets: tuple[str, ...] = ()
-    """Secrets of the agent that may be unknown where it is driven: what has their values in it
-    is recorded as it is. Recorded, with who said so. Not of a blueprint."""
+    """Secrets of the agent that may be unknown to its host: texts with their values are recorded
+unchanged. The names are recorded with the person. Not for a blueprint."""
     output: Output | None = None
     """A pydantic model or a JSON schema for the agent's last reply, instead of the agent's own.
-    Its schema is recorded, and the agent is told. Not of a blueprint."""
+The schema is recorded, and is part of the instructions. Not for a blueprint."""
     attachments: Sequence[Attachable] = ()
-    """Images and files of the goal: see `Session.send`."""
+    """Images and files for the goal: see `Session.send`."""
     parameters: Mapping[str, JsonValue] | None = None
-    """By the agent's `parameters_schema`; its defaults are filled in."""
+    """The parameters, by the agent's `parameters_schema`; its defaults are filled in."""
     texts: Mapping[str, str] | None = None
-    """More parameters, as a command line has them: each is JSON or text."""
+    """More parameters as texts, each JSON or a text."""
     at: At | None = None
-    """It is recorded now, and starts then: a `datetime`, or text as `07:30`,
-    `2026-05-04T07:30` or `+10m`. A time that was missed starts late, once."""
+    """The time of the start, if not now: a `datetime`, or a text such as `07:30`,
+`2026-05-04T07:30` or `+10m`. After missed times, one session starts late."""
     every: Every | None = None
-    """Another session like it starts so many seconds after it, and so on; also a `timedelta`,
-    or text as `4h`. Stop the one that waits to end the series."""
+    """The interval in seconds after which another such session starts, and so on; also a
+`timedelta`, or a text such as `4h`. Stop the waiting session to end the series."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartRequest:
-    """A session that somebody wants, checked; nothing of it is recorded yet."""
+    """A checked start that is not recorded yet."""
 
     id: str
     asked: StartAsked
     waived: SecretsWaived | None = None
-    """Secrets that it may go on without."""
+    """The secrets without which it may continue."""
     parent: str | None = None
-    """The stream of the session whose child it is to be."""
+    """The stream of its parent."""
     output: Output | None = None
-    """The shape of what the agent says last."""
+    """The schema of the agent's last reply."""
     messages: Sequence[MessageSent] = ()
-    """Recorded with it, for later turns."""
+    """Messages for later turns, recorded with the start."""
     key: str | None = None
-    """The same key starts one session, however often it is asked for."""
+    """The key, with which one session is started."""
 
     @property
     def stream(self) -> str:
-        """The session's."""
+        """The stream of the session."""
         return stream_name("session", self.id)
 
     async def submit(self, client: Connection) -> Session:
-        """Record it, and have it driven where *client* drives sessions.
+        """Record the start, and run the session at the place of *client*.
 
         Raises:
             ConfigError: its tools would reach the log, or its parent's limits cannot be kept.
-            RejectedError: there is a session of that id, or the tree is too deep or too large.
+            RejectedError: the id is taken, or the tree is too deep or too large.
             ToolImportError: a runner of the cluster cannot run its tools.
             UnknownSessionError: there is no such parent.
             SessionFinishedError: the parent has ended.
@@ -128,10 +127,10 @@ class StartRequest:
         return Session(client, stream, receipt, (self.output or asked.agent.output,))
 
     async def _session_of_key(self, client: Connection) -> Session:
-        """Return the session that its key started before; run it here if no living process does.
+        """Return the earlier session with its key; run it here if no living process does.
 
         Raises:
-            RejectedError: the key started something else.
+            RejectedError: the key was used for another start.
         """
         log, stream = client.log, self.stream
         before = await read_start_request(log.journal(), stream)
@@ -158,7 +157,7 @@ def _interval(asked: StartAsked) -> float | None:
 
 
 def id_of_key(key: str) -> str:
-    """Return the id of the session that *key* starts."""
+    """Return the id for *key*."""
     return f"key-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
@@ -170,16 +169,16 @@ def start_request(
     attached: bool = False,
     sources: Mapping[str, str] | None = None,
 ) -> StartRequest:
-    """Return the wish for a session, checked as far as it can be without the log.
+    """Check the start of a session without the log, and return it.
 
-    It is wanted *now*. *attached* says that somebody is at a terminal, and is asked there;
-    *sources* who set each limit of the agent, where that is known.
+    *now* is the time of the request; *attached*: a person is at a terminal, and is asked
+    there; *sources* are the known sources of the agent's limits.
 
     Raises:
         ParameterValidationError: the parameters do not fit the agent's schema.
-        ConfigError: mend the value, setting, file or variable it names.
+        ConfigError: correct the value, setting, file or variable that the message names.
         ToolImportError: make the tool importable where it will run.
-        InvalidNameError: the id, or the parent's, has another form.
+        InvalidNameError: the id, or the parent's, has an invalid form.
     """
     waived, user = options.without_secrets, user_name()
     spec = agent_to_record(with_output(agent_of(agent), options.output), waived=waived)
@@ -202,9 +201,9 @@ def request_of(
     waived: SecretsWaived | None = None,
     **more: object,
 ) -> StartRequest:
-    """Return the wish of *user* for a session; *more* are other fields of `StartAsked`.
+    """Return the start by *user* of a session of *spec*; *more* are fields of `StartAsked`.
 
-    Raises what `start_request` raises.
+    Raises the errors of `start_request`.
     """
     name = name_of(options.id, options.key)
     texts = typed(options.texts or {}, spec.parameters_schema)
@@ -226,10 +225,10 @@ def request_of(
 
 
 def name_of(id: str | None, key: str | None) -> str:  # noqa: A002 - the word of the log
-    """Return the id of a session that is to be started; chosen where none is given.
+    """Return the id for a start; a random one if none is given.
 
     Raises:
-        ConfigError: there are both.
+        ConfigError: both an id and a key are given.
     """
     if key is not None and id is not None:
         raise ConfigError("key", "it chooses the session's id: leave the id out")
@@ -239,10 +238,10 @@ def name_of(id: str | None, key: str | None) -> str:  # noqa: A002 - the word of
 
 
 def agent_of(given: object) -> Agent:
-    """Return the agent that is *given* itself or as the path of its file.
+    """Return the agent *given* as an object or as the path of its file.
 
     Raises:
-        ConfigError: it is neither, or the file is wrong.
+        ConfigError: *given* is neither, or the file is wrong.
     """
     match given:
         case Agent():
@@ -255,16 +254,16 @@ def agent_of(given: object) -> Agent:
 
 
 async def exists(log: OpenLog, stream: str) -> bool:
-    """Whether a session was ever asked for."""
+    """Whether a session exists or was requested."""
     return (await log.store.head(sibling(stream, "inbox"))).version != NO_STREAM
 
 
 async def check_id_is_free(log: OpenLog, id: str) -> None:  # noqa: A002 - the word of the log
-    """Refuse an id that a session has, before anything is set up for it.
+    """Refuse an id that is taken.
 
     Raises:
         RejectedError: choose another.
-        InvalidNameError: no id has this form.
+        InvalidNameError: the id has an invalid form.
     """
     stream = stream_name("session", id)
     if await exists(log, stream):

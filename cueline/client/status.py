@@ -1,4 +1,4 @@
-"""What drives the sessions of a log, and where."""
+"""Returns the processes that drive the sessions of a log."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ class UpRow:
     """The running `cueline up` of a log."""
 
     pid: int | None
-    """Of the process that keeps it; None: Ray does."""
+    """The pid of the process that keeps it; None: Ray keeps it."""
     address: str
-    """Of its Ray."""
+    """The address of its Ray."""
     namespace: str
     version: str
-    """Of its cueline."""
+    """The version of its cueline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,28 +34,28 @@ class ProcessRow:
     machine: str
     pid: int
     beat_seconds: float
-    """So long ago it said that it lives."""
+    """The time since its last heartbeat, in seconds."""
     sessions: int
-    """So many running sessions it drives."""
+    """The number of running sessions that it drives."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogStatus:
-    """What drives the sessions of a log, and where."""
+    """The processes that drive the sessions of a log."""
 
     up: UpRow | None
     processes: tuple[ProcessRow, ...]
     driven: int
     undriven: int
-    """Running sessions that nobody drives."""
+    """The running sessions without a driver."""
     server: str | None = None
-    """The server that has the log, and what this role may do there; None for a file."""
+    """The server of the log, and the rights of this role there; None for a file."""
     damage: CorruptEventError | None = None
-    """The event that cannot be read; sessions after it are not counted."""
+    """The unreadable event; later sessions are not counted."""
 
 
 async def status_of(log: OpenLog, *, notice: Notice = print_notice) -> LogStatus:
-    """Return what drives the sessions of a log.
+    """Return the processes that drive the sessions of a log.
 
     Raises:
         LogUnavailableError: the log cannot be read.
@@ -84,6 +84,6 @@ async def status_of(log: OpenLog, *, notice: Notice = print_notice) -> LogStatus
 
 
 def row_of(up: UpRecord) -> UpRow:
-    """Return where a running `cueline up` is."""
+    """Return the address of a running `cueline up`."""
     pid = up.keeper.pid if up.kept_by == "process" else None
     return UpRow(pid, up.address, up.namespace, up.version)

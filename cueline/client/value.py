@@ -1,4 +1,4 @@
-"""Values of a caller, checked: a mistake is one of our errors, and names the value and the fix."""
+"""Checks values of callers: an error names the value and the fix."""
 
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ def make_value(kind: type[M], **values: object) -> M:
     """Return a *kind* of *values*.
 
     Raises:
-        ConfigError: it cannot have one of them.
+        ConfigError: a value is invalid.
     """
     try:
         return kind.model_validate(values)
@@ -24,7 +24,7 @@ def make_value(kind: type[M], **values: object) -> M:
 
 
 def check_limit(limit: int) -> None:
-    """Refuse a limit that lets nothing through.
+    """Refuse a limit below 1.
 
     Raises:
         ConfigError: give a number of 1 or more.

@@ -15,7 +15,7 @@ from cueline.runtime.open_log import OpenLog
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """The first row of a stream that is not what was appended."""
+    """The first damaged row of a stream."""
 
     stream: str
     version: int
@@ -24,7 +24,7 @@ class BadRow:
 
     @property
     def place(self) -> str:
-        """Where it is; what is not there at all has a position only."""
+        """The place of the row; a missing row has only a position."""
         if not self.version:
             return f"position {self.position}"
         return f"{self.stream}@{self.version} (position {self.position})"
@@ -32,7 +32,7 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What was checked of a log, and what is damaged."""
+    """The result of a check of a log: the checked numbers, and the damage."""
 
     events: int
     streams: int
@@ -43,7 +43,7 @@ async def verify_log(log: OpenLog) -> Verified:
     """Check the whole log.
 
     Raises:
-        LogUnavailableError: it cannot be read.
+        LogUnavailableError: the log cannot be read.
     """
     checked = AuditVerification(log)
     await checked.run()
@@ -51,7 +51,7 @@ async def verify_log(log: OpenLog) -> Verified:
 
 
 class AuditVerification:
-    """One pass over the log; a stream with a bad row is not looked at any further."""
+    """One pass over the log; the rest of a damaged stream is skipped."""
 
     def __init__(self, log: OpenLog) -> None:
         self.events = 0
@@ -63,15 +63,15 @@ class AuditVerification:
         self._emptied: set[str] = set()
         self._deletions: dict[str, int] = {}
         self._after = 0
-        """The position that it has come to."""
+        """The checked position."""
 
     @property
     def streams(self) -> int:
-        """How many streams there are."""
+        """The number of streams."""
         return len(self._chains) + len(self._broken - self._chains.keys())
 
     async def run(self) -> None:
-        """Check every event, then what is kept beside them: no stream ends early."""
+        """Check every event, then the other tables, so that no stream ends early."""
         while (hole := await self._read()) is not None:
             # Go on behind it: one bad row must not hide the others.
             self._add(hole, hole.reason)
@@ -82,7 +82,7 @@ class AuditVerification:
                 self._add(fault, fault.reason)
 
     async def _read(self) -> CorruptEventError | None:
-        """Check the events that follow, up to one that the store cannot give."""
+        """Check the next events, up to one that the store cannot read."""
         try:
             async for event in self._store.read_all(self._after):
                 self._after = event.position
@@ -110,7 +110,7 @@ class AuditVerification:
             self._add(event, error.reason)
 
     async def _beginning(self, first: RecordedEvent) -> Chain:
-        """Return the chain that *first* goes on from: a fork's is its parent's."""
+        """Return the chain before *first*: for a fork, that of its parent."""
         async for before in self._store.read(
             first.stream, max(first.version - 2, 0), first.version - 1
         ):
@@ -118,10 +118,10 @@ class AuditVerification:
         return Chain()
 
     async def _was_read(self, event: RecordedEvent) -> bool:
-        """Whether *event* is a message that a fact of its session tells: such a one may be emptied.
+        """Whether *event* is a message that its session has recorded, which may be emptied.
 
-        A host does so that cleans what it reads (I11). The wish for the session is not told again.
-        So may what is before the deletion of its checkpoint or thread.
+        A host empties a message that held a secret (I11), but not a start request. Events before
+        the deletion of their checkpoint or thread may also be emptied.
         """
         if category_of(event.stream) == "checkpoint":
             return event.version < await self._deletion(event.stream)
@@ -136,7 +136,7 @@ class AuditVerification:
         return False
 
     async def _deletion(self, thread: str) -> int:
-        """Return the version of the last event that deleted what *thread* holds; 0 for none."""
+        """Return the version of the last deletion of *thread*; 0 for none."""
         if thread not in self._deletions:
             self._deletions[thread] = 0
             async for event in self._store.read_back(thread):
@@ -146,7 +146,7 @@ class AuditVerification:
         return self._deletions[thread]
 
     def _note_emptied(self, event: RecordedEvent) -> None:
-        """Tell the first event of a stream that was emptied; its chain goes on all the same."""
+        """Note the first emptied event of a stream, whose chain continues."""
         if event.stream not in self._emptied:
             self._emptied.add(event.stream)
             self._add(event, "it was emptied, and not by cueline")

@@ -1,6 +1,6 @@
-"""What a person or a program may ask of a session, each as a message of its inbox.
+"""The wishes of people and programs about a session, each a message of its inbox.
 
-A message in the inbox counts even when nothing runs: the next owner of the session reads it.
+A message in the inbox counts even if no process runs: the next owner of the session reads it.
 """
 
 from typing import Annotated, Final, TypeVar, get_args, overload
@@ -48,13 +48,13 @@ Wish = Annotated[
     | ModelChangeAsked,
     Field(discriminator="type"),
 ]
-"""A wish about a session; `StartOptions` is the one for a new session."""
+"""A wish about a session; for a new session, it is `StartOptions`."""
 W = TypeVar("W", bound=BaseModel)
 
 WISHES: Final = {each.model_fields["type"].default: each for each in get_args(get_args(Wish)[0])}
 """The kinds of wishes, by their types."""
 _KEYS: Final = {MessageSent: "send", ModelChangeAsked: "model"}
-"""Of messages with a key: the word before it in the log."""
+"""The prefix of the keys of messages in the log."""
 _ENDS: Final[dict[type, str]] = {
     SessionCompleted: "completed",
     SessionFailed: "failed",
@@ -66,7 +66,7 @@ def make_wish(kind: type[W], **values: object) -> W:
     """Return a wish with the *values* of a user.
 
     Raises:
-        ConfigError: it has no such field, cueline sets the field, or the value is wrong.
+        ConfigError: there is no such field, cueline sets the field, or the value is wrong.
     """
     for name, field in kind.model_fields.items():
         if name in values and SET_BY_CUELINE in field.metadata:
@@ -91,19 +91,19 @@ async def wish(
     client: Connection, stream: str, value: Wish, *, key: str | None = None
 ) -> Receipt: ...
 async def wish(client: Connection, stream: str, value: Wish, *, key: str | None = None) -> Receipt:
-    """Put *value* into the inbox of a session that will take it; with a *key*, once.
+    """Put *value* into the inbox of a session that accepts it; with a *key*, once.
 
     The model of a `ModelChangeAsked` without a provider is `PROVIDER/NAME`, or a NAME of the
     agent's provider. A `DecisionGiven` without a person is decided by the user of this process.
 
     Raises:
         UnknownSessionError: there is no such session.
-        SessionFinishedError: it has ended; what was recorded after its end counts for nothing.
-        RejectedError: it was asked to stop, or would refuse the wish.
-        NotPendingError: the question does not wait for a decision (any more).
-        KeyReusedError: something else was said with this key.
+        SessionFinishedError: the session has ended; a message after its end has no effect.
+        RejectedError: the session was asked to stop, or refuses the wish.
+        NotPendingError: the question is not open.
+        KeyReusedError: the key was used for another message.
         ConfigError: the model or an edit cannot be used; nothing was recorded.
-        CorruptEventError: something of it was damaged or emptied.
+        CorruptEventError: an event was damaged or emptied.
     """
     if isinstance(value, DecisionGiven):
         return await decide(client, stream, value)
@@ -127,7 +127,7 @@ async def wish(client: Connection, stream: str, value: Wish, *, key: str | None 
 
 
 async def _pause(client: Connection, now: CurrentSession, value: PauseAsked) -> PauseReceipt:
-    """Ask a session to pause; once is enough."""
+    """Ask a session to pause; a repetition records nothing."""
     now.check_takes(value)
     at = None if now.held else await post(client, now, value)
     if at is not None:
@@ -141,10 +141,10 @@ async def _pause(client: Connection, now: CurrentSession, value: PauseAsked) -> 
 
 
 async def _stop(client: Connection, now: CurrentSession, value: StopAsked) -> StopReceipt:
-    """Ask for the end of a session; where nobody would read that, end it here.
+    """Ask for the end of a session; without a driver, end it here.
 
     Raises:
-        CuelineError: nobody drives it, and it cannot be driven here; the message says why.
+        CuelineError: the session has no driver, and cannot run here; the message says why.
     """
     stream, ended = now.state.stream, now.state.finished
     at = None if ended or now.stopping else await post(client, now, value)
@@ -164,13 +164,12 @@ async def _stop(client: Connection, now: CurrentSession, value: StopAsked) -> St
 
 
 async def _check_counts(client: Connection, now: CurrentSession, at: Appended) -> None:
-    """Refuse a message that the session cannot read any more.
+    """Refuse a message that the session can no longer read.
 
-    The owner of a session reads the inbox once more after the end. Nobody reads what came
-    later.
+    The owner of a session reads the inbox once more after the end. Later messages are not read.
 
     Raises:
-        SessionFinishedError: it ended before it could read that.
+        SessionFinishedError: the session ended before it could read the message.
     """
     ended = ""
     async for _, fact in client.log.journal().read(now.state.stream, now.version):

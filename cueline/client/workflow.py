@@ -1,4 +1,4 @@
-"""Whether a workflow's file can run."""
+"""Checks whether the file of a workflow can run."""
 
 import re
 from collections.abc import Sequence
@@ -14,19 +14,19 @@ from cueline.events.agent import AgentSpec
 
 @dataclass(frozen=True, slots=True)
 class WorkflowCheck:
-    """A workflow in a file, and what is wrong with it."""
+    """A workflow in a file, and its faults."""
 
     file: str
     problems: Sequence[SettingProblem] = ()
-    """Each with its key in the file, if there is one."""
+    """The faults, each with its key in the file, if it has one."""
     agent: AgentSpec | None = None
-    """As it would be recorded; None if something is wrong."""
+    """The recorded form; None if there is a fault."""
 
 
 def check_workflow(file: str | PathLike[str]) -> WorkflowCheck:
-    """Look for faults in a workflow's file, its tools and the agents that it starts.
+    """Find the faults of a workflow's file, its tools and its agents.
 
-    It imports the tools, as a start does; it needs no key of a provider.
+    The tools are imported, as for a start; no key of a provider is needed.
     """
     name = str(file)
     try:

@@ -1,4 +1,4 @@
-"""How far a session is with its plan: each step, and the state as one document."""
+"""The state of a session with a plan: each step, and one document."""
 
 import json
 import os
@@ -39,16 +39,16 @@ class StepState:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     calls: int = 0
-    """So many calls have begun; with `for_each` one for each item."""
+    """The number of calls that have begun; with `for_each`, one for each item."""
     value: Any = None
     error_code: str = ""
     error: str = ""
     children: tuple[str, ...] = ()
-    """The ids of the sessions that it started."""
+    """The ids of its child sessions."""
 
     @property
     def seconds(self) -> float | None:
-        """From the beginning of its first call to the end of its last."""
+        """The time from the beginning of its first call to the end of its last."""
         if self.started_at is None or self.ended_at is None:
             return None
         return (self.ended_at - self.started_at).total_seconds()
@@ -56,7 +56,7 @@ class StepState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowState:
-    """A session with a plan, as of its newest event."""
+    """A session with a plan, at its newest event."""
 
     workflow_id: str
     intent: str
@@ -65,27 +65,27 @@ class WorkflowState:
     workflow: str
     """The name of its agent."""
     completed_steps: list[str]
-    """In the order of their ends."""
+    """The completed steps, in the order of their ends."""
     step_results: dict[str, Any]
-    """By step: its value, or its text."""
+    """The results by step: its value, or its text."""
     current_step: str | None
-    """The first step that runs, or that could; None at the end."""
+    """The first running or possible step; None at the end."""
     status: str
     """`running`, `paused`, `completed` or `failed`."""
     created_at: datetime | None
     updated_at: datetime | None
     error_count: int = 0
-    """The number of its steps that failed."""
+    """The number of its failed steps."""
     version: int
-    """Of the newest event."""
+    """The version of the newest event."""
     steps: list[StepState] = field(default_factory=list)
 
 
 def workflow_state(history: History) -> WorkflowState:
-    """Return how far the session of a whole *history* is.
+    """Return the state of the session of a whole *history*.
 
     Raises:
-        RejectedError: it follows no plan.
+        RejectedError: the session follows no plan.
         CorruptEventError: the log is damaged before the end of the session.
     """
     if history.damage is not None:
@@ -182,10 +182,10 @@ def state_document(state: WorkflowState) -> str:
 
 
 def write_state(state: WorkflowState, path: Path) -> None:
-    """Write *state* to *path*, whole or not at all.
+    """Write *state* to *path*, completely or not at all.
 
     Raises:
-        OSError: it cannot be written there.
+        OSError: the file cannot be written.
     """
     with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         try:
