@@ -3,13 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sqlite_utils import Database
 
 from cueline.events.store import RecordedEvent
 from cueline.projections.row import Names, Row, columns, new_row
-from cueline.projections.summary import Used
+
+if TYPE_CHECKING:  # a list that is up to date needs no facts
+    from cueline.projections.summary import Used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +74,7 @@ class UsageEntry:
     """Provider and model, as `scripted/m1`."""
 
 
-def add(row: Row, used: Used) -> None:
+def add(row: Row, used: "Used") -> None:
     """Add what was *used* to the columns that *row* has for it."""
     for name, value in used.columns().items():
         if name in row:
@@ -80,7 +82,7 @@ def add(row: Row, used: Used) -> None:
             row[name] = str(Decimal(row[name]) + value) if exact else row[name] + value
 
 
-def usage_entry(recorded: RecordedEvent, model: str, used: Used) -> Iterator[tuple[object, ...]]:
+def usage_entry(recorded: RecordedEvent, model: str, used: "Used") -> Iterator[tuple[object, ...]]:
     """Yield the row of a fact by which something was *used*."""
     row = new_row(UsageEntry, stream=recorded.stream, version=recorded.version, model=model)
     blank = dict(row)
