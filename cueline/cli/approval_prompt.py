@@ -11,17 +11,16 @@ from cueline.agents.preflight import judge_edit
 from cueline.client.client import Client
 from cueline.client.decide import decision_of, tool_of
 from cueline.client.decide import question_of as open_question
+from cueline.client.history import SessionView
 from cueline.client.question import PersonalQuestion, always_text, personal_question
 from cueline.client.receipt import DecisionReceipt
-from cueline.client.session_view import SessionView
 from cueline.client.wishes import wish
-from cueline.console.edit import edit_arguments
 from cueline.console.entry import Entry
 from cueline.console.event_renderer import EventRenderer
-from cueline.console.line import Line
 from cueline.console.prompt import Answered, Prompts
-from cueline.console.question import Question
+from cueline.console.question import Question, edit_arguments
 from cueline.console.screen import Screen
+from cueline.console.text import Line
 from cueline.errors import ConfigError, NotPendingError
 from cueline.events.agent import AgentSpec
 from cueline.events.event_text import RESOLUTIONS

@@ -16,8 +16,7 @@ from cueline.client.client import Client
 from cueline.client.decide import decision_of, question_of
 from cueline.client.receipt import DecisionReceipt
 from cueline.client.wishes import wish
-from cueline.console.edit import edit_arguments
-from cueline.console.question import answer_text
+from cueline.console.question import answer_text, edit_arguments
 from cueline.errors import RejectedError
 from cueline.events.log_url import LogUrl
 

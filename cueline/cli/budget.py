@@ -16,7 +16,7 @@ from cueline.cli.option import (
 from cueline.cli.up_lookup import print_receipt
 from cueline.client.limits import Budget
 from cueline.config.config_source import Flags, from_flags
-from cueline.console.budget import NAMES, amount
+from cueline.console.summary import NAMES, amount
 from cueline.console.table import print_table
 from cueline.console.text import duration
 

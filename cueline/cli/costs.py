@@ -7,10 +7,9 @@ import typer
 
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionFilter
-from cueline.client.costs import Costs, GroupBy
-from cueline.console.bar import bar
+from cueline.client.rows import Costs, GroupBy
 from cueline.console.summary import cache_text
-from cueline.console.table import print_table
+from cueline.console.table import bar, print_table
 from cueline.console.text import count, money, visible
 from cueline.projections.cost import Spent
 

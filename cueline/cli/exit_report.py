@@ -12,10 +12,9 @@ from cueline.cli.terminal import print_json
 from cueline.cli.terminal_view import TerminalView
 from cueline.cli.up_lookup import command, is_up, resume_command
 from cueline.client.document import document
-from cueline.client.session_view import OpenQuestion, SessionView
-from cueline.console.line import Line
+from cueline.client.history import OpenQuestion, SessionView
 from cueline.console.summary import summary
-from cueline.console.text import date_time, json_of, one_line
+from cueline.console.text import Line, date_time, json_of, one_line
 from cueline.events.event_text import cause_text, wait_text
 from cueline.events.log_url import LogUrl
 from cueline.events.stream import shown

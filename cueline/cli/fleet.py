@@ -8,7 +8,7 @@ import typer
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, labels_of
 from cueline.client.fleet import Count, GroupRow, ScaleReceipt
-from cueline.client.fleet_status import FleetStatus
+from cueline.client.status import FleetStatus
 from cueline.console.table import print_table
 from cueline.console.text import count, visible
 from cueline.errors import ConfigError

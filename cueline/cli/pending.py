@@ -13,11 +13,10 @@ from cueline.cli.up_lookup import command
 from cueline.client.reader import Reader
 from cueline.client.reading import Page
 from cueline.client.rows import PendingRow, choices
-from cueline.console.line import Line
 from cueline.console.question import Question, answer_text, whole
 from cueline.console.screen import Screen
 from cueline.console.table import print_table
-from cueline.console.text import arguments, duration, json_of, one_line
+from cueline.console.text import Line, arguments, duration, json_of, one_line
 from cueline.errors import NotPendingError
 from cueline.events.log_url import LogUrl
 from cueline.tools.folder import REACHES_LOG

@@ -19,10 +19,9 @@ from cueline.client.export import event_document
 from cueline.client.runtime import Runtime, runtime_on
 from cueline.client.session import Session
 from cueline.config.settings import Settings
-from cueline.console.line import Line
 from cueline.console.progress import progress
 from cueline.console.screen import Screen
-from cueline.console.text import json_of
+from cueline.console.text import Line, json_of
 from cueline.errors import ClusterError, CorruptEventError
 from cueline.events.session import SessionEvent
 from cueline.events.store import NO_STREAM, RecordedEvent

@@ -16,14 +16,13 @@ from cueline.cli.workflow import advice
 from cueline.client.document import document
 from cueline.client.history import History, compacted
 from cueline.client.show import DriverStatus, TreeSession, UnreadMessages, driver_status, sums_of
-from cueline.client.workflow_state import workflow_state
+from cueline.client.workflow import workflow_state
 from cueline.console.event_renderer import EventRenderer
-from cueline.console.line import Line
 from cueline.console.plan_graph import step_lines
 from cueline.console.question import answer_text
 from cueline.console.screen import Screen
 from cueline.console.summary import summary, summary_without_sums
-from cueline.console.text import count, date_time, json_of, money, one_line
+from cueline.console.text import Line, count, date_time, json_of, money, one_line
 from cueline.errors import CuelineError
 from cueline.events.codec import Redacted
 from cueline.events.event_text import stop_text

@@ -26,13 +26,12 @@ from cueline.cli.terminal import is_attended
 from cueline.cli.up_lookup import resume_command
 from cueline.client.document import document
 from cueline.client.export import event_document, export_of
-from cueline.client.follow import follow as follow_session
 from cueline.client.live_text import TextDelta, live_text
 from cueline.client.reader import Reader
+from cueline.client.session_watcher import follow as follow_session
 from cueline.clock import SystemClock
-from cueline.console.bottom import Bottom
 from cueline.console.event_renderer import EventRenderer, reply_lines
-from cueline.console.reply_preview import ReplyPreview
+from cueline.console.reply_preview import Bottom, ReplyPreview
 from cueline.console.screen import Screen
 from cueline.console.status_line import StatusLine
 from cueline.console.text import date_time, json_of, one_line

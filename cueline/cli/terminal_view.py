@@ -12,17 +12,16 @@ from cueline.cli.approval_prompt import OpenQuestions
 from cueline.client.client import Client
 from cueline.client.document import document
 from cueline.client.export import ending_of
+from cueline.client.history import SessionView
 from cueline.client.live_text import TextDelta, live_text
-from cueline.client.session_view import SessionView
 from cueline.client.wishes import wish
 from cueline.console.entry import Entry
 from cueline.console.event_renderer import EventRenderer, not_shown
-from cueline.console.line import WIDTH, Line
 from cueline.console.reply_preview import ReplyPreview
 from cueline.console.screen import Screen
 from cueline.console.status_line import StatusLine
 from cueline.console.summary import summary
-from cueline.console.text import one_line, visible
+from cueline.console.text import WIDTH, Line, one_line, visible
 from cueline.errors import (
     ConfigError,
     CuelineError,

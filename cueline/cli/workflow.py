@@ -12,12 +12,16 @@ from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, PlainOption, 
 from cueline.cli.up_lookup import command
 from cueline.client.document import document
 from cueline.client.history import History
-from cueline.client.workflow import WorkflowCheck, check_workflow
-from cueline.client.workflow_state import WorkflowState, state_document, write_state
-from cueline.console.line import Line
+from cueline.client.workflow import (
+    WorkflowCheck,
+    WorkflowState,
+    check_workflow,
+    state_document,
+    write_state,
+)
 from cueline.console.plan_graph import plan_lines, plan_svg, step_lines
 from cueline.console.screen import Screen
-from cueline.console.text import count, json_of, visible
+from cueline.console.text import Line, count, json_of, visible
 from cueline.events.agent import AgentSpec
 from cueline.events.agent_parts import Plan
 from cueline.events.log_url import LogUrl

@@ -7,8 +7,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from cueline.client.names import find_session, session_ids
-from cueline.client.reading import Notice, Page, print_notice, read_models
+from cueline.client.reading import (
+    Notice,
+    Page,
+    find_session,
+    print_notice,
+    read_models,
+    session_ids,
+)
 from cueline.client.value import check_limit
 from cueline.config.config_file import DEFAULT_LOG
 from cueline.errors import ConfigError
@@ -17,19 +23,18 @@ from cueline.events.log_url import LogName
 from cueline.runtime.open_log import OpenLog, open_log
 
 if TYPE_CHECKING:
-    from cueline.client.costs import Costs, GroupBy
     from cueline.client.export import Export
-    from cueline.client.fleet_status import FleetStatus
     from cueline.client.history import History
     from cueline.client.limits import Budget
     from cueline.client.policies import PolicyBacktest
     from cueline.client.redecide import Check
     from cueline.client.rerun import RerunResult
+    from cueline.client.rows import Costs, GroupBy
     from cueline.client.runs import BlueprintRow, RunnerRow
     from cueline.client.show import SessionDetails
-    from cueline.client.status import LogStatus
+    from cueline.client.status import FleetStatus, LogStatus
     from cueline.client.verify import Verified
-    from cueline.client.workflow_state import WorkflowState
+    from cueline.client.workflow import WorkflowState
     from cueline.events.agent import Policy
     from cueline.projections.approval import PendingRow
     from cueline.projections.audit import AuditRow
@@ -108,7 +113,7 @@ class Reader:
             RejectedError: the session follows no plan.
             CorruptEventError: an event cannot be read.
         """
-        from cueline.client.workflow_state import workflow_state
+        from cueline.client.workflow import workflow_state
 
         return workflow_state(await self.history(session))
 
@@ -265,7 +270,7 @@ class Reader:
         Raises:
             ConfigError: *by* is no group, a day does not exist, or the limit is less than 1.
         """
-        from cueline.client.costs import Costs, GroupBy, day_of, with_id
+        from cueline.client.rows import Costs, GroupBy, day_of, with_id
         from cueline.projections.cost import spent, total
 
         if by not in (groups := get_args(GroupBy)):
@@ -356,7 +361,7 @@ class Reader:
         Raises:
             CorruptEventError: the log is damaged, so that sessions may be missing.
         """
-        from cueline.client.fleet_status import fleet_of
+        from cueline.client.status import fleet_of
 
         return await fleet_of(self.log, notice=self.notice)
 

@@ -1,16 +1,21 @@
-"""Returns the rows of tables: sessions, runs, questions, breakers, events."""
+"""The rows that tables list: sessions, runs, questions, breakers, events, costs."""
 
+import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
+from typing import Literal
 
 from cueline.actors.session_owner import owners_of, silent_owner
-from cueline.errors import ConfigError
+from cueline.errors import ConfigError, CorruptEventError
 from cueline.errors.suggestion import known_instead
 from cueline.events.codes import DRIVEN
-from cueline.events.stream import session_stream
+from cueline.events.stream import session_stream, shown
 from cueline.projections.approval import PendingRow, choices
 from cueline.projections.audit import AuditRow
 from cueline.projections.breaker import BreakerRow
+from cueline.projections.cost import Spent
 from cueline.projections.session import RunRow, SessionRow
 from cueline.runtime.open_log import OpenLog
 
@@ -25,6 +30,7 @@ __all__ = [
     "choices",
     "with_drivers",
 ]
+
 
 STATUSES = (
     "created",
@@ -68,3 +74,45 @@ def check_type(kind: str | None) -> None:
     if kind is not None and kind not in FACTS:
         known = known_instead(kind, sorted(FACTS), "the types are")
         raise ConfigError("type", f"there is no event {kind!r}{known}")
+
+
+GroupBy = Literal["session", "agent", "model", "day", "tree"]
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """The costs of each group, highest first, and their total."""
+
+    by: GroupBy
+    rows: tuple[Spent, ...]
+    total: Spent
+    """The total of all rows, also beyond the limit; each session counts once."""
+    more_rows: int = 0
+    """The number of rows beyond the limit."""
+    more_cost: Decimal = Decimal(0)
+    damage: CorruptEventError | None = None
+    """The unreadable event; the rows have the data before it."""
+
+
+def day_of(name: str, day: str | date | None) -> str | None:
+    """Return a day in the form of the read models.
+
+    Raises:
+        ConfigError: there is no such day.
+    """
+    if day is None:
+        return None
+    if isinstance(day, date):
+        return day.isoformat()[:10]
+    try:
+        if _DAY.fullmatch(day):
+            return date.fromisoformat(day).isoformat()
+    except ValueError:
+        pass
+    raise ConfigError(name, f"{day!r} is no day like 2026-01-31")
+
+
+def with_id(row: Spent) -> Spent:
+    """Return a row with the id of its session instead of the stream."""
+    return replace(row, name=shown(row.name)) if row.name.startswith("session-") else row

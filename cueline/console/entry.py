@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Mapping
 
-from cueline.console.line import Line
 from cueline.console.screen import Screen
+from cueline.console.text import Line
 from cueline.events.inbox import Lane
 
 Say = Callable[[Lane, str], None]

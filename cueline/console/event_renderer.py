@@ -3,18 +3,20 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from cueline.console.attempts import Attempts
-from cueline.console.budget import NAMES, Budget, amount, price
-from cueline.console.line import WIDTH, Line, Tone
 from cueline.console.question import ANSWERED
 from cueline.console.session_lines import (
+    Attempts,
     course_lines,
     message_lines,
     paragraph,
     session_head,
     step_line,
 )
+from cueline.console.summary import NAMES, Budget, amount, price
 from cueline.console.text import (
+    WIDTH,
+    Line,
+    Tone,
     arguments,
     capped,
     date_time,

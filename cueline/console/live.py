@@ -3,6 +3,8 @@
 import asyncio
 import os
 import sys
+import termios
+import tty
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
@@ -15,6 +17,7 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
 from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
 from prompt_toolkit.layout.containers import VerticalAlign
@@ -23,9 +26,73 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from cueline.console.foreground import is_foreground
-from cueline.console.keyboard import Keyboard
 from cueline.console.prompt import Prompts
 from cueline.console.screen import Screen
+
+
+class Keyboard(Vt100Input):
+    """Reads each key at once; Ctrl-C, Ctrl-Z and Enter stay the terminal's own.
+
+    In the background the shell has the keyboard: a process that reads or changes it there is
+    stopped.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(sys.stdin)
+        self._loop = asyncio.get_running_loop()
+        self._before = termios.tcgetattr(self.fileno())
+        self._pressed: Callable[[], None] | None = None
+        self._reads = False
+
+    def take(self) -> None:
+        """Start reading keys; call this repeatedly in the foreground."""
+        # Each time: a shell that had it meanwhile has set it as it likes it.
+        mode = termios.tcgetattr(self.fileno())
+        wanted = [*mode[: tty.LFLAG], mode[tty.LFLAG] & ~(termios.ECHO | termios.ICANON)]
+        if wanted != mode[: tty.LFLAG + 1]:
+            mode[: tty.LFLAG + 1] = wanted
+            mode[tty.CC][termios.VMIN], mode[tty.CC][termios.VTIME] = 1, 0
+            termios.tcsetattr(self.fileno(), termios.TCSANOW, mode)
+        if not self._reads and self._pressed is not None:
+            self._reads = True
+            self._loop.add_reader(self.fileno(), self._pressed)
+            # uvloop has it not block, and with it the screen and the shell that
+            # started us: a terminal is one open file. Who is told to read need not.
+            os.set_blocking(self.fileno(), True)
+
+    def leave(self) -> None:
+        """Stop reading keys."""
+        if self._reads:
+            self._reads = False
+            self._loop.remove_reader(self.fileno())
+
+    def forget(self) -> None:
+        """Drop unread keys."""
+        if is_foreground():
+            termios.tcflush(self.fileno(), termios.TCIFLUSH)
+
+    def restore(self) -> None:
+        """Restore the terminal mode."""
+        if is_foreground():
+            termios.tcsetattr(self.fileno(), termios.TCSADRAIN, self._before)
+
+    @contextmanager
+    def attach(self, input_ready_callback: Callable[[], None]) -> Iterator[None]:
+        """See `Vt100Input.attach`."""
+        self._pressed = input_ready_callback
+        try:
+            yield
+        finally:
+            self.leave()
+
+    @contextmanager
+    def raw_mode(self) -> Iterator[None]:
+        """See `Vt100Input.raw_mode`; `take` has set the mode."""
+        try:
+            yield
+        finally:
+            self.restore()
+
 
 _TICK_SECONDS = 0.1
 _REST_SECONDS = 0.5

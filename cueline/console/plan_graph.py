@@ -6,9 +6,8 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Final
 
-from cueline.client.workflow_state import WorkflowState
-from cueline.console.line import Line, Tone
-from cueline.console.text import count, duration, one_line
+from cueline.client.workflow import WorkflowState
+from cueline.console.text import Line, Tone, count, duration, one_line
 from cueline.events.agent import AGENT_SCHEME, AgentSpec
 from cueline.events.agent_parts import Step
 from cueline.events.event_text import step_text

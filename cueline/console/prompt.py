@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Literal
 
 from cueline.console.entry import LABEL, Entry
-from cueline.console.line import Line
 from cueline.console.question import (
     KEYS,
     Question,
@@ -22,7 +21,7 @@ from cueline.console.question import (
     wording,
 )
 from cueline.console.screen import Screen
-from cueline.console.text import visible
+from cueline.console.text import Line, visible
 from cueline.events.inbox import Resolution
 
 Verdict = Literal["grant", "deny"]

@@ -1,15 +1,18 @@
 """Shows the end of a reply while it arrives, above the bottom of the screen."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from itertools import groupby
+from types import TracebackType
+from typing import Self
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
+from rich.live import Live
 from rich.text import Text
 
 from cueline.client.live_text import TextDelta
-from cueline.console.line import Line
 from cueline.console.screen import THINKING, Screen
-from cueline.console.text import visible, wrapped
+from cueline.console.text import Line, visible, wrapped
 from cueline.events.session import (
     ModelFailed,
     ModelReplied,
@@ -157,3 +160,45 @@ def _end(text: str, most: int) -> str:
     at = text.find("\n", len(text) - most) + 1 or len(text) - most
     open_fence = text[:at].count(f"\n{_FENCE}") + text.startswith(_FENCE)
     return f"{_FENCE}\n{text[at:]}" if open_fence % 2 else text[at:]
+
+
+class Bottom:
+    """Shows rows below the printed text, inside `with`."""
+
+    def __init__(self, screen: Screen, rows: Callable[[], list[str]]) -> None:
+        """Show as many of *rows* as fit; they may have escape codes."""
+        self._screen = screen
+        self._live = Live(
+            console=screen.console,
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            get_renderable=lambda: Group(*map(Text.from_ansi, rows())),
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start(refresh=True)
+        self._screen.above = self._above
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._screen.above = nullcontext
+        self._live.stop()
+
+    @contextmanager
+    def _above(self) -> Iterator[None]:
+        self._live.stop()
+        try:
+            yield
+        finally:
+            self._live.start(refresh=True)
+
+    def refresh(self) -> None:
+        """Draw the changes."""
+        self._live.refresh()

@@ -12,8 +12,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 from rich.theme import Theme
 
-from cueline.console.line import Line, Tone
-from cueline.console.text import diff_style, is_diff, visible, wrapped
+from cueline.console.text import Line, Tone, diff_style, is_diff, visible, wrapped
 
 THINKING = "dim italic"
 _STYLES: dict[Tone, str] = {

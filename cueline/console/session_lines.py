@@ -3,9 +3,21 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from cueline.console.budget import possible_cost
-from cueline.console.line import WIDTH, Line, Tone
-from cueline.console.text import arguments, date_time, json_of, money, one_line, visible
+from cueline.console.summary import possible_cost
+from cueline.console.text import (
+    WIDTH,
+    Line,
+    Tone,
+    arguments,
+    date_time,
+    duration,
+    json_of,
+    money,
+    one_line,
+    visible,
+)
+from cueline.events.agent import AgentSpec, ModelChoice, answering, tool_retries, with_model
+from cueline.events.agent_parts import RetryPolicy
 from cueline.events.event_text import (
     cause_text,
     end_text,
@@ -29,11 +41,14 @@ from cueline.events.inbox import (
     SecretsWaived,
     StopAsked,
 )
-from cueline.events.message import message_text
+from cueline.events.message import ToolCall, message_text
 from cueline.events.session import (
     AgentChanged,
     MessageReceived,
     MessageRefused,
+    ModelFailed,
+    ModelReplied,
+    ModelRequested,
     OutcomeCameLate,
     PromptPrefixChanged,
     SessionCompleted,
@@ -45,8 +60,9 @@ from cueline.events.session import (
     SessionTakenOver,
     SessionWaiting,
     StepEnded,
+    ToolFailed,
 )
-from cueline.events.stream import shown
+from cueline.events.stream import is_model_call, shown
 
 _PARTIAL = ", but partial"
 
@@ -174,3 +190,65 @@ def _said(who: str, text: str) -> Iterator[Line]:
 def paragraph(text: str) -> Sequence[str]:
     """Return the lines of a text, without control characters."""
     return visible(text.strip("\n")).split("\n")
+
+
+class Attempts:
+    """Counts the retries of the current turn, by effect."""
+
+    def __init__(self) -> None:
+        self._agent: AgentSpec | None = None
+        self._fallback = 0
+        self._retries: dict[str, int] = {}
+
+    def learn(self, fact: Fact) -> None:
+        """Take in a fact."""
+        match fact:
+            case SessionStarted() | SessionForked():
+                self._agent, self._fallback = fact.agent, 0
+                self._retries.clear()
+            case AgentChanged(model=ModelChoice() as model) if self._agent is not None:
+                self._agent, self._fallback = with_model(self._agent, model), 0
+            case ModelRequested(effect=effect, fallback=fallback):
+                if fallback != self._fallback:
+                    self._retries.pop(effect, None)
+                self._fallback = fallback
+            case ModelReplied():
+                self._retries.clear()
+            case MessageReceived(message=ResumeAsked()):
+                self._retries = {e: n for e, n in self._retries.items() if not is_model_call(e)}
+            case ModelFailed() | ToolFailed() if fact.retry_at is not None:
+                self._retries[fact.effect] = self._retries.get(fact.effect, 0) + 1
+
+    def next_of(self, fact: ModelFailed | ToolFailed, call: ToolCall | None) -> str:
+        """Return the time and the number of the next retry of the failed effect."""
+        if fact.retry_at is None:
+            return ""
+        if isinstance(fact, ToolFailed) and fact.held:
+            return "; it never began, and is tried again when a person resumes"
+        return f"; {self.retry(fact.effect, call)} {_when(fact.failed_at, fact.retry_at)}"
+
+    def retry(self, effect: str, call: ToolCall | None) -> str:
+        """Return the number of the next retry of *effect*, as `retry 2/3`."""
+        policy = self._policy(call)
+        of = f"/{policy.max_retries}" if policy is not None else ""
+        return f"retry {self._retries[effect]}{of}"
+
+    @property
+    def model(self) -> str:
+        """The name of the current model."""
+        if self._agent is None:
+            return "the model"
+        return answering(self._agent, self._fallback).model.rpartition("/")[2]
+
+    def _policy(self, call: ToolCall | None) -> RetryPolicy | None:
+        if self._agent is None:
+            return None
+        if call is None:
+            return answering(self._agent, self._fallback).retry
+        return tool_retries(self._agent, call.name)
+
+
+def _when(failed_at: datetime | None, retry_at: datetime) -> str:
+    if failed_at is None or retry_at <= failed_at:
+        return "at once"
+    return f"in {duration((retry_at - failed_at).total_seconds())}"

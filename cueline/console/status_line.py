@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from cueline.console.attempts import Attempts
 from cueline.console.event_renderer import EventRenderer
+from cueline.console.session_lines import Attempts
 from cueline.console.text import arguments, count, duration, money, one_line
 from cueline.events.fact import Fact
 from cueline.events.inbox import PauseAsked, ResumeAsked

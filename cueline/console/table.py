@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from decimal import Decimal
 
 import typer
 from rich.table import Table
@@ -55,3 +56,15 @@ def _style(column: str, cell: str) -> str:
     if column in {"status", "state"}:
         return _STATUSES.get(cell.partition(",")[0], "")
     return "dim" if column in _TIMES else ""
+
+
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def bar(share: float | Decimal, width: int) -> str:
+    """Return a bar of *share* of *width*; a share above 0 is always visible."""
+    eighths = round(float(share) * width * 8)
+    if share > 0:
+        eighths = max(eighths, 1)
+    whole, rest = divmod(eighths, 8)
+    return _EIGHTHS[8] * whole + (_EIGHTHS[rest] if rest else "")

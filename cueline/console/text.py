@@ -1,4 +1,4 @@
-"""Formats words and numbers for a terminal.
+"""Lines and texts for a terminal.
 
 Texts of agents and tools may have any characters: these functions remove those that move
 the cursor, change colours, or change the direction of text.
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from cueline.events.message import Usage
@@ -147,3 +147,15 @@ def tokens_in(usage: "Usage") -> str:
     )
     told = ", ".join(filter(None, cache))
     return f"{usage.sent:,} in{told and f' ({told})'}"
+
+
+Tone = Literal["said", "agent", "thinking", "output", "doing", "good", "bad", "note", "dim"]
+WIDTH = 160
+"""The most characters of a foreign text in a line."""
+
+
+class Line(NamedTuple):
+    """One line, and its style."""
+
+    tone: Tone
+    text: str

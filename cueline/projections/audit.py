@@ -1,4 +1,4 @@
-"""The read model `events`: the audit columns of every event in the log."""
+"""The read models `events` and `faults`: the audit columns of each event, and the unread events."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -59,3 +59,23 @@ def audit(
         ]
     )
     return select(db, AuditRow, f"{where} ORDER BY position DESC", values, limit)[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One event that is in the log, and missing in the read models."""
+
+    TABLE: ClassVar[str] = "faults"
+    KEY: ClassVar[Names] = ("position",)
+    INDEXES: ClassVar[tuple[Names, ...]] = ()
+
+    position: int
+    name: str
+    """Its stream, version and type."""
+    error: str
+    """What was raised."""
+
+
+def first_fault(db: Database) -> Fault | None:
+    """Return the oldest of these events, if there is one."""
+    return next(iter(select(db, Fault, "ORDER BY position", limit=1)), None)

@@ -24,11 +24,10 @@ from cueline.events.session import (
 from cueline.events.store import RecordedEvent, from_us
 from cueline.events.stream import category_of, shown, sibling, tenant_of
 from cueline.projections.approval import Approval, opened
-from cueline.projections.audit import AuditRow
+from cueline.projections.audit import AuditRow, Fault
 from cueline.projections.breaker import Breaker, fold_breaker
 from cueline.projections.effect import Effect
 from cueline.projections.effect_fold import EffectFold
-from cueline.projections.fault import Fault
 from cueline.projections.row import AppendOnlyRows, Row, Rows, new_row
 from cueline.projections.session import SessionReadModel
 from cueline.projections.session_fold import fold_message, fold_session, settle_due

@@ -21,10 +21,9 @@ from cueline.errors import CorruptEventError, LogUnavailableError
 from cueline.events.store import NO_TIME, EventStore, RecordedEvent, from_us, is_time
 from cueline.files import shortage
 from cueline.projections.approval import Approval
-from cueline.projections.audit import AuditRow
+from cueline.projections.audit import AuditRow, Fault
 from cueline.projections.breaker import Breaker
 from cueline.projections.effect import Effect
-from cueline.projections.fault import Fault
 from cueline.projections.row import ReadModel, create
 from cueline.projections.session import SessionReadModel
 from cueline.projections.transcript import TranscriptLine

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from cueline.cli.exit_report import next_step
 from cueline.cli.option import DEFAULT_LOG
-from cueline.client.session_view import SessionView
+from cueline.client.history import SessionView
 from cueline.console.text import date_time
 from cueline.deciders.session.state import Wait
 from cueline.events.codes import Cause

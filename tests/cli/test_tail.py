@@ -11,7 +11,7 @@ from cueline.actors.presence import presence_of
 from cueline.actors.session_owner import OrphanDetector
 from cueline.actors.session_reader import SessionReader
 from cueline.cli.tail import _say_left
-from cueline.client.follow import warn_of_orphan
+from cueline.client.session_watcher import warn_of_orphan
 from cueline.events.codec import Codec
 from cueline.events.inbox import StartAsked
 from cueline.events.journal import Journal

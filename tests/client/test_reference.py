@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cueline.client.costs import Costs
 from cueline.client.export import CallRow, Ending, Export, Metrics
 from cueline.client.fleet import GroupRow, ScaleReceipt
-from cueline.client.fleet_status import FleetStatus, GroupStatus, NodeRow, WaitRow, WorkerRow
 from cueline.client.keys import KeyReceipt, KeyRow
 from cueline.client.limits import Budget, LimitRow
 from cueline.client.log import Copied
@@ -16,12 +14,20 @@ from cueline.client.policies import JudgedCall
 from cueline.client.providers import ProviderRow
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
 from cueline.client.rerun import RerunDifference, RerunResult, UnansweredCall
-from cueline.client.rows import AuditRow, BreakerRow, PendingRow, RunRow, SessionRow
+from cueline.client.rows import AuditRow, BreakerRow, Costs, PendingRow, RunRow, SessionRow
 from cueline.client.runs import BlueprintRow, RunnerRow
 from cueline.client.show import SessionDetails
-from cueline.client.status import LogStatus, ProcessRow
+from cueline.client.status import (
+    FleetStatus,
+    GroupStatus,
+    LogStatus,
+    NodeRow,
+    ProcessRow,
+    WaitRow,
+    WorkerRow,
+)
 from cueline.client.verify import BadRow, Verified
-from cueline.client.workflow_state import StepState, WorkflowState
+from cueline.client.workflow import StepState, WorkflowState
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/client.md").read_text()
 BASES = {

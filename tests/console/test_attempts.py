@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cueline.console.attempts import Attempts
+from cueline.console.session_lines import Attempts
 from cueline.events.agent import AgentSpec, Fallback
 from cueline.events.agent_parts import RetryPolicy
 from cueline.events.inbox import ResumeAsked

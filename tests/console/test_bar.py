@@ -1,6 +1,6 @@
 import pytest
 
-from cueline.console.bar import bar
+from cueline.console.table import bar
 
 
 @pytest.mark.parametrize(

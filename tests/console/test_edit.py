@@ -2,7 +2,7 @@
 
 import pytest
 
-from cueline.console.edit import edit_arguments
+from cueline.console.question import edit_arguments
 from cueline.errors import ConfigError
 
 

@@ -7,8 +7,8 @@ import pytest
 from rich.text import Text
 
 from cueline.console.event_renderer import EventRenderer
-from cueline.console.line import Line
 from cueline.console.screen import Screen
+from cueline.console.text import Line
 from cueline.events.session import ToolReturned
 
 LISTED = "a very long line · which goes on with other words · and a third"

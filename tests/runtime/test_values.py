@@ -7,7 +7,7 @@ import pytest
 
 from cueline import Procedure, Workflow, tool
 from cueline.client.history import read_history
-from cueline.client.workflow_state import workflow_state
+from cueline.client.workflow import workflow_state
 from cueline.events.agent_parts import VALUE_LIMIT
 from tests.scripted import scripted
 
