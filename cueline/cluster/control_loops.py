@@ -8,9 +8,8 @@ from cueline.actors.background_task import Trouble, start_loops
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher
 from cueline.clock import SystemClock
 from cueline.cluster.cluster_context import ClusterContext
-from cueline.cluster.fleet_news import FleetNews, WorkerEvent
 from cueline.cluster.fleet_supervisor import FleetSupervisor
-from cueline.cluster.worker import Worker
+from cueline.cluster.worker import FleetNews, Worker, WorkerEvent
 from cueline.deciders.fleet import Group, Range
 from cueline.deciders.reconcile import Report, takes
 from cueline.errors import ClusterError, HostsFullError

@@ -17,12 +17,11 @@ from cueline.actors.session_host import HostPort
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, call
 from cueline.cluster.cluster_context import ClusterContext
-from cueline.cluster.fleet_news import FleetNews, NodeLeaves, WorkerEvent
 from cueline.cluster.placement import cluster_nodes, node_of, placement
 from cueline.cluster.runner import RunnerActor
 from cueline.cluster.runner_directory import RunnerInfo, leaving_nodes
 from cueline.cluster.session_host import RemoteHost, SessionHostActor
-from cueline.cluster.worker import CALL_SECONDS, Worker, attempt
+from cueline.cluster.worker import CALL_SECONDS, FleetNews, NodeLeaves, Worker, WorkerEvent, attempt
 from cueline.deciders.fleet import Group, Range
 from cueline.deciders.matching import Offer, Unmet
 from cueline.deciders.reconcile import Observed, Report, Retire, Start, decide, needed

@@ -1,25 +1,36 @@
-"""One host or runner of a fleet, and its state."""
+"""A host or runner of the fleet, and the facts that its dispatcher records of it."""
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any, Literal
 
 import ray
 
 from cueline.actors.background_task import Trouble
 from cueline.actors.presence import deaf_seconds, death_of, evidence_of_end
+from cueline.actors.runner_registry import RUNNER
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.placement import is_pending, node_of_actor
 from cueline.cluster.runner_directory import RunnerInfo, living_nodes, removal
-from cueline.deciders.fleet import Group
-from cueline.deciders.reconcile import takes
+from cueline.deciders.fleet import Group, group_of
+from cueline.deciders.reconcile import Report, takes
 from cueline.errors import ClusterError, CuelineError
-from cueline.events.fleet import WorkerKind
+from cueline.events.fleet import (
+    FleetReport,
+    HostJoined,
+    HostLost,
+    NodeDraining,
+    RunnerRegistered,
+    RunnerRemoved,
+    WorkerKind,
+    WorkersPending,
+)
 from cueline.events.store import Presence, PresenceBoard
 
 START_SECONDS = 60.0
@@ -221,3 +232,63 @@ async def attempt(ref: object, seconds: float = CALL_SECONDS) -> None:
     """Wait for a call to a worker; ignore its errors, which its keeper finds by itself."""
     with suppress(*DEAD, *UNCLEAR, CuelineError):
         await call(ref, seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerEvent:
+    """A change of a worker, of which hosts or the log have to be informed."""
+
+    what: Literal["joined", "lost", "back", "leaves", "gone"]
+    """Lost: accepts no more work. Back: accepts work again. Leaves: a runner finishes its calls.
+
+    Gone: the worker has ended.
+    """
+    member: Worker
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLeaves:
+    """A node is being drained."""
+
+    node: str
+
+
+FleetNews = WorkerEvent | NodeLeaves | Report
+
+
+def facts_of(news: FleetNews, epoch: int, now: datetime) -> Iterator[FleetReport]:
+    """Return the facts to record about *news*."""
+    match news:
+        case NodeLeaves(node=node):
+            yield NodeDraining(node=node, epoch=epoch, at=now)
+        case Report(group=group, pending=count):
+            yield WorkersPending(group=group_of(group), count=count, epoch=epoch, at=now)
+        case WorkerEvent(
+            what="joined" | "leaves", member=Worker(presence=Presence() as presence) as worker
+        ):
+            said: dict[str, Any] = {
+                "incarnation": worker.incarnation,
+                "group": group_of(worker.group),
+                "machine": presence.machine,
+                "node": worker.node,
+                "pid": presence.pid,
+                "epoch": epoch,
+                "at": now,
+            }
+            # One that leaves offers no blueprints any more.
+            runner = "" if worker.leaves else RUNNER
+            is_host = worker.role == "host"
+            yield HostJoined(**said) if is_host else RunnerRegistered(runner=runner, **said)
+        case WorkerEvent(member=Worker(role="host") as worker, evidence=reason):
+            yield HostLost(incarnation=worker.incarnation, reason=reason, epoch=epoch, at=now)
+        case WorkerEvent(what="gone", member=worker, evidence=reason):
+            yield RunnerRemoved(
+                incarnation=worker.incarnation,
+                reason=reason,
+                graceful=bool(worker.leaves),
+                epoch=epoch,
+                at=now,
+            )
+        case WorkerEvent():
+            pass  # a runner that is silent is registered until its heartbeats are missed

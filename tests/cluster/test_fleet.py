@@ -19,9 +19,8 @@ from cueline.cluster import worker as members
 from cueline.cluster.command import _watch_ray
 from cueline.cluster.connection import RayConnection
 from cueline.cluster.control_loops import ControlLoops
-from cueline.cluster.fleet_news import WorkerEvent
 from cueline.cluster.fleet_supervisor import FleetSupervisor
-from cueline.cluster.worker import Worker
+from cueline.cluster.worker import Worker, WorkerEvent
 from cueline.deciders.fleet import HOSTS, RUNNERS, Group, Range
 from cueline.deciders.matching import Unmet
 from cueline.deciders.reconcile import Node, Report
