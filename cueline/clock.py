@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time and waits; tests use one that they move themselves."""
+    """Returns the time, and waits; a test moves its own clock."""
 
     def now(self) -> datetime:
         """Return the current time in UTC."""
@@ -27,5 +27,5 @@ class SystemClock:
 
 
 def boot_seconds() -> float:
-    """Return a time that also passes while the machine sleeps."""
+    """Return a time that continues while the machine sleeps."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

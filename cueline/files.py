@@ -1,4 +1,4 @@
-"""Files of this machine: private folders, texts from outside, and the limit of open files."""
+"""Handles files of this machine: private folders, texts from outside, the limit of open files."""
 
 import errno
 import os
@@ -13,11 +13,11 @@ from typing import Final, TextIO
 from cueline.errors import ConfigError
 
 LOG_FOLDER: Final = ".cueline"
-"""Where a log is found by itself."""
+"""The folder in which a log is found without an option."""
 
 
 def personal_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return the folder of what a person has set for cueline; None: there is no place for it."""
+    """Return the folder of a person's settings for cueline; None if the environment names none."""
     if base := environ.get("XDG_CONFIG_HOME"):
         return Path(base) / "cueline"
     if home := environ.get("HOME"):
@@ -38,13 +38,13 @@ def make_folder(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The files that a person trusts, each as it was then; they are noted in *folder*.
+    """The files that a person trusts, by content; each is recorded in *folder*.
 
-    A log changes with its use, so it is noted with its id.
+    A log changes with its use, so its id is recorded instead.
     """
 
     folder: Path | None
-    """None: there is no place for it, and nothing is trusted."""
+    """The folder; None: there is none, and no file is trusted."""
 
     def holds(self, path: Path, content: bytes) -> bool:
         """Whether the file at *path* is trusted, with this *content*."""
@@ -58,7 +58,7 @@ class Trust:
         """Trust the file at *path*, with this *content*.
 
         Raises:
-            ConfigError: it cannot be noted; make the folder that it names writable.
+            ConfigError: it cannot be recorded; make the folder that the message names writable.
         """
         note = self._note(path)
         if note is None:
@@ -86,13 +86,13 @@ class Trust:
 
 
 LONGEST: Final = 100 * 1024 * 1024
-"""In characters; agents, goals and scripts are shorter."""
+"""The longest text, in characters; agents, goals and scripts are shorter."""
 _HANDED: Final = {"/dev", "/dev/fd", "/proc/self/fd"}
-"""Where the pipes of a shell's `<(…)` are, and stdin."""
+"""The folders of stdin and of the pipes of a shell's `<(…)`."""
 
 
 def read_text_file(path: Path) -> str:
-    """Return the text of the file at *path*, without a byte order mark; it raises as below."""
+    """Return the text of the file at *path*, without a byte order mark; see `read_to_end`."""
     refuse_endless(path)
     with path.open(encoding="utf-8-sig") as file:
         return read_to_end(file, str(path))
@@ -103,7 +103,7 @@ def refuse_endless(path: Path) -> None:
 
     Raises:
         ConfigError: it is a named pipe, a device or a socket.
-        OSError: it cannot be looked at.
+        OSError: its type cannot be read.
     """
     mode = path.stat().st_mode
     is_handed = stat.S_ISFIFO(mode) and str(path.parent) in _HANDED
@@ -127,7 +127,7 @@ def read_to_end(source: TextIO, name: str) -> str:
 
 
 SPARE = 4
-"""SQLite opens so many files for one log; with fewer left, it fails."""
+"""The number of files that SQLite opens for one log; with fewer left, it fails."""
 USUAL = 1024
 """A sufficient limit; with a lower one, the message advises this."""
 _ALL_OPEN = (

@@ -6,10 +6,10 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 
 def compile_regex(pattern: str) -> Callable[[str], bool]:
-    """Return a function that says whether a text contains a match of *pattern*.
+    """Return a function that checks whether a text contains a match of *pattern*.
 
     Raises:
-        ValueError: it is no regular expression, is too large, or has look-around or
+        ValueError: *pattern* is no regular expression, is too large, or has look-around or
             backreferences.
     """
     try:

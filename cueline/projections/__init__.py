@@ -1,1 +1,1 @@
-"""Read models beside the log; they can be deleted and rebuilt at any time."""
+"""The read models beside the log, which can be deleted and rebuilt at any time."""

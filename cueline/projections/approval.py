@@ -27,12 +27,12 @@ class Choice:
 
     resolution: "Resolution"
     then: str
-    """What follows from it."""
+    """The effect of the answer."""
 
 
 @cache
 def choices(question: str = "did_it_happen") -> tuple[Choice, ...]:
-    """Return the answers that a question takes beside yes and no."""
+    """Return the possible answers to a question, beside yes and no."""
     from cueline.events.event_text import RESOLUTIONS  # noqa: PLC0415
 
     return tuple(starmap(Choice, RESOLUTIONS.items())) if question == "did_it_happen" else ()
@@ -52,39 +52,39 @@ class PendingRow:
     TABLE: ClassVar[str] = "approvals"
 
     id: str
-    """What a decision names."""
+    """The id, which a decision names."""
     session: Id
     effect: str
     question: str
-    """`may_it_run`, or `did_it_happen` of a call in doubt."""
+    """`may_it_run`; for a call in doubt, `did_it_happen`."""
     tool: str
     arguments: Mapping[str, object]
     summary: str
     digest: str
-    """Of exactly what will run (I9)."""
+    """The digest of the exact call (I9)."""
     preview: str
-    """What it would change, as a unified diff."""
+    """The change of the call, as a unified diff."""
     rationale: Annotated[str, Read("opened_json", load=_rationale)]
     rule: str
     estimated_cost: Annotated[Decimal | None, Read("nullif(usd, '')", column="usd", kind=str)]
-    """What the tool estimates that it costs."""
+    """The estimated cost."""
     votes: int
     votes_needed: int = 1
     deadline_at: datetime
     auto_at: datetime | None
-    """When it is granted if nobody has denied it."""
+    """The time of the automatic grant, unless it is denied before."""
     given: Annotated[str | None, Read("nullif(given, '')", column="given", kind=str)]
-    """`grant` or `deny`, while that waits in the inbox and nobody has read it."""
+    """`grant` or `deny`, while the decision is unread in the inbox."""
     given_by: Annotated[str | None, Read("nullif(given_by, '')", column="given_by", kind=str)]
     resolution: Annotated[str | None, Read("nullif(resolution, '')", column="resolution", kind=str)]
-    """What was said of a call in doubt, and nobody has read."""
+    """The resolution of a call in doubt that is unread in the inbox."""
     choices: Annotated[tuple[Choice, ...], Read("question", load=choices)]
-    """The answers that a call in doubt takes."""
+    """The possible answers about a call in doubt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval(PendingRow):
-    """A question with the columns that only cueline asks for."""
+    """A question with the columns for cueline's own queries."""
 
     KEY: ClassVar[Names] = ("stream",)
     INDEXES: ClassVar[tuple[Names, ...]] = (("id",), ("status", "deadline_us"), ("session",))
@@ -102,7 +102,7 @@ class Approval(PendingRow):
 
 
 def opened(stream: str, fact: "ApprovalOpened") -> Row:
-    """Return the row of a question that is asked."""
+    """Return the row of a new question."""
     same = ("session", "effect", "question", "tool", "summary", "rule", "digest", "preview")
     return new_row(
         Approval,
@@ -123,7 +123,7 @@ def opened(stream: str, fact: "ApprovalOpened") -> Row:
 def pending_approvals(db: Database) -> list[PendingRow]:
     """Return the open approvals, most urgent first.
 
-    Without those of ended sessions: a session that crashed while it asked does not close them.
+    Approvals of ended sessions are left out: a session that crashed leaves them open.
     """
     over = f"SELECT stream FROM sessions WHERE status IN {tuple(map(str, sorted(TERMINAL)))}"  # noqa: S608 - constants
     where = f"WHERE status = 'pending' AND session NOT IN ({over})"

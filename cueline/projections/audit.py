@@ -12,7 +12,7 @@ from cueline.projections.row import Id, Names, Read, matching, select
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRow:
-    """One event: where it is, what it is about, who caused it."""
+    """One event: its place, its subject, and its actor."""
 
     TABLE: ClassVar[str] = "events"
     KEY: ClassVar[Names] = ("position",)

@@ -19,29 +19,29 @@ from cueline.projections.row import Names, Read, Row, select
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerRow:
-    """One dependency, and whether calls of it go out."""
+    """One dependency, and whether its calls are sent."""
 
     id: str
-    """As `PROVIDER.3f9a01c2.MODEL` or `tool.3f9a01c2.fetch_page`."""
+    """The name: `PROVIDER.3f9a01c2.MODEL` or `tool.3f9a01c2.fetch_page`."""
     state: str = "closed"
-    """`closed`, `open`, `half-open`, or `held` where the provider asked for a pause."""
+    """`closed`, `open`, `half-open`, or `held` if the provider asked for a pause."""
     since: datetime
     """When the state began, or the first failure was counted."""
     until: datetime | None
-    """Until when nothing goes out, as far as is known."""
+    """The time until which no call is sent."""
     kind: str
-    """Of the last failure."""
+    """The code of the last failure."""
     failures: int
-    """Counted since it was closed last."""
+    """The failures since the breaker was last closed."""
     openings: int
-    """How often it opened in a row."""
+    """The number of consecutive openings."""
     probe: Annotated[str | None, Read("nullif(probe, '')", column="probe", kind=str)]
-    """The effect that finds out whether the dependency works again."""
+    """The effect that is the probe."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker(BreakerRow):
-    """A breaker as its events tell: open until a probe may start, half-open until that is lost."""
+    """The folded state of a breaker: open until a probe may start, half-open until it is lost."""
 
     TABLE: ClassVar[str] = "breakers"
     KEY: ClassVar[Names] = ("stream",)
@@ -71,7 +71,7 @@ def list_breakers(db: Database, now: datetime) -> list[BreakerRow]:
 
 
 def fold_breaker(row: Row, fact: object) -> None:
-    """Take one event of a breaker."""
+    """Apply one event of a breaker."""
     match fact:
         case FailureCounted(at=at, kind=kind):
             row["since_us"] = row["since_us"] or to_us(at)

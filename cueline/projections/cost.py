@@ -77,13 +77,13 @@ class Spent:
     written_tokens: int = 0
     """The part of the input written to the provider's cache."""
     saved_cost: Decimal = Decimal(0)
-    """What the tokens read from the cache would have cost more without it."""
+    """The amount that the cache saved for the tokens read from it."""
     cache_breaks: int = 0
     """Replies after a change of the prompt's beginning."""
     missed_tokens: int = 0
     """Tokens that these replies did not read from the cache: see `CacheMiss`."""
     missed_cost: Decimal = Decimal(0)
-    """What these tokens cost more; it is part of the cost."""
+    """The additional cost of these tokens, which is part of the cost."""
 
     def __add__(self, other: "Spent") -> "Spent":
         added = (getattr(self, name) + getattr(other, name) for name in _ADDED)
@@ -115,7 +115,7 @@ def spent(
 def _breaks(
     db: Database, by: By, stream: str | None, since: str | None, until: str | None
 ) -> dict[str, list[CacheMiss]]:
-    """Return what changed beginnings of prompts cost, by name."""
+    """Return the costs of changed prompts, by name."""
     day = _BROKEN["day"]
     where, values = matching(
         [("events.stream = ?", stream), (f"{day} >= ?", since), (f"{day} <= ?", until)]
@@ -149,7 +149,7 @@ def total(every: Iterable[Spent]) -> Spent:
 
 @dataclass(frozen=True, slots=True)
 class Descendant:
-    """A session below another."""
+    """A descendant of a session."""
 
     stream: str
     depth: int
@@ -161,7 +161,7 @@ class Descendant:
 
 
 def descendants(db: Database, stream: str) -> list[Descendant]:
-    """Return the sessions below *stream*, each after its parent and before that one's next."""
+    """Return the descendants of *stream*, depth first."""
     below: dict[str, list[tuple[str, str, str, str]]] = {}
     for name, parent, *rest in ask(db, "sessions", _TREE, [stream]):
         below.setdefault(parent, []).append((name, *rest))

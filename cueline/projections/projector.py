@@ -56,7 +56,7 @@ class Projector:
     def project(self, recorded: RecordedEvent, fact: object) -> None:
         """Apply one event; a redacted or unknown fact leaves its audit columns only.
 
-        So does one for which a projection raises; it is noted as a `Fault`.
+        An event for which a projection raises is noted as a `Fault`, with its audit columns only.
         """
         tool, session = "", ""
         try:
@@ -153,7 +153,7 @@ class Projector:
                 found["resolution"] = ""  # it was refused
 
     def _use(self, session: Row, recorded: RecordedEvent, fact: object, used: Used) -> None:
-        """Add what was used to the session, to its bookings and to its usage of the day."""
+        """Add a usage to the session, its bookings, and its usage of the day."""
         add(session, used)
         provider, model = session["provider"], getattr(fact, "model", "") or session["model"]
         for booking in usage_entry(recorded, f"{provider}/{model}", used):

@@ -1,7 +1,7 @@
 """Rows of read models, and the dataclasses that describe them.
 
 A read model is a frozen dataclass: its fields are the columns of its table. A query returns
-instances of it, or of another dataclass that says how each field is read from the table.
+instances of it, or of another dataclass whose fields declare how they are read.
 """
 
 import json
@@ -66,18 +66,18 @@ _BLANK: dict[object, object] = {int: 0, float: 0.0, bool: False, Decimal: "0", M
 
 
 class Read(NamedTuple):
-    """How a field is read; it is no column if it does not say so."""
+    """How a field is read from the table; a field without a column name is no column."""
 
     sql: str = ""
     """An expression of the table's columns; empty: the field is not read."""
     column: str = ""
     """The name of its column, if it is one."""
     kind: type | None = None
-    """The type of what is stored there, if the field has another one."""
+    """The type of the stored value, if it differs from the field's."""
     blank: object = None
-    """What a new row has there, if not what is usual for the type."""
+    """The value in a new row, if it is not the default of the type."""
     load: Callable[[Any], Any] | None = None
-    """A function of what is read."""
+    """A function that converts the read value."""
 
 
 class Column(NamedTuple):
@@ -87,11 +87,11 @@ class Column(NamedTuple):
     name: str
     """A time ends in `_us`, and JSON in `_json`; empty: the field is no column."""
     kind: object
-    """The type of what is stored, perhaps `| None`."""
+    """The type of the stored value, perhaps `| None`."""
     blank: object
-    """What is stored in a new row."""
+    """The value in a new row."""
     sql: str
-    """How the field is read; empty: it is not."""
+    """The expression that reads the field; empty: it is not read."""
     load: Callable[[Any], Any] | None
 
 
@@ -142,7 +142,7 @@ def typed_fields(model: type[Result]) -> Iterator[tuple[str, object]]:
 
 
 LARGEST = 2**63 - 1
-"""Databases count no further."""
+"""The largest integer of databases."""
 
 
 def select(
@@ -183,7 +183,7 @@ def ask(
 
 
 def new_row(model: type[ReadModel], /, **known: object) -> Row:
-    """Return a new row of *model*, with what is *known* of it by column."""
+    """Return a new row of *model* with the *known* values by column."""
     return {each.name: each.blank for each in columns_of(model) if each.name} | known
 
 

@@ -41,20 +41,20 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
-    """One session: what it is, how it stands, what it used."""
+    """One session: its origin, status and usage."""
 
     TABLE: ClassVar[str] = "sessions"
 
     id: str
     status: Annotated[str, Read(_SHOWN, column="status", kind=str, blank="created")]
-    """One of `STATUSES`; a session that waits for a person to go on is `paused`."""
+    """One of `STATUSES`; a session that only a person can continue is `paused`."""
     driven: Annotated[bool | None, Read()] = None
-    """Whether a living process drives it; None if none has to."""
+    """Whether a living process drives it; None if it needs none."""
     silence: Annotated[str | None, Read()] = None
-    """The process that should run it, and has given no sign for long; None if there is none."""
+    """The process that should run it, and has been silent for long; None without one."""
     agent: str
     provider: str
-    """Of the model called last: the agent's own, or a fallback."""
+    """The last called model: the agent's own, or a fallback."""
     model: str
     goal: str | None
     parameters: Mapping[str, Any]
@@ -65,38 +65,38 @@ class SessionRow:
     updated_at: datetime
     wait_kind: str | None
     wait_cause: Annotated[Mapping[str, object] | None, Read("wait_cause", column="wait_cause")]
-    """Why it waits, as a code with its parameters."""
+    """The reason of its wait, a code with its parameters."""
     deadline_at: datetime | None
-    """When its wait ends by itself."""
+    """The deadline of its wait."""
     version: int
     unread: Annotated[int, Read("inbox_length - inbox_read")]
-    """Messages in its inbox that it has not read."""
+    """The number of unread messages in its inbox."""
     turns: int
     tool_calls: int
     tokens: Annotated[Tokens, Read(_TOKENS, load=lambda text: Tokens(*map(int, text.split(","))))]
     cost: Decimal
-    """In US dollars."""
+    """The cost in US dollars."""
     assumed_cost: Decimal
-    """The part of it whose prices are assumed."""
+    """The part of the cost at assumed prices."""
     estimated_cost: Decimal
-    """The part of it that nobody knows: the most that calls of unknown use may have cost."""
+    """The part of the cost whose usage is unknown: the highest possible cost."""
     unpriced: int
-    """Answers whose price nobody knows."""
+    """The number of answers without a known price."""
     result: str | None
     partial: bool
-    """A tool that is not critical failed on the way to the result."""
+    """Whether a tool that is not critical failed."""
     error: str | None
-    """The words of a vendor or a person, or the approval that nobody decided."""
+    """The text of a vendor or person, or the approval that nobody decided."""
     error_kind: str | None
-    """The kind of the failure, or the code of the stop."""
+    """The error code, or the code of the stop."""
     stopped_by: str | None
     recoverable: bool
     takeovers: int
     lost_attempts: int
     in_doubt: int
-    """Tool calls that are in doubt now."""
+    """The number of tool calls in doubt."""
     parent: Annotated[Id | None, Read("child_of")]
-    """The id of the session that asked for it."""
+    """The id of its parent."""
     root: Id
     """The id of the topmost session of its tree."""
     forked_from: Annotated[Id | None, Read("parent")]
@@ -104,12 +104,12 @@ class SessionRow:
     """The last version that it shares with the session it was forked from."""
     inherited_turns: int
     inherited_cost: Decimal
-    """What the shared past used; none of it was spent here."""
+    """The usage of the shared past, which is not the fork's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionReadModel(SessionRow):
-    """A session with the columns that only cueline asks for."""
+    """A session with the columns for cueline's own queries."""
 
     KEY: ClassVar[Names] = ("stream",)
     INDEXES: ClassVar[tuple[Names, ...]] = (
@@ -124,7 +124,7 @@ class SessionReadModel(SessionRow):
 
     stream: str
     paused: bool
-    """It waits, and only a person can have it go on."""
+    """Whether only a person can continue it."""
     models_json: str = "[]"
     """Provider and model of each model, if there are several."""
     attached: bool
@@ -135,27 +135,27 @@ class SessionReadModel(SessionRow):
     inbox_length: int
     inbox_read: int
     due_us: int | None
-    """From when somebody has to look at it: 0 now, None never."""
+    """The time from which it needs a host: 0 now, None never."""
     input_tokens: int
     output_tokens: int
     cache_read_tokens: int
     cache_write_tokens: int
     reconciled: int
     blueprint: str
-    """Of a run, the name that it was started by; empty: it is no run."""
+    """The blueprint of a run; empty: it is no run."""
     claimed_by: str | None
-    """Of a run, the incarnation that claimed it last; None while it is queued."""
+    """The incarnation that last claimed the run; None while it is queued."""
     queue_position: int | None
-    """Of a run, where in the log it came to the queue; None before that, and after its end."""
+    """The position at which the run was queued; None before that, and after its end."""
     retry_of: str | None
-    """The run that it is another try of."""
+    """The run that this run tries again."""
     child_of: str | None
     """The parent session."""
     fork_of: Annotated[str | None, Read("sessions.parent", column="parent")]
     """The stream that it was forked from."""
     parent_version: int
     inherited_tool_calls: int
-    """The usage of the forked past; it was not spent here."""
+    """The usage of the forked past, which is not the fork's own."""
     inherited_input_tokens: int
     inherited_output_tokens: int
     inherited_cache_read_tokens: int
@@ -164,22 +164,22 @@ class SessionReadModel(SessionRow):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """A run, and where it runs."""
+    """A run, and its runner."""
 
     TABLE: ClassVar[str] = "sessions"
 
     id: str
     status: Annotated[str, Read(_RUN_STATUS)]
-    """`queued`: no runner has claimed it. `claimed`: nothing of it has ended yet."""
+    """`queued`: no runner has claimed it. `claimed`: none of its effects has ended yet."""
     blueprint: str
     runner: Annotated[str | None, Read("claimed_by")]
     """The incarnation that claimed it last."""
     retry_of: Id | None
-    """The id of the run that it is another try of."""
+    """The id of the run that this run tries again."""
     created_at: datetime
     updated_at: datetime
     starts_at: Annotated[datetime | None, Read("CASE WHEN wait_kind = 'time' THEN deadline_us END")]
-    """When it is queued, if it waits for its time."""
+    """The time at which it will be queued, if it waits for its time."""
     max_running: Annotated[
         int | None,
         Read(
@@ -187,7 +187,7 @@ class RunRow:
             load=lambda cause: json.loads(cause).get("of") or None,
         ),
     ]
-    """So many of its blueprint may run at a time, if it waits for its turn."""
+    """The limit of runs of its blueprint at a time, if it waits for its turn."""
     error: str | None
     error_kind: str | None
 
@@ -197,14 +197,14 @@ class Due(NamedTuple):
 
     stream: str
     due_us: int
-    """Since when; 0 if it is running, or has unread messages."""
+    """The time from which it has work; 0 if it is running, or has unread messages."""
     unread: int
     """The number of unread messages."""
 
 
 _FIRST = Due("", -1, 0)
 LAST_PENDING = Due("", 1, 0)
-"""Behind it are the sessions with a deadline, which is a time of this century."""
+"""The page key after all sessions with work at any time; later keys are deadlines."""
 _DUE = """
 SELECT stream, due_us, inbox_length - inbox_read FROM sessions
 WHERE due_us <= ? AND (due_us, stream) > (?, ?) ORDER BY due_us, stream LIMIT ?
@@ -317,7 +317,7 @@ def claimed_runs(db: Database) -> list[tuple[str, str, int]]:
 
 
 def oldest_runs(db: Database, blueprint: str, limit: int) -> list[str]:
-    """Return the streams of so many runs that have not ended, in the order of their start."""
+    """Return the streams of the first unfinished runs, in the order of their start."""
     asked = [blueprint, limit]
     return [stream for (stream,) in ask(db, SessionRow.TABLE, _OLDEST, asked)]
 

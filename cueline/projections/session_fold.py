@@ -97,7 +97,7 @@ def _fold_seldom(row: Row, recorded: RecordedEvent, fact: Fact) -> None:
 
 
 def settle_due(row: Row) -> None:
-    """Set from when somebody has to look at the session."""
+    """Set the time from which the session needs a host."""
     unread = row["inbox_length"] > row["inbox_read"]
     driven = row["status"] in DRIVEN and row["wait_kind"] is None
     row["due_us"] = 0 if unread or driven else row["deadline_us"]
@@ -156,7 +156,7 @@ def _start(row: Row, recorded: RecordedEvent, fact: SessionStarted | SessionFork
 
 
 def _run(row: Row, run: Run | None) -> None:
-    """Set the blueprint that it was started from."""
+    """Set the blueprint of the run."""
     if run is not None:
         row["blueprint"], row["retry_of"] = run.blueprint, run.retry_of or None
 

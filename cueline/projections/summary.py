@@ -1,6 +1,6 @@
-"""What a session has used, what went wrong, and its three clocks (C24): one fold of its facts.
+"""Folds the usage, the problems and the three clocks (C24) of a session from its facts.
 
-The active time is the sum of the durations of its calls; the rules fold the same, and limit it.
+The active time is the sum of the durations of its calls, which the rules fold and limit, too.
 The waiting time is the time at rest, for any reason; each wait has a deadline of its own. The
 wall time is the time since the start.
 """
@@ -41,14 +41,14 @@ _ENDS = SessionCompleted | SessionFailed | SessionStopped
 
 @dataclass(slots=True)
 class Used:
-    """What one fact, or several, say was used."""
+    """The usage in one or several facts."""
 
     turns: int = 0
     tool_calls: int = 0
     calls: int = 0
-    """Model calls that returned a reply."""
+    """The number of model calls with a reply."""
     failed: int = 0
-    """Model calls that failed, each attempt."""
+    """The number of failed attempts of model calls."""
     usage: Usage = field(default_factory=Usage)
     cost: Decimal = Decimal(0)
     estimated: Decimal = Decimal(0)
@@ -56,19 +56,19 @@ class Used:
     assumed: Decimal = Decimal(0)
     """The part of the cost at assumed prices."""
     saved: Decimal = Decimal(0)
-    """What the tokens read from the cache would have cost more without it."""
+    """The amount that the cache saved for the tokens read from it."""
     unpriced: int = 0
     """Model calls without a known price."""
     takeovers: int = 0
     lost_attempts: int = 0
 
     def add(self, other: "Used") -> None:
-        """Add what *other* says."""
+        """Add the values of *other*."""
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def columns(self) -> dict[str, int | Decimal]:
-        """Return what is not zero, by the names of columns."""
+        """Return the values other than 0, by the names of columns."""
         found: dict[str, int | Decimal] = {
             "turns": self.turns,
             "tool_calls": self.tool_calls,
@@ -93,7 +93,7 @@ _SUMS = tuple(each.name for each in fields(Used))
 
 
 def spent(usage: Usage | None, cost: Cost | None) -> Used:
-    """Return what one model call used, as far as it is known."""
+    """Return the known usage of one model call."""
     used = Used()
     if usage is not None:
         used.usage, used.unpriced = usage, int(cost is None)
@@ -105,7 +105,7 @@ def spent(usage: Usage | None, cost: Cost | None) -> Used:
 
 
 def used_by(fact: object) -> Used | None:
-    """Return what *fact* says was used; None for most facts."""
+    """Return the usage in *fact*; None for most facts."""
     used = None
     match fact:
         case ModelReplied():
@@ -131,29 +131,29 @@ def used_by(fact: object) -> Used | None:
 
 @dataclass(slots=True)
 class Summary(Used):
-    """The sums and clocks of one session; those that a fork inherited are apart."""
+    """The sums and clocks of one session; the inherited ones of a fork are separate."""
 
     cache_breaks: int = 0
     """Replies after a change of the prompt's beginning."""
     missed_tokens: int = 0
     """Tokens that these replies did not read from the cache: see `CacheMiss`."""
     missed_cost: Decimal = Decimal(0)
-    """What these tokens cost more; it is part of the cost."""
+    """The additional cost of these tokens, which is part of the cost."""
     children: int = 0
-    """Sessions that this one started, and that have ended."""
+    """The number of ended children."""
     children_cost: Decimal = Decimal(0)
     retries: int = 0
     degraded_calls: int = 0
-    """Calls of tools that are not critical, and that failed."""
+    """The failed calls of tools that are not critical."""
     in_doubt: int = 0
-    """Calls that were ever in doubt."""
+    """The number of calls that were ever in doubt."""
     partial: bool = False
-    """The agent's last reply goes without these calls."""
+    """Whether the last reply or result is partial."""
     miss: CacheMiss | None = None
-    """Of the last reply."""
+    """The cache miss of the last reply."""
     last_reply: ModelReplied | None = None
     prefix_changed: bool = False
-    """The prompt of the next reply begins differently from that of the last."""
+    """Whether the prompt of the next reply begins differently from the last one."""
     began_at: datetime | None = None
     updated_at: datetime | None = None
     ended_at: datetime | None = None
@@ -161,10 +161,10 @@ class Summary(Used):
     waited: timedelta = timedelta()
     active_seconds: float = 0.0
     inherited: "Summary | None" = None
-    """What the past that a fork shares has used; none of it was spent here."""
+    """The usage of a fork's shared past, which is not the fork's own."""
 
     def after(self, fact: Fact, recorded_at: datetime) -> "Summary":
-        """Count one fact, and return the summary that goes on: a fork begins a new one."""
+        """Count one fact, and return the current summary: a fork begins a new one."""
         summary = Summary(inherited=self._whole()) if isinstance(fact, SessionForked) else self
         summary.began_at = summary.began_at or recorded_at
         summary.updated_at = recorded_at
@@ -177,24 +177,24 @@ class Summary(Used):
         return summary
 
     def waiting(self, now: datetime) -> float:
-        """Return for how many seconds it has rested by *now*."""
+        """Return the seconds at rest by *now*."""
         return (self.waited + self._resting(now)).total_seconds()
 
     def wall(self, now: datetime) -> float:
-        """Return how many seconds have passed since the start, up to its end or *now*."""
+        """Return the seconds from the start to the end, or to *now*."""
         if self.began_at is None:
             return 0.0
         return ((self.ended_at or now) - self.began_at).total_seconds()
 
     def _whole(self) -> "Summary":
-        """Return these sums with those that a fork inherited: what a fork of it inherits."""
+        """Return these sums with the inherited ones, for a fork of this session."""
         past = self.inherited
         if past is None:
             return self
         return Summary(**{name: getattr(self, name) + getattr(past, name) for name in _INHERITED})
 
     def count(self, fact: Fact) -> None:
-        """Count what is no sum of a table."""
+        """Count the values that are no sums of a table."""
         match fact:
             case ModelFailed() | ToolFailed():
                 self.retries += fact.retry_at is not None
@@ -211,7 +211,7 @@ class Summary(Used):
                 pass
 
     def _read_cache(self, replied: ModelReplied) -> None:
-        """Count what a changed beginning of the prompt cost."""
+        """Count the cost of a changed beginning of the prompt."""
         self.miss, last = None, self.last_reply
         if self.prefix_changed and last is not None:
             saved = Decimal(0) if last.cost is None else last.cost.saved
@@ -222,7 +222,7 @@ class Summary(Used):
         self.last_reply, self.prefix_changed = replied, False
 
     def pass_time(self, fact: Fact, recorded_at: datetime) -> None:
-        """Have the clocks show the time of a fact."""
+        """Set the clocks to the time of a fact."""
         if isinstance(fact, _TIMED):
             self.active_seconds += fact.seconds
         if isinstance(fact, _RESTS):

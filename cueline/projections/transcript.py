@@ -28,7 +28,7 @@ class TranscriptLine:
     """`user`, `assistant`, `summary`, `call`, `result`, `wait`, `takeover` or `end`."""
     effect: str
     name: str
-    """The tool's name, the lane of a message, the kind of a wait or of an end."""
+    """The name of the tool, the lane of a message, or the kind of a wait or end."""
     text: str
     size: int
     """The length of the whole text, in characters."""

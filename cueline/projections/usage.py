@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # a list that is up to date needs no facts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """The columns of what was used; they come first in their tables."""
+    """The columns of the usage, which come first in their tables."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -47,7 +47,7 @@ class DayUsage(Spending):
     calls: int = 0
     failed: int = 0
     saved_cost: str = "0"
-    """What the tokens read from the cache would have cost more without it."""
+    """The amount that the cache saved for the tokens read from it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +69,13 @@ class UsageEntry:
     cost: str = "0"
     """In US dollars, as an exact decimal."""
     saved_cost: str = "0"
-    """What the tokens read from the cache would have cost more without it."""
+    """The amount that the cache saved for the tokens read from it."""
     model: str
     """Provider and model, as `scripted/m1`."""
 
 
 def add(row: Row, used: "Used") -> None:
-    """Add what was *used* to the columns that *row* has for it."""
+    """Add *used* to the columns of *row* for usage."""
     for name, value in used.columns().items():
         if name in row:
             exact = isinstance(value, Decimal)
@@ -83,7 +83,7 @@ def add(row: Row, used: "Used") -> None:
 
 
 def usage_entry(recorded: RecordedEvent, model: str, used: "Used") -> Iterator[tuple[object, ...]]:
-    """Yield the row of a fact by which something was *used*."""
+    """Yield the row of a fact with a usage, *used*."""
     row = new_row(UsageEntry, stream=recorded.stream, version=recorded.version, model=model)
     blank = dict(row)
     add(row, used)

@@ -1,6 +1,6 @@
-"""The file with the read models, and how it catches up with the log.
+"""The file with the read models, which catches up with the log before it is read.
 
-Readers catch up first. Rows and checkpoint change in one transaction that compares the
+Rows and checkpoint change in one transaction that compares the
 checkpoint, so several processes may do so at once. The file can be deleted at any time:
 it is rebuilt from the log (I1).
 """
@@ -30,7 +30,7 @@ from cueline.projections.transcript import TranscriptLine
 from cueline.projections.usage import DayUsage, UsageEntry
 
 VERSION = 20
-"""Raise it with every change of a table or its content; files of other versions are rebuilt."""
+"""The version; raise it with every change of a table or its content: old files are rebuilt."""
 BATCH = 2000
 """Events in one transaction, which blocks the event loop for some 60 ms."""
 PATIENCE_SECONDS = 10.0
@@ -89,13 +89,13 @@ class Views:
         return Checkpoint(*found)
 
     async def catch_up(self, store: EventStore, *, batch: int | None = None) -> int:
-        """Project the events that the log has by now, and return the position.
+        """Project the new events of the log, and return the position.
 
         Each *batch* of events is one transaction, which blocks the event loop meanwhile.
 
         Raises:
-            LogUnavailableError: the file cannot be written; mend disk or permissions.
-            CorruptEventError: the log is damaged; all before that is projected.
+            LogUnavailableError: the file cannot be written; check disk or permissions.
+            CorruptEventError: the log is damaged; the events before the damage are projected.
         """
         with self._translated():
             try:
@@ -173,7 +173,7 @@ class Views:
         return db
 
     def _renew(self) -> None:
-        """Start again with an empty file if this one is damaged."""
+        """Replace a damaged file by an empty one."""
         self._half_renewed = True  # otherwise a failure here would leave nothing open
         self.db.close()
         for ending in ("", "-wal", "-shm"):
