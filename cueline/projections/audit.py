@@ -63,7 +63,7 @@ def audit(
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One event that is in the log, and missing in the read models."""
+    """One event of the log that is missing in the read models."""
 
     TABLE: ClassVar[str] = "faults"
     KEY: ClassVar[Names] = ("position",)
@@ -73,7 +73,7 @@ class Fault:
     name: str
     """Its stream, version and type."""
     error: str
-    """What was raised."""
+    """The error."""
 
 
 def first_fault(db: Database) -> Fault | None:
