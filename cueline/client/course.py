@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cueline.deciders.prompt import FORKED_AWAY, GO_ON, result_of
 from cueline.events.agent import AgentSpec
-from cueline.events.agent_parts import RecordedReply, RecordedResult
+from cueline.events.agent_parts import RecordedResult
 from cueline.events.inbox import MessageSent
 from cueline.events.message import Attachment, ToolCall
 from cueline.events.session import (
@@ -25,6 +25,7 @@ from cueline.events.session import (
     ToolSkipped,
     calls_of,
 )
+from cueline.providers.replay.provider import RecordedReply
 
 FAILED = "tool_error: "
 

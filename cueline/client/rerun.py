@@ -19,13 +19,15 @@ from cueline.config.environment import user_name
 from cueline.deciders.session import Status
 from cueline.errors import RejectedError
 from cueline.events.agent import AgentSpec, Policy, ToolSpec
-from cueline.events.agent_parts import PROVIDER, Recording, ToolRecording
+from cueline.events.agent_parts import ToolRecording
 from cueline.events.codes import NOT_RECORDED
 from cueline.events.event_text import cause_text, end_text
 from cueline.events.inbox import MessageSent, StartAsked
 from cueline.events.message import Arguments
 from cueline.events.session import SessionFailed, ToolStarted
 from cueline.events.stream import shown
+from cueline.providers.replay.provider import NAME as REPLAY
+from cueline.providers.replay.provider import Recording
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +150,7 @@ def rerun_agent(
     limits = agent.limits.model_copy(update={"max_cost": None, "max_tokens": None})
     return agent.model_copy(
         update={
-            "provider": PROVIDER,
+            "provider": REPLAY,
             "model": shown(recording.session),
             "parameters": recording.as_parameters(),
             "fallback": (),
@@ -198,7 +200,7 @@ async def rerun_result(read: Callable[..., Awaitable[History]], rerun: str) -> R
     """
     history = await read(rerun)
     course = course_read(history)
-    if course.agent is None or course.agent.provider != PROVIDER:
+    if course.agent is None or course.agent.provider != REPLAY:
         raise RejectedError(history.id, "it is no rerun")
     recording = Recording.model_validate(course.agent.parameters["recording"])
     before = await read(recording.session, until=recording.version)

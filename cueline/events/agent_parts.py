@@ -1,4 +1,4 @@
-"""The parts of a recorded agent: its plan, failure policies, demands, headers and recordings.
+"""The parts of a recorded agent: plan, failure policies, demands, headers, recorded results.
 
 `$NAME` in a value stands for an environment variable, so that no secret is recorded.
 """
@@ -12,7 +12,6 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from cueline.events.fact import LASTING, TIME, Number, Part, Seconds, Time, Whole
-from cueline.events.message import Block, ToolCall
 
 Preset = Literal["standard", "exact", "short"]
 """The name of a retry policy."""
@@ -146,34 +145,6 @@ def with_values(headers: Mapping[str, str], values: Mapping[str, str]) -> dict[s
         name: _VARIABLE.sub(lambda found: values[found[1]], value)
         for name, value in headers.items()
     }
-
-
-PROVIDER = "replay"
-"""The provider of agents with a recording."""
-
-
-class RecordedReply(Part):
-    """One reply of the model."""
-
-    content: tuple[Block, ...] = ()
-    calls: tuple[ToolCall, ...] = ()
-    stop_reason: str
-    model: str = ""
-    """The model of the reply."""
-
-
-class Recording(Part):
-    """The replies of a session, in order; the parameter `recording` of its agent."""
-
-    session: str
-    """The stream of the earlier session."""
-    version: int
-    """The last version of that stream that was read."""
-    replies: tuple[RecordedReply, ...] = ()
-
-    def as_parameters(self) -> dict[str, JsonValue]:
-        """Return the agent's parameters with this recording."""
-        return {"recording": self.model_dump(mode="json")}
 
 
 class RecordedResult(Part):

@@ -124,7 +124,13 @@ def test_a_list_loads_neither_ray_nor_any_fact(finished, words):
 
     loaded = loaded_by(finished, *words)
 
-    assert set() == loaded & {"ray", "anthropic", "cueline.events.fact", "cueline.client.runtime"}
+    assert set() == loaded & {
+        "ray",
+        "anthropic",
+        "cueline.client.runtime",
+        "cueline.events.message",
+        "cueline.events.session",
+    }
 
 
 def test_a_decision_needs_no_ray(asking):

@@ -7,7 +7,6 @@ import pytest
 
 from cueline.errors import ConfigError
 from cueline.events.agent import Fallback
-from cueline.events.agent_parts import Recording
 from cueline.providers.defaults import completed
 from cueline.providers.factory import (
     account_for,
@@ -18,6 +17,7 @@ from cueline.providers.factory import (
 )
 from cueline.providers.lazy_model import CountingModel
 from cueline.providers.registry import known_providers, providers, secret_variables
+from cueline.providers.replay.provider import Recording
 from cueline.providers.scripted.model import ScriptedModel
 from tests.adapters import shop
 

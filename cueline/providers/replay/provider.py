@@ -4,17 +4,43 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from cueline.actors.model_port import Delta, DeltaSink, ModelReply, ModelRequest, drop_delta
 from cueline.errors import ConfigError, ProviderRefusedError
 from cueline.events.agent import AgentSpec
-from cueline.events.agent_parts import PROVIDER as NAME
-from cueline.events.agent_parts import RecordedReply, Recording
 from cueline.events.codes import NOT_RECORDED
-from cueline.events.message import TextBlock, ThinkingBlock
+from cueline.events.fact import Part
+from cueline.events.message import Block, TextBlock, ThinkingBlock, ToolCall
 from cueline.providers.account import Account
 from cueline.providers.provider import Capabilities, Pause, Provider
+
+NAME: Final = "replay"
+"""The provider of agents with a recording."""
+
+
+class RecordedReply(Part):
+    """One reply of the model."""
+
+    content: tuple[Block, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    stop_reason: str
+    model: str = ""
+    """The model of the reply."""
+
+
+class Recording(Part):
+    """The replies of a session, in order; the parameter `recording` of its agent."""
+
+    session: str
+    """The stream of the earlier session."""
+    version: int
+    """The last version of that stream that was read."""
+    replies: tuple[RecordedReply, ...] = ()
+
+    def as_parameters(self) -> dict[str, JsonValue]:
+        """Return the agent's parameters with this recording."""
+        return {"recording": self.model_dump(mode="json")}
 
 
 class ReplayModel:
