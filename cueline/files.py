@@ -99,7 +99,7 @@ def read_text_file(path: Path) -> str:
 
 
 def refuse_endless(path: Path) -> None:
-    """Raise if a read of *path* may wait for ever.
+    """Raise if a read of *path* may wait without end.
 
     Raises:
         ConfigError: it is a named pipe, a device or a socket.

@@ -187,7 +187,7 @@ class Dispatcher:
         return await self._rests.all(others, self._clock.now())
 
     async def follow(self) -> None:
-        """Pass on messages and events of breakers and runners as they are appended, until an error.
+        """Pass on new messages and new events of breakers and runners, until an error.
 
         `tick` finds the messages that this misses.
         """
@@ -344,7 +344,7 @@ class RecoveryFilter(Container[str]):
 async def find_orphans(
     store: EventStore, index: WorkIndex, board: PresenceBoard, *, now: datetime, since: int
 ) -> list[str]:
-    """Return the running sessions that nobody drives, by their last facts.
+    """Return the running sessions without a driver, by their last facts.
 
     Skips sessions with events after the position *since*, at which the caller began: they
     belong to the caller, or were started meanwhile.

@@ -63,7 +63,7 @@ class PendingAppend:
         self.state = state
         self.steps: list[Sequence[SessionEvent]] = []
         self.room: TreeRoom | None = None
-        """Of the session's tree, if a call may start a child."""
+        """The room in the session's tree, if a call may start a child."""
         self.children = 0
         """The number of children that the facts start."""
 

@@ -40,7 +40,7 @@ _HAPPENED = frozenset(
         "ToolReturned",
     }
 )
-"""The facts that nobody would report again; the next owner requests all others again."""
+"""The facts that no process would report again; the next owner requests all others again."""
 _UNKNOWN = frozenset({"lost", "cancelled", "killed"})
 """The errors of calls that may have had effects."""
 _UNJUDGED = "The rules failed before they could judge this call; nothing was run. Ask again."

@@ -32,7 +32,7 @@ class ToolReport(Struct, frozen=True):
     seconds: float = 0.0
     truncated_from: int | None = None
     media_type: str = ""
-    """As of `ToolOutput`."""
+    """See `ToolOutput`."""
     retry_after: float | None = None
     """The wait that a temporarily failing tool asked for, in seconds."""
 

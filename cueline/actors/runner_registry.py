@@ -65,7 +65,7 @@ class RunnerRegistry:
         self._offer = tuple(offer)
         """The blueprints of this dispatcher's runners; one runner at a time offers them."""
         self._admitted: dict[str, frozenset[str]] = {}
-        """By blueprint, the runs that were admitted."""
+        """The admitted runs by blueprint."""
 
     async def record(self, facts: Sequence[FleetReport]) -> None:
         """Record *facts*; the same append has the messages to the runs of a removed runner.

@@ -44,7 +44,7 @@ class ToolOutput(Struct, frozen=True):
     truncated_from: int | None = None
     """The size of the whole output in bytes, if not all of it is kept."""
     media_type: str = ""
-    """Of an image, or `JSON`; empty: the content is text."""
+    """The media type of an image, or `JSON`; empty: the content is text."""
 
 
 class ReconcileFinding(Struct, frozen=True):

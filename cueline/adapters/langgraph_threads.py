@@ -84,7 +84,7 @@ class ThreadLog:
         return True
 
     async def _listing(self, place: CheckpointPlace, *, is_stored: bool) -> Sequence[FactWrite]:
-        """Return what lists a checkpoint, and its namespace if that is new."""
+        """Return the facts that list a checkpoint, and its namespace if that is new."""
         thread, namespace, checkpoint = place
         writes = []
         for space in dict.fromkeys([namespace, ""]):
@@ -139,7 +139,7 @@ class ThreadLog:
                 return
 
     async def read(self, place: CheckpointPlace) -> "HeldEvents":
-        """Return what the stream of a checkpoint holds."""
+        """Return the content of the stream of a checkpoint."""
         held = HeldEvents()
         async for _, fact in self._journal.read(self._stream(*place)):
             held.add(fact)
@@ -182,7 +182,7 @@ class ThreadLog:
 
 
 class HeldEvents:
-    """What the stream of a checkpoint holds."""
+    """The content of the stream of a checkpoint."""
 
     def __init__(self) -> None:
         self.stored: CheckpointStored | None = None
@@ -213,7 +213,7 @@ def _write(
 
 
 def _emptying(heads: Mapping[str, Head], deleted: Mapping[str, Fact]) -> Sequence[FactWrite]:
-    """Return what empties the streams with *heads*; after it, each has what *deleted* says."""
+    """Return the writes that empty the streams with *heads*, and end them with *deleted*."""
     writes = []
     for stream, head in heads.items():
         if events := [(stream, version) for version in range(1, head.version + 1)]:

@@ -150,7 +150,7 @@ def _instructions(agent: "pydantic_ai.Agent[Any, Any]") -> str:
 
 
 def _untranslatable(agent: "pydantic_ai.Agent[Any, Any]") -> Iterator[str]:
-    """Yield what of *agent* has no place in cueline."""
+    """Yield the parts of *agent* that cueline cannot translate."""
     from pydantic_ai import Agent as Theirs
     from pydantic_ai.models import Model
 

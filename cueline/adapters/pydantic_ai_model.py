@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 NAME: Final = "pydantic_ai"
 _STOPS: Final = {"stop": "end_turn", "length": "max_tokens", "tool_call": "tool_use"}
 _MORE: Final = ("id", "provider_name", "provider_details")
-"""What a part of a reply has for its vendor alone."""
+"""The opaque data of a part of a reply, for its vendor only."""
 
 
 def loaded(target: str) -> "pydantic_ai.Agent[Any, Any]":

@@ -32,7 +32,7 @@ OF_MODELS: Final = {
     *("model", "parameters", "instructions", "tools", "agents", "fallback"),
     *("base_url", "key_variable", "headers", "context_window", "compact_at"),
 }
-"""The keys of agents that say something of a model."""
+"""The keys of agents about a model."""
 _OF_TOOL: Final = ("critical", "retry", "breaker", "demands", "timeout_seconds", "cost_usd")
 
 
@@ -88,7 +88,7 @@ class Step(BaseModel):
         )
 
     def recorded(self) -> RecordedStep:
-        """Return the step as it is recorded, with all that it needs."""
+        """Return the recorded form of the step, with all needed steps."""
         fields = {key: getattr(self, key) for key in RecordedStep.model_fields}
         # A tool's own is recorded with the tool.
         fields["critical"] = not self.wait or self.critical is not False
@@ -120,7 +120,7 @@ class Workflow(Agent):
 
     @property
     def plan(self) -> Plan:
-        """The steps as they are recorded."""
+        """The recorded form of the steps."""
         steps = tuple(step.recorded() for step in self.steps)
         return Plan(steps=steps, max_parallel=self.max_parallel, output=self.output)
 
@@ -179,7 +179,7 @@ class Workflow(Agent):
 
 
 def _unfit(arguments: dict[str, JsonValue], schema: dict[str, JsonValue]) -> Iterator[str]:
-    """Yield what a tool of that *schema* says of the names of *arguments*."""
+    """Yield the faults in the names of *arguments* for a tool with that *schema*."""
     known: Any = schema.get("properties", {})
     needed: Any = schema.get("required", [])
     if schema.get("additionalProperties") is False:

@@ -23,7 +23,7 @@ from cueline.runtime.up import end_left_behind, record_of
 from cueline.runtime.up_record import UpRecord
 
 DOWN_SECONDS = 40.0
-"""And the grace of what is in flight."""
+"""The seconds beside the grace time of calls in flight."""
 
 
 def down(

@@ -26,7 +26,7 @@ _CHAINS = {
 }
 """The agents of each chain in `cueline/agents/chains`."""
 _FILES = ("agent.toml", "script.toml", "tools.py", "test_agent.py")
-"""In `cueline/agents/starter`; a `.txt` behind the name keeps a file from being a module of it."""
+"""The files in `cueline/agents/starter`; the suffix `.txt` keeps a file from being a module."""
 
 
 def init(

@@ -176,7 +176,7 @@ async def was_given(  # noqa: PLR0917
 
 
 def _holds(said: DecisionGiven, decision: DecisionGiven) -> bool:
-    """Whether all values of *decision* are in *said*."""
+    """Whether *said* has all values of *decision*."""
     same = (said.verdict, said.edit) == (decision.verdict, decision.edit)
     same = same and said.resolution == decision.resolution
     return (

@@ -117,7 +117,7 @@ class GroupStatus(GroupRow):
 
     running: int
     pending: int
-    """So many more wait for a node that can hold them."""
+    """The number of further workers that wait for a node that can hold them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,13 +127,13 @@ class WorkerRow:
     incarnation: str
     kind: WorkerKind
     status: Literal["online", "stale"]
-    """`stale`: a runner that is silent, and may still finish what it has."""
+    """The status; `stale`: a silent runner that may still finish its calls."""
     node: str
     """Its Ray node."""
     machine: str
     pid: int
     load: int
-    """Of a host the running sessions, of a runner the running calls."""
+    """The running sessions of a host, or the running calls of a runner."""
     labels: Mapping[str, str]
     resources: Mapping[str, float]
 

@@ -1,4 +1,4 @@
-"""Calls to Ray actors, with a time limit, and what an actor needs to answer them."""
+"""Calls Ray actors with a time limit, and starts the actors that answer."""
 
 import asyncio
 import math

@@ -59,7 +59,7 @@ class FleetSupervisor:
         self._leaving: set[str] = set()
         self._members: dict[str, Worker] = {}
         self._hosts: dict[str, HostPort] = {}
-        """Those of the members that have started; another mapping after each change."""
+        """The started members; another mapping after each change."""
         self._gone: dict[str, str] = {}
         self._unreachable: list[Worker] = []
         """The lost workers that may be alive: a frozen runner may finish its calls."""

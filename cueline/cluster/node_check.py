@@ -27,7 +27,7 @@ class ToolCheck:
     address: str
     """The address of its node."""
     problems: Mapping[str, str]
-    """By tool: the reason why it cannot run there."""
+    """The reason why each tool cannot run there."""
 
 
 async def check_nodes(address: str) -> int:

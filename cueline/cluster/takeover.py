@@ -1,4 +1,4 @@
-"""What a dispatcher takes over: the log, and the workers of its predecessors."""
+"""Takes over the log, and the workers of former dispatchers, for a new dispatcher."""
 
 import asyncio
 from collections.abc import Sequence

@@ -229,7 +229,7 @@ class Worker:
 
 
 async def attempt(ref: object, seconds: float = CALL_SECONDS) -> None:
-    """Wait for a call to a worker; ignore its errors, which its keeper finds by itself."""
+    """Wait for a call to a worker; ignore its errors, which its keeper notices."""
     with suppress(*DEAD, *UNCLEAR, CuelineError):
         await call(ref, seconds)
 

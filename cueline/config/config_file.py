@@ -9,7 +9,7 @@ from cueline.events.log_url import LogUrl
 
 FILE = "cueline.toml"
 PERSONAL = "config.toml"
-"""The file of a person's own settings, in the folder of what a person has set."""
+"""The name of the file of a person's own settings."""
 PREFIX = "CUELINE_"
 LOG = "CUELINE_LOG"
 DEFAULT_LOG = LogUrl.of(".cueline/log.db")
@@ -32,7 +32,7 @@ def find_file(folder: Path) -> Path | None:
 
 
 def is_of_others(path: Path) -> bool:
-    """Whether somebody else than this user may write the file or its folder."""
+    """Whether other users may write the file or its folder."""
     found = path.stat(), path.parent.stat()
     return any(
         each.st_uid != os.geteuid()

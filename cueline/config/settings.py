@@ -59,7 +59,7 @@ class ApprovalSettings(BaseModel):
     attached_seconds: Seconds = Field(default=300.0, gt=0)
     """If a person watches at a terminal."""
     detached_seconds: Seconds = Field(default=86_400.0, gt=0)
-    """If nobody watches."""
+    """If no person watches."""
 
 
 class RunnerSettings(BaseModel):
@@ -120,7 +120,7 @@ class Settings(BaseModel):
     key_variable: Variable | None = None
     headers: dict[str, str] = {}
     allow_base_urls: tuple[Address, ...] = ()
-    """Where an agent's file may send a key, beside the vendor and this machine."""
+    """The addresses to which an agent's file may send a key, beside the vendor and this machine."""
     allow_key_variables: tuple[Variable, ...] = ()
     """The variables that an agent's file may send, beside the variables that its provider names."""
     secrets: tuple[Variable, ...] = ()
@@ -136,7 +136,7 @@ class Settings(BaseModel):
     runner: RunnerSettings = RunnerSettings()
     cluster: ClusterSettings = ClusterSettings()
     users: dict[str, UserSettings] = {}
-    """By the name of the user who starts a session."""
+    """The settings of single users, by name."""
 
 
 ADDED = frozenset({"allow_base_urls", "allow_key_variables", "prices", "secrets"})

@@ -162,7 +162,7 @@ class Live:
             await self._app.run_async(handle_sigint=False, set_exception_handler=False)
 
     def refresh(self) -> None:
-        """Draw what has changed, soon."""
+        """Draw the changes, soon."""
         if self._app.is_running and is_foreground():
             self._app.invalidate()
 

@@ -1,4 +1,4 @@
-"""What a session used: its limits and costs in words, and the summary at its end."""
+"""The limits and costs of a session in words, and the summary at its end."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal

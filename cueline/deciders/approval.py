@@ -180,7 +180,7 @@ def _objection(state: ApprovalState, opened: ApprovalOpened, vote: Vote) -> Refu
 
 
 def is_person(name: str) -> bool:
-    """Whether *name* can be a person's, who can grant and be responsible."""
+    """Whether *name* can be the name of a person, who can grant."""
     return name != "" and not name.startswith(_NOT_PEOPLE)
 
 

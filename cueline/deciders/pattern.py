@@ -107,7 +107,7 @@ def runs_only(text: str, patterns: Iterable[str]) -> bool:
 
 
 def _may_match(command: SimpleCommand, patterns: Iterable[str]) -> bool:
-    """Whether a command that is known in part may match; what it runs is looked at by itself."""
+    """Whether a partly known command may match; commands that it runs are checked separately."""
     known, is_open = command.text, command.is_innermost
     starts = (_FIRST_WILD.split(pattern, maxsplit=1)[0] for pattern in patterns)
     return any(known.startswith(each) or (is_open and each.startswith(known)) for each in starts)

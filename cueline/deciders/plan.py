@@ -41,7 +41,7 @@ class PlanEnd(NamedTuple):
     """The result of a plan, or the reason why there is none."""
 
     value: JsonValue = None
-    """None: it is the text, or null."""
+    """The value; None: the value is the text, or null."""
     text: str = ""
     is_null: bool = False
     error_code: str = ""

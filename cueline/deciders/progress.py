@@ -27,7 +27,7 @@ class OpenStep(Struct, frozen=True):
     added: int = 0
     """Its calls so far."""
     results: dict[int, StepResult] = {}
-    """By item."""
+    """The ends of its calls, by item."""
 
 
 class Progress(Struct, frozen=True):

@@ -86,7 +86,7 @@ class _Members:
         self.starting: dict[str, None] = {}
         self.busy: dict[str, None] = {}
         self.idle: dict[str, float] = {}
-        """With the time since when."""
+        """The idle workers, each with the time since when."""
         self.pending: dict[str, None] = {}
         """The workers of `starting` that wait for a node."""
         self.reported = 0
@@ -166,7 +166,7 @@ class Observed:
             members.idle[worker] = now
 
     def leave(self, worker: str) -> None:
-        """Note that a worker accepts no more work, so it does not count any more."""
+        """Note that a worker accepts no more work, so it no longer counts."""
         if (members := self._members_of(worker)) is not None:
             members.take_out(worker)
             self._unplace(worker, self._workers.pop(worker))
@@ -229,7 +229,7 @@ class Observed:
 
 
 def takes(group: Group) -> dict[str, float]:
-    """Return what a worker of *group* takes of its node."""
+    """Return the resources that a worker of *group* takes of its node."""
     return {"cpus": CPUS, **dict(group.resources)}
 
 

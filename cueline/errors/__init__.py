@@ -1,4 +1,4 @@
-"""The errors of cueline, grouped by who acts next.
+"""The errors of cueline, with the next step for each.
 
 ```
 CuelineError

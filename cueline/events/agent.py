@@ -80,7 +80,7 @@ class ToolSpec(Part):
     on_timeout: OnTimeout = Field(default="stop", exclude_if=partial(eq, "stop"))
     """For a tool that starts a child."""
     recording: ToolRecording | None = Field(default=None, exclude_if=partial(is_, None))
-    """In a rerun: the results that answer its calls; None: the tool runs."""
+    """The results that answer its calls in a rerun; None: the tool runs."""
 
     @property
     def runs(self) -> bool:
@@ -111,7 +111,7 @@ class Limits(Part):
     max_tokens: Annotated[int | None, LARGEST, NUMBER] = Field(default=None, ge=1)
     """For the session and all its descendants; input and output."""
     max_cost: Annotated[Decimal | None, PAYABLE] = Field(default=None, gt=0)
-    """In US dollars; for the session and all its descendants."""
+    """US dollars, for the session and all its descendants."""
     max_active_seconds: Seconds = Field(default=14_400.0, gt=0)
     """The sum of the durations of model and tool calls, also of concurrent ones."""
     max_wall_seconds: Annotated[float | None, LASTING, TIME] = Field(default=None, gt=0)
@@ -222,7 +222,7 @@ class Price(Part):
     input: Rate
     output: Rate
     cache_read: Rate | None = None
-    """None: as `input`."""
+    """The price of cached tokens; None: as `input`."""
     cache_write: Rate | None = None
 
 
@@ -251,7 +251,7 @@ class Fallback(ModelChoice):
     """Another model, called if the previous one cannot answer."""
 
     retry: RetryPolicy | None = None
-    """None: as the agent's."""
+    """The retry policy; None: the agent's."""
 
 
 class AgentSpec(Part):
@@ -277,9 +277,9 @@ class AgentSpec(Part):
     """For its models."""
     policy: Policy = Policy()
     prices: dict[str, Price] = {}
-    """By `provider/model` or `provider/*`; `*` is the assumed price of unknown models."""
+    """Prices by `provider/model` or `provider/*`; `*` is the assumed price of unknown models."""
     on_unknown_price: Literal["error", "assume", "ignore"] | None = None
-    """None: `error` if cost is limited, else `ignore`."""
+    """What happens without a price; None: `error` if cost is limited, else `ignore`."""
     workspace: Workspace | None = None
     secrets: tuple[str, ...] = ()
     """Environment variables whose values are never recorded (I11)."""

@@ -53,9 +53,9 @@ class ApprovalOpened(Fact):
     votes: int = 1
     """The number of people who have to grant it."""
     may_grant: tuple[tuple[str, ...], ...] = ()
-    """Who may grant it: of each group of patterns, one has to match."""
+    """The people who may grant it: one pattern of each group has to match."""
     excluded: tuple[str, ...] = ()
-    """Who may not grant it."""
+    """The people who may not grant it."""
     auto_at: AwareDatetime | None = None
     """The time of the automatic grant, unless the approval is denied before."""
     auto_by: str = ""

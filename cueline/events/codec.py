@@ -46,7 +46,7 @@ Upcaster = Callable[[Payload], Payload]
 """Converts a payload to the next schema; pure, and works for every old payload."""
 
 UPCASTERS: Final[Mapping[tuple[str, int], Upcaster]] = {}
-"""By type and old schema: the step to the next schema."""
+"""The step to the next schema, by type and old schema."""
 
 
 def upcast(

@@ -18,7 +18,7 @@ from cueline.events.fact import Part
 
 
 class Status(StrEnum):
-    """The status of the work; presence says whether somebody drives it."""
+    """The status of the work; presence shows whether a process drives the session."""
 
     CREATED = "created"
     RUNNING = "running"
@@ -32,7 +32,7 @@ class Status(StrEnum):
 
 TERMINAL: Final = frozenset({Status.COMPLETED, Status.FAILED, Status.STOPPED})
 DRIVEN: Final = frozenset({Status.RUNNING, Status.STOPPING})
-"""In these, a session needs a host."""
+"""The statuses in which a session needs a host."""
 
 
 def is_pause(kind: str, *, exhausted: bool) -> bool:
@@ -83,7 +83,7 @@ class Cause(Part):
     runner: str = Field(default="", exclude_if=not_)
     blueprint: str = Field(default="", exclude_if=not_)
     demands: Demands = Field(default=NO_DEMANDS, exclude_if=not_)
-    """What the call needs of its runner."""
+    """The demands of the call on its runner."""
     unmet: Demands = Field(default=NO_DEMANDS, exclude_if=not_)
     """The demands that the closest runner does not meet."""
     dependency: str = Field(default="", exclude_if=not_)

@@ -133,7 +133,7 @@ LASTING: Final = Field(allow_inf_nan=False, le=LONGEST_SECONDS)
 Put it first in an annotation: a validator after `TIME` would also get None.
 """
 LARGEST: Final = AfterValidator(_recordable)
-"""It has no bound of its own: pydantic would apply only one of two."""
+"""A number without a bound of its own, because pydantic would apply only one of two."""
 PAYABLE: Final = AfterValidator(_payable)
 """For US dollars that are added, not only compared."""
 Whole = Annotated[int, LARGEST, NUMBER]

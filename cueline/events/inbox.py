@@ -40,7 +40,7 @@ class StartAsked(Fact):
     goal: str | None = None
     """The first message of the user."""
     attachments: tuple[Attachment, ...] = Field(default=(), exclude_if=not_)
-    """Of the first message."""
+    """The attachments of the first message."""
     open: bool = False
     """Whether the session stays open for more messages after its goal."""
     attached: bool = False

@@ -292,7 +292,7 @@ def _sanitize_field(value: Any, redactor: Redactor) -> Any:
 
 @cache
 def _free_fields(record: Hashable) -> dict[str, Callable[[Any, Redactor], Any]]:
-    """Return the fields of a class that can hold any text, with what cleans each."""
+    """Return the fields of a class that can hold any text, each with its sanitizer."""
     typed: dict[str, object] = {}
     if isinstance(record, type) and issubclass(record, BaseModel):
         typed = {name: field.annotation for name, field in record.model_fields.items()}

@@ -57,7 +57,7 @@ def prompt_digest(previous: bytes, chunk: bytes) -> bytes:
 
 
 class SnapshotRow(NamedTuple):
-    """A snapshot as it is stored."""
+    """The stored form of a snapshot."""
 
     version: int
     content: bytes

@@ -34,7 +34,7 @@ from cueline.errors import CorruptEventError
 NO_STREAM = 0
 """The version of a stream that has no events."""
 ANY = -1
-"""As expected version: any. Only for streams that are never acquired."""
+"""The expected version "any", only for streams that are never acquired."""
 GENESIS = bytes(32)
 """The hash before a stream's first event."""
 INLINE_LIMIT = 16 * 1024
@@ -98,7 +98,7 @@ class RecordedEvent(NamedTuple):
     type: str
     schema: int
     payload: bytes | None
-    """None after it was redacted."""
+    """The payload; None after it was redacted."""
     occurred_us: int
     recorded_us: int
     """The log's clock, in microseconds since 1970, UTC; it never decreases."""
@@ -273,7 +273,7 @@ class Presence:
     boot_id: str
     pid: int
     process_started: int
-    """By the kernel's count, so a reused pid is another process."""
+    """The start time by the kernel's count, so that a reused pid is another process."""
     pid_namespace: str = ""
     beat_us: int = 0
     """The last heartbeat, in microseconds since 1970, UTC."""
@@ -284,7 +284,7 @@ class Presence:
 
 
 class PresenceBoard(Protocol):
-    """Where processes register and send heartbeats; stored outside the log."""
+    """The board on which processes register and send heartbeats; stored outside the log."""
 
     async def beat(self, presence: Presence) -> None:
         """Record a heartbeat of *presence*; the board sets its `beat_us`."""

@@ -129,7 +129,7 @@ class SessionReadModel(SessionRow):
     """Provider and model of each model, if there are several."""
     attached: bool
     tools_json: str = "{}"
-    """By tool: its declaration about repeated calls."""
+    """The declaration of each tool about repeated calls."""
     epoch: int
     """The last owner."""
     inbox_length: int

@@ -34,7 +34,7 @@ NO_KEY = SecretStr("")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where a provider is called, and where its key is found."""
+    """The address of a provider, and the variables with its address and key."""
 
     url: str
     """The vendor's own address."""

@@ -21,7 +21,7 @@ POLL_SECONDS = 0.05
 
 
 class Attached(Place):
-    """A running `cueline up`. It notices new inbox messages by itself."""
+    """A running `cueline up`, which notices new inbox messages without a call."""
 
     def __init__(self, log: OpenLog, record: UpRecord) -> None:
         super().__init__(log.url)

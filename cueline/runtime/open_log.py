@@ -50,9 +50,9 @@ class OpenLog:
     removal_seconds: float = REMOVAL_SECONDS
     """The silence after which an unreachable runner counts as dead."""
     slots: Slots = SLOTS
-    """Of each runner."""
+    """The slots of each runner."""
     snapshots: SnapshotStore = NO_SNAPSHOTS
-    """Of its sessions."""
+    """The snapshots of its sessions."""
 
     @property
     def id(self) -> str:

@@ -27,7 +27,7 @@ class UpPlan:
 
     log: LogUrl
     address: str | None
-    """Of a Ray cluster; None: a new one on this machine."""
+    """The address of a Ray cluster; None: a new one on this machine."""
     hosts: int | None
     """The numbers of hosts and runners; None: the last requested number, at first 1."""
     runners: int | None

@@ -29,7 +29,7 @@ BACKENDS = {
 }
 """Cueline's own backends by scheme. The class is called with the log's URL."""
 EXTRAS = {"psycopg": "postgres"}
-"""By package that a backend imports: the extra of cueline that installs it."""
+"""The extra of cueline that installs a package which a backend imports."""
 
 
 class LogBackend(Protocol):

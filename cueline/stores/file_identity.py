@@ -31,7 +31,7 @@ class FileIdentity:
         self._cut = False
 
     def became(self) -> str | None:
-        """Return what happened to the file; None if its path still leads to it.
+        """Return the change of the file, removed or replaced; None if its path still leads to it.
 
         Raises:
             OSError: the file system cannot be read.

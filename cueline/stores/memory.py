@@ -64,9 +64,9 @@ class MemoryTables:
         self.streams: dict[str, _Stream] = {}
         self.log: list[RecordedEvent] = []
         self.blobs: dict[str, tuple[bytes, int]] = {}
-        """By hash: the content and the time when it was stored."""
+        """The content and the time of storing, by hash."""
         self.named: dict[int, list[str]] = {}
-        """By the position of an event: the blobs that it names."""
+        """The blobs that an event names, by the event's position."""
         self._by_id: dict[int, _Stream] = {}
         self._appends: dict[tuple[int, str], First] = {}
 

@@ -51,7 +51,7 @@ _WRITER = (
 
 
 def connect(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
-    """Return a connection that starts no transactions by itself."""
+    """Return a connection that starts transactions only by statement."""
     db: sqlite3.Connection = sqlite_library().connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
@@ -209,7 +209,7 @@ class LogFile:
         self._looked_at = now
 
     def index_became(self) -> str | None:
-        """Return what happened to the index; None if it is unchanged or unknown."""
+        """Return the change of the index; None if it is unchanged or unknown."""
         with suppress(OSError):
             return None if self._index is None else self._index.became()
         return None
@@ -258,7 +258,7 @@ class LogFile:
         return self.unavailable(reason_of(error, Path(self.path)))
 
     def unavailable(self, reason: str) -> LogUnavailableError:
-        """Return the error that says why this log cannot be used."""
+        """Return the error with the reason why this log cannot be used."""
         return LogUnavailableError(str(self.path), reason)
 
     def _is_there(self) -> bool:

@@ -12,7 +12,7 @@ EVENT_COLUMNS = """
     e.actor, e.attrs, e.correlation_id, e.causation_id, e.step, e.seq, e.salt, e.payload_hash,
     e.hash
 """
-"""In the order of `RecordedEvent`, after its stream."""
+"""The columns in the order of `RecordedEvent`, after its stream."""
 
 EventRow = tuple[Any, ...]
 """The fields of a `RecordedEvent`, with its stream's id in place of the name."""

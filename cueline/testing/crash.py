@@ -78,7 +78,7 @@ async def nobody_estimates(_tool: ToolSpec, _arguments: Mapping[str, JsonValue])
 
 
 async def notify_nobody(_agent: AgentSpec, _hook: Hook, _news: bytes) -> str | None:
-    """Notify nobody."""
+    """Send no notification."""
     return "nobody runs hooks here"
 
 

@@ -1,4 +1,4 @@
-"""What a worker process gets from its runner: frames, and environment variables."""
+"""The frames between a runner and its worker, and the worker's environment variables."""
 
 import json
 import os

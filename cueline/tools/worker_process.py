@@ -22,7 +22,7 @@ START_SECONDS = 60
 DEATH_SECONDS = 10
 COMPLAINT = 1000
 WORKER = "cueline.tools.worker"
-"""What a guardian becomes; named, since the guardian imports little."""
+"""The module that a guardian becomes; a name, since the guardian imports little."""
 HEAD_LIMIT = 1 << 28
 BODY_LIMIT = 1 << 30
 

@@ -1,4 +1,4 @@
-"""The rules of one session: a table of states and what may happen in each.
+"""The rules of one session: its statuses, and the changes between them.
 
 `created → running ⇄ idle`; `created | running | idle | waiting → waiting |
 stopping`; `waiting → running`; `stopping → stopped`; terminal `completed`,

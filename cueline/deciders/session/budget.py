@@ -46,7 +46,7 @@ def budget_of(state: SessionState) -> str:
 
 
 def due_closings(state: SessionState) -> tuple[Bill, ...]:
-    """Return what the ledger has to close now, including a reservation that will not start."""
+    """Return the reservations that the ledger has to close now, also of unstarted calls."""
     bills, model = state.account.bills, state.turn.model
     barred = bool(state.hold or state.stop)
     if model is None or model.phase != "requested" or not barred or not state.limited:

@@ -34,7 +34,7 @@ class ReserveBudget(Struct, frozen=True):
     effect: str
     attempt: int
     fallback: int = 0
-    """As in `CallModel`."""
+    """The model, as in `CallModel`."""
 
 
 class CloseReservation(Struct, frozen=True):

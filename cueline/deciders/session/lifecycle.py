@@ -274,7 +274,7 @@ def _lost(model: ModelCall) -> ModelCall:
 
 
 def session_ended(state: SessionState, status: Status) -> SessionState:
-    """End the session; a fork needs the calls, to tell the model their results."""
+    """End the session; its calls stay, because a fork needs their results for the model."""
     over = replace(state.turn, model=None)
     return replace(
         state,

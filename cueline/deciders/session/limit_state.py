@@ -18,7 +18,7 @@ class Bill(Struct, frozen=True):
     started: bool = True
     """False: it never started, and its reservation is released."""
     usage: Usage | None = None
-    """None: unknown; the whole reservation counts as spent."""
+    """The cost; None: unknown, so the whole reservation counts as spent."""
     cost: Cost | None = None
 
 

@@ -141,7 +141,7 @@ def _keep_standing_grant(state: SessionState, call: Call, event: ApprovalResolve
 
 
 def _deny(state: SessionState, call: Call, event: ApprovalResolved) -> SessionState:
-    """Deny the call; the policy says how the session continues."""
+    """Deny the call; the policy decides how the session continues."""
     told = with_call(state, replace(call, problem=CallProblem("rejected", event.note)))
     match state.agent.policy.on_deny:
         case "pause" if not state.stop:
@@ -153,7 +153,7 @@ def _deny(state: SessionState, call: Call, event: ApprovalResolved) -> SessionSt
 
 
 def _expire(state: SessionState, call: Call, approval: CallApproval) -> SessionState:
-    """Expire the approval: the call never runs; the policy says how the session continues."""
+    """Expire the approval: the call never runs; the policy decides how the session continues."""
     may_it_run = approval.question == "may_it_run"
     after = with_call(state, replace(call, problem=CallProblem("expired")) if may_it_run else call)
     match state.agent.policy.on_expiry:

@@ -108,9 +108,9 @@ class CallApproval(Struct, frozen=True):
     auto_at: datetime | None = None
     """When it is granted automatically, unless denied before."""
     people_only: bool = False
-    """It is never granted automatically."""
+    """Whether it is never granted automatically."""
     escalated: bool = False
-    """It was escalated, because nobody answered in time."""
+    """Whether it was escalated, because nobody answered in time."""
     seen: str = ""
     """The digest of the shown diff."""
 
@@ -190,7 +190,7 @@ class Call(Struct, frozen=True):
     reach: RunnerWait | None = None
     blocked_by_breaker: BreakerWait | None = None
     early: bool = False
-    """As in `ModelCall`."""
+    """Whether a person resumed, as in `ModelCall`."""
     delegates: bool = False
     """Whether the call starts a child session instead of a tool."""
     child: str | None = None

@@ -66,11 +66,11 @@ class CallsAdded(Fact):
 
     type: Literal["CallsAdded"] = "CallsAdded"
     calls: dict[str, ToolCall] = Field(default={}, exclude_if=not_)
-    """By effect; the id of a call is its step's name, for an item `<step>[<index>]`."""
+    """The calls by effect; the id of a call is its step's name, for an item `<step>[<index>]`."""
     judged: dict[str, Judgement] = Field(default={}, exclude_if=not_)
-    """By effect: the judgement of each call."""
+    """The judgement of each call, by effect."""
     items: dict[str, int] = Field(default={}, exclude_if=not_)
-    """By step: the number of the items of its `for_each`."""
+    """The number of items of `for_each`, by step."""
     ended: tuple[StepEnded, ...] = Field(default=(), exclude_if=not_)
 
 

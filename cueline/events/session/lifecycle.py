@@ -42,7 +42,7 @@ class SessionStarted(Fact):
     agent: AgentSpec
     goal: str | None
     attachments: tuple[Attachment, ...] = Field(default=(), exclude_if=not_)
-    """Of the goal."""
+    """The attachments of the goal."""
     parameters: dict[str, JsonValue] = Field(default={}, exclude_if=not_)
     """The parameters, by the agent's `parameters_schema`."""
     open: bool

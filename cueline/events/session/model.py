@@ -65,9 +65,9 @@ class ModelReplied(Fact):
     """The model that answered, by the provider's name."""
     seconds: float = 0.0
     estimates: dict[str, Estimate] = Field(default_factory=dict)  # a copy of `{}` takes 3 us
-    """By effect: the estimated costs of calls whose tools estimate each call."""
+    """The estimated costs, by effect, of calls whose tools estimate each call."""
     judged: dict[str, Judgement] = Field(default_factory=dict)
-    """By effect: the judgement of each call at its request."""
+    """The judgement of each call at its request, by effect."""
     lacking: tuple[str, ...] = Field(default=(), exclude_if=not_)
     """The capabilities that the model lacks and the request needed, as `tools`."""
     cut: Cut | None = Field(default=None, exclude_if=partial(is_, None))
@@ -83,7 +83,7 @@ def calls_of(replied: ModelReplied | CallsAdded) -> dict[str, ToolCall]:
 
 
 class CapabilityDegraded(Fact):
-    """A model lacks what a request needed; recorded once for each model and capability."""
+    """A model lacks a needed capability; recorded once for each model and capability."""
 
     type: Literal["CapabilityDegraded"] = "CapabilityDegraded"
     FACETS: ClassVar[tuple[str, ...]] = ("capability",)

@@ -110,7 +110,7 @@ def result_parts(message: ToolMessage, name: str) -> Iterator[Json]:
 
 
 def attachment_part(attachment: Attachment) -> Json:
-    """Return the part of an image or document; a text names what the API does not take."""
+    """Return the part of an image or document; a text replaces content that the API does not take."""
     match attachment:
         case ImageBlock(media_type=media_type) if media_type not in IMAGES:
             return {"text": f"({media_type} left out: this model takes no such images)"}
@@ -126,7 +126,7 @@ def attachment_part(attachment: Attachment) -> Json:
 
 
 def sent_tools(tools: Sequence[ToolSpec]) -> list[Json]:
-    """Return the declarations of *tools*, with their schemas as they are."""
+    """Return the declarations of *tools*, with unchanged schemas."""
     declared = [
         {"name": t.name, "description": t.description, "parametersJsonSchema": t.parameters}
         for t in tools
