@@ -110,7 +110,7 @@ def result_parts(message: ToolMessage, name: str) -> Iterator[Json]:
 
 
 def attachment_part(attachment: Attachment) -> Json:
-    """Return the part of an image or document; a text replaces content that the API does not take."""
+    """Return the part of an image or document; a text replaces unsupported content."""
     match attachment:
         case ImageBlock(media_type=media_type) if media_type not in IMAGES:
             return {"text": f"({media_type} left out: this model takes no such images)"}
