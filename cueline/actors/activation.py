@@ -1,4 +1,4 @@
-"""Computes the first facts of an activation: a start, fork, takeover or finished wait."""
+"""The beginning of an activation: its first facts, and what has to be checked before them."""
 
 from datetime import datetime
 from functools import partial
