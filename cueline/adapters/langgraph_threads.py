@@ -38,7 +38,7 @@ class ThreadLog:
     async def append(
         self, place: CheckpointPlace, facts: Sequence[CheckpointStored | WriteStored]
     ) -> None:
-        """Append *facts* at any version: those of two writers hold in either order."""
+        """Append *facts* at any version: facts of two writers are valid in either order."""
         stream = self._stream(*place)
         while facts:
             writes = [_write(stream, facts, ANY)]
@@ -61,7 +61,7 @@ class ThreadLog:
                     return
 
     def _stream(self, thread: str, namespace: str = "", checkpoint: str = "") -> str:
-        """Return the stream of a checkpoint, or else the one that lists those of a namespace.
+        """Return the stream of a checkpoint; without an id, the stream of its namespace.
 
         Ids that cannot be in a stream's name are hashed.
         """
@@ -189,7 +189,7 @@ class HeldEvents:
         self.writes: dict[tuple[str, int], WriteStored] = {}
 
     def add(self, fact: Fact | Redacted) -> None:
-        """Take in the next fact of the stream."""
+        """Apply the next fact of the stream."""
         match fact:
             case CheckpointStored():
                 self.stored = fact
@@ -222,7 +222,7 @@ def _emptying(heads: Mapping[str, Head], deleted: Mapping[str, Fact]) -> Sequenc
 
 
 def _is_over(last: Fact | Redacted | None) -> bool:
-    """Whether a stream with this last event holds nothing."""
+    """Whether a stream with this last event is empty."""
     return last is None or isinstance(last, CheckpointDeleted | ThreadDeleted)
 
 

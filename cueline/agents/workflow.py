@@ -1,4 +1,4 @@
-"""Workflows and procedures: agents whose sessions follow steps, which no model chooses."""
+"""Workflows and procedures: agents whose sessions follow fixed steps, without a model."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -45,10 +45,10 @@ class Step(BaseModel):
     """One step: a `tool`, an `agent` or a `wait` for a message, and when it runs.
 
     `arguments` hold `{{ EXPRESSION }}`, in JMESPath over `input` and `steps.NAME`, whose
-    fields are `status`, `value`, `text`, `error` and `error_code`. `needs` names the steps
-    that are over before, beside those that expressions read. `when` decides whether it runs;
-    `for_each` gives a list, with a call for each `item` and `index`. An invalid value raises
-    pydantic's `ValidationError`.
+    fields are `status`, `value`, `text`, `error` and `error_code`. `needs` names the steps that
+    end before this step begins, beside those that its expressions read. `when` decides whether
+    the step runs; `for_each` gives a list, with a call for each `item` and `index`. An invalid
+    value raises pydantic's `ValidationError`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
@@ -102,8 +102,8 @@ class Step(BaseModel):
 class Workflow(Agent):
     """An agent that runs `steps`; at most `max_parallel` calls at a time.
 
-    `output` is the expression of its result; without it, that is the last step's. The keys
-    of agents that do not concern a model have the same meaning.
+    `output` is the expression of its result; by default, the result is that of the last step.
+    The keys of agents that do not concern a model have the same meaning.
     """
 
     RULE_SUBJECT: ClassVar[str] = "step of the workflow, whose rules name steps,"
@@ -125,7 +125,7 @@ class Workflow(Agent):
         return Plan(steps=steps, max_parallel=self.max_parallel, output=self.output)
 
     def usual_model(self) -> tuple[str, str]:
-        """Return that it has no model."""
+        """Return the provider of this kind, without a model."""
         return WORKFLOW, ""
 
     def children(self) -> Iterator[Agent]:
@@ -149,7 +149,7 @@ class Workflow(Agent):
         return tools
 
     def checked(self) -> tuple[tuple[ToolSpec, ...], list[PlanProblem]]:
-        """Return the tools of the steps, and everything that is wrong with the steps.
+        """Return the tools of the steps, and the faults of the steps.
 
         Raises:
             ConfigError: a tool is unknown, or cannot be recorded.
@@ -189,11 +189,11 @@ def _unfit(arguments: dict[str, JsonValue], schema: dict[str, JsonValue]) -> Ite
 
 
 class Procedure(Agent):
-    """An agent that runs a command with its parameters; no model decides anything.
+    """An agent that runs a command with its parameters, without a model.
 
     Each text of `command` may hold `{{ input.NAME }}`, and the command gets all parameters
-    as JSON on its standard input. What it prints is the result; JSON is its `value`, too.
-    It runs in the `workspace`, if there is one, for `timeout_seconds` at most. An invalid
+    as JSON on its standard input. The output of the command is the result; JSON is its `value`,
+    too. The command runs in the `workspace`, for `timeout_seconds` at most. An invalid
     value raises pydantic's `ValidationError`.
     """
 
@@ -202,7 +202,7 @@ class Procedure(Agent):
     timeout_seconds: Seconds = Field(default=TIMEOUT_SECONDS, gt=0)
 
     def usual_model(self) -> tuple[str, str]:
-        """Return that it has no model."""
+        """Return the provider of this kind, without a model."""
         return PROCEDURE, ""
 
     def tool_names(self) -> dict[str, str | None]:
@@ -210,7 +210,7 @@ class Procedure(Agent):
         return {STEP: STEP}
 
     def tool_specs(self) -> tuple[ToolSpec, ...]:
-        """Return the tool that runs the command, where the workspace is."""
+        """Return the tool that runs the command, on the machine of the workspace."""
         spec = run_program.spec()
         update = {
             "name": STEP,

@@ -57,13 +57,13 @@ class ApprovalSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     attached_seconds: Seconds = Field(default=300.0, gt=0)
-    """If a person watches at a terminal."""
+    """The seconds if a person watches at a terminal."""
     detached_seconds: Seconds = Field(default=86_400.0, gt=0)
-    """If no person watches."""
+    """The seconds if no person watches."""
 
 
 class RunnerSettings(BaseModel):
-    """The number of calls that one runner executes at a time."""
+    """The number of calls that one runner executes at a time, by kind."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -81,9 +81,9 @@ class ClusterSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     idle_seconds: Time = Field(default=IDLE_SECONDS, ge=0, le=86_400)
-    """How long a worker above the least of its range may be idle before it retires."""
+    """How long a worker above the minimum of its range may be idle before it retires."""
     heartbeat_seconds: Time = Field(default=HEARTBEAT.interval, gt=0, le=86_400)
-    """How often the dispatcher looks for the heartbeats of registered runners."""
+    """The interval at which the dispatcher checks the heartbeats of registered runners."""
     stale_seconds: Time = Field(default=HEARTBEAT.stale, gt=0, le=86_400)
     """The silence after which a runner gets no more runs."""
     removal_seconds: Time = Field(default=HEARTBEAT.removal, ge=30, le=86_400)
@@ -113,7 +113,7 @@ class Settings(BaseModel):
     grace_seconds: Time = Field(default=5.0, ge=0, le=3600)
     """Time that running effects have to finish after a signal or a stop."""
     hide_thinking: bool = False
-    """Whether the model's thoughts are left out at a terminal."""
+    """Whether the model's thoughts are hidden at a terminal."""
     provider: str | None = Field(default=None, min_length=1)
     model: str | None = Field(default=None, min_length=1)
     base_url: str | None = Field(default=None, pattern=URL)
@@ -164,7 +164,7 @@ class Setting:
 
     @property
     def kinds(self) -> tuple[Any, ...]:
-        """The types that it accepts: one, or None and one, or some words."""
+        """The accepted types: one, or None and one, or some words."""
         choice = get_origin(self.kind) not in (None, tuple, dict)
         return get_args(self.kind) if choice else (self.kind,)
 
