@@ -3,9 +3,8 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import date, datetime
-from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from cueline.client.reading import (
     Notice,
@@ -18,7 +17,6 @@ from cueline.client.reading import (
 from cueline.client.value import check_limit
 from cueline.config.config_file import DEFAULT_LOG
 from cueline.errors import ConfigError
-from cueline.errors.suggestion import known_instead
 from cueline.events.log_url import LogName
 from cueline.runtime.open_log import OpenLog, open_log
 
@@ -186,11 +184,10 @@ class Reader:
         Raises:
             ConfigError: there is no such status, or the limit is less than 1.
         """
-        from cueline.client.rows import STATUSES, with_drivers
+        from cueline.client.rows import STATUSES, check_status, with_drivers
         from cueline.projections.session import list_sessions
 
-        if status is not None and status not in STATUSES:
-            raise ConfigError("status", f"{status!r} is no status{known_instead(status, STATUSES)}")
+        check_status(status, STATUSES)
         check_limit(limit)
         async with read_models(self.log, self.notice) as models:
             fitting = list_sessions(
@@ -218,11 +215,10 @@ class Reader:
         Raises:
             ConfigError: there is no such status, or the limit is less than 1.
         """
-        from cueline.client.rows import STATUSES
-        from cueline.client.runs import check_statuses
+        from cueline.client.rows import RUN_STATUSES, check_status
         from cueline.projections.session import list_runs
 
-        check_statuses(STATUSES, status)
+        check_status(status, RUN_STATUSES)
         check_limit(limit)
         async with read_models(self.log, self.notice) as models:
             found = list_runs(
@@ -270,23 +266,14 @@ class Reader:
         Raises:
             ConfigError: *by* is no group, a day does not exist, or the limit is less than 1.
         """
-        from cueline.client.rows import Costs, GroupBy, day_of, with_id
-        from cueline.projections.cost import spent, total
+        from cueline.client.rows import check_by, costs_of, day_of
 
-        if by not in (groups := get_args(GroupBy)):
-            raise ConfigError("by", f"{by!r} is no group of costs{known_instead(by, groups)}")
+        check_by(by)
         check_limit(limit)
-        first, last = day_of("since", since), day_of("until", until)
+        days = {"since": day_of("since", since), "until": day_of("until", until)}
         stream = await self._stream(session)
         async with read_models(self.log, self.notice) as models:
-            rows = spent(models.db, by, stream=stream, since=first, until=last)
-            # A session may have used several models, on several days.
-            several = by in ("model", "day")
-            once = spent(models.db, stream=stream, since=first, until=last) if several else rows
-            whole = total(once)
-        more = sum((row.cost for row in rows[limit:]), Decimal(0))
-        named = tuple(map(with_id, rows[:limit]))
-        return Costs(by, named, whole, len(rows[limit:]), more, models.damage)
+            return costs_of(models, by, limit, stream=stream, **days)
 
     async def audit(
         self,
@@ -318,17 +305,11 @@ class Reader:
 
         check_type(type)
         check_limit(limit)
-        stream = await self._stream(session)
+        stream, when = await self._stream(session), {"since": since, "until": until}
+        most = limit + 1
         async with read_models(self.log, self.notice) as models:
             newest = audit(
-                models.db,
-                session=stream,
-                type=type,
-                tool=tool,
-                actor=actor,
-                since=since,
-                until=until,
-                limit=limit + 1,
+                models.db, session=stream, type=type, tool=tool, actor=actor, limit=most, **when
             )
         return Page(tuple(newest[-limit:]), len(newest) > limit, models.damage)
 

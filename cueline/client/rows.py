@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
-from typing import Literal
+from typing import Literal, get_args
 
 from cueline.actors.session_owner import owners_of, silent_owner
+from cueline.client.reading import ReadModels
 from cueline.errors import ConfigError, CorruptEventError
 from cueline.errors.suggestion import known_instead
 from cueline.events.codes import DRIVEN
@@ -15,7 +16,7 @@ from cueline.events.stream import session_stream, shown
 from cueline.projections.approval import PendingRow, choices
 from cueline.projections.audit import AuditRow
 from cueline.projections.breaker import BreakerRow
-from cueline.projections.cost import Spent
+from cueline.projections.cost import Spent, spent, total
 from cueline.projections.session import RunRow, SessionRow
 from cueline.runtime.open_log import OpenLog
 
@@ -43,6 +44,19 @@ STATUSES = (
     "failed",
     "stopped",
 )
+
+
+RUN_STATUSES = ("queued", "claimed", *STATUSES)
+
+
+def check_status(status: str | None, known: Sequence[str]) -> None:
+    """Refuse an unknown status.
+
+    Raises:
+        ConfigError: *status* is none of *known*; the message lists these.
+    """
+    if status is not None and status not in known:
+        raise ConfigError("status", f"{status!r} is no status{known_instead(status, known)}")
 
 
 async def with_drivers(log: OpenLog, sessions: Sequence[SessionRow]) -> list[SessionRow]:
@@ -113,6 +127,28 @@ def day_of(name: str, day: str | date | None) -> str | None:
     raise ConfigError(name, f"{day!r} is no day like 2026-01-31")
 
 
-def with_id(row: Spent) -> Spent:
+def check_by(by: str) -> None:
+    """Refuse an unknown group of costs.
+
+    Raises:
+        ConfigError: there is no such group; the message lists all.
+    """
+    if by not in (groups := get_args(GroupBy)):
+        raise ConfigError("by", f"{by!r} is no group of costs{known_instead(by, groups)}")
+
+
+def costs_of(models: ReadModels, by: GroupBy, limit: int, **which: str | None) -> Costs:
+    """Return the costs of each group, and their total; see `Reader.costs`."""
+    rows = spent(models.db, by, **which)
+    # A session may have used several models, on several days.
+    several = by in ("model", "day")
+    once = spent(models.db, "session", **which) if several else rows
+    more = sum((row.cost for row in rows[limit:]), Decimal(0))
+    return Costs(
+        by, tuple(map(_with_id, rows[:limit])), total(once), len(rows[limit:]), more, models.damage
+    )
+
+
+def _with_id(row: Spent) -> Spent:
     """Return a row with the id of its session instead of the stream."""
     return replace(row, name=shown(row.name)) if row.name.startswith("session-") else row

@@ -1,6 +1,6 @@
 """Starts and lists runs of blueprints, and lists the runners."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -24,8 +24,6 @@ from cueline.runtime.open_log import OpenLog
 
 RunnerStatus = Literal["online", "stale", "offline"]
 """`offline`: no registered runner offers the blueprint."""
-RUN_STATUSES = ("queued", "claimed")
-"""The statuses of runs, beside those of other sessions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,13 +138,3 @@ def _status(state: FleetState, incarnation: str) -> RunnerStatus:
     if registered is None:
         return "offline"
     return "online" if registered.removed_at is None else "stale"
-
-
-def check_statuses(statuses: Sequence[str], status: str | None) -> None:
-    """Raise for an unknown status of runs.
-
-    Raises:
-        ConfigError: there is no such status; the message lists all.
-    """
-    if status is not None and status not in (known := (*RUN_STATUSES, *statuses)):
-        raise ConfigError("status", f"{status!r} is no status{known_instead(status, known)}")
