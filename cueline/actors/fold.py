@@ -145,7 +145,7 @@ async def fold(
 
     From version 0, the fold of a session begins with its newest snapshot.
 
-    A session whose rules raise is paused. Raises what `Journal.read` raises, also for a
+    A session whose rules raise is paused. Raises the errors of `Journal.read`, also for a
     redacted event; *state* is unchanged.
     """
     if rules is SESSION and version == NO_STREAM:

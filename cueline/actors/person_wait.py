@@ -21,7 +21,7 @@ async def children_at_rest(
 ) -> tuple[list[SessionState], bool]:
     """Return the descendants that wait for a person, and whether all others wait for these.
 
-    Raises what `Journal.read` raises.
+    Raises the errors of `Journal.read`.
     """
     found: list[SessionState] = []
     everyone = True
@@ -49,7 +49,7 @@ async def person_seconds(journal: Journal, stream: str, now: datetime) -> float:
     """Return for how many seconds *stream*, or a session below it, waited for a person.
 
     Waits at the same time count once.
-    Raises what `Journal.read` raises.
+    Raises the errors of `Journal.read`.
     """
     total, end = 0.0, None
     for since, until in sorted(await _person_waits(journal, stream, now)):

@@ -66,7 +66,7 @@ def can_resume(last: LastFact) -> bool:
 async def has_read_all(journal: Journal, stream: str) -> bool:
     """Whether a session has read its whole inbox.
 
-    Raises what `last_fact` raises.
+    Raises the errors of `last_fact`.
     """
     posted = (await journal.store.head(sibling(stream, "inbox"))).version
     version = (await journal.store.head(stream)).version
@@ -76,7 +76,7 @@ async def has_read_all(journal: Journal, stream: str) -> bool:
 async def inbox_seen(journal: Journal, stream: str, until: int) -> int:
     """Return the inbox position of a session at its version *until*.
 
-    Raises what `last_fact` raises.
+    Raises the errors of `last_fact`.
     """
     options = SessionState().inbox_seen
     if (await journal.store.head(sibling(stream, "inbox"))).version <= options:

@@ -63,7 +63,7 @@ class ToolExecutor(Protocol):
         Cancelling terminates the tool's processes, and kills them after 5 s.
 
         Raises:
-            ToolFailedError: tell the model; kinds tool_error, timeout,
+            ToolFailedError: for the model; kinds tool_error, timeout,
                 invalid_arguments, killed.
             ToolImportError: there is no such tool here.
         """

@@ -70,7 +70,7 @@ class CuelineSaver(BaseCheckpointSaver[int]):
     Each method returns when its events are durable. A repeated put or write changes
     nothing. The saver uses the log in a thread of its own, so one saver serves graphs in
     any number of threads and event loops. `close` the saver, or use it in a `with`.
-    A put or write raises what `EventStore.append` raises: invoke the graph again.
+    A put or write raises the errors of `EventStore.append`: invoke the graph again.
 
     Raises:
         ConfigError: the log's scheme is unknown, or its package is missing.

@@ -72,7 +72,7 @@ class Client(Reader):
 
         Raises:
             RejectedError: there is no such breaker.
-            LogUnavailableError: the log cannot be used; do what the message says.
+            LogUnavailableError: the log cannot be used; see the message.
         """
         by = user_name() if by is None else by
         return await reset_breaker(self.log.journal(), name, by, self.log.clock.now())
@@ -105,7 +105,7 @@ class Client(Reader):
 
         Raises:
             ConfigError: a number, label or resource is invalid; nothing was recorded.
-            LogUnavailableError: the log cannot be used; do what the message says.
+            LogUnavailableError: the log cannot be used; see the message.
         """
         return await scale(
             self.log,
@@ -146,7 +146,8 @@ class Client(Reader):
 
         Raises:
             ParameterValidationError: the parameters do not fit the schema, which the error has.
-            ConfigError: mend the setting, file or variable it names; nothing was recorded.
+            ConfigError: correct the setting, file or variable that the message names; nothing was
+                recorded.
             ToolImportError: make the tool importable where it will run.
             InvalidNameError: the id, or the parent's, has an invalid form.
             RejectedError: there is a session of that id, or the tree is too deep or too large,
@@ -155,7 +156,7 @@ class Client(Reader):
             SessionFinishedError: the parent has ended.
             UnknownOutcomeError: the session may be recorded; with an id, `resume` it; with a key,
             start it again.
-            LogUnavailableError: the log cannot be used; do what the message says.
+            LogUnavailableError: the log cannot be used; see the message.
         """
         options = StartOptions(
             goal=goal,
@@ -274,7 +275,7 @@ class Client(Reader):
             ToolChangedError: a tool has changed; accept or restore it; nothing was recorded.
             ToolImportError: make the tool importable again; nothing was recorded.
             UnknownOutcomeError: resume it again.
-            LogUnavailableError: the log cannot be used; do what the message says.
+            LogUnavailableError: the log cannot be used; see the message.
         """
         request = await resume_request(
             self,
@@ -355,7 +356,8 @@ class Client(Reader):
         Raises:
             UnknownSessionError: there is no such session.
             RejectedError: the session has no reply to repeat, or the id is taken.
-            ConfigError: mend the setting, file or variable it names; nothing was recorded.
+            ConfigError: correct the setting, file or variable that the message names; nothing was
+                recorded.
             ToolImportError: make the tool importable.
             CorruptEventError: the past was damaged or emptied.
         """

@@ -145,7 +145,7 @@ class Session:
             ConfigError: a file cannot be attached, or the model cannot be used; the message
             names it.
             UnknownOutcomeError: send the message again, with the same key.
-            LogUnavailableError: the log cannot be used; do what the message says.
+            LogUnavailableError: the log cannot be used; see the message.
         """
         files = attachments_of(attachments)
         said = make_wish(MessageSent, text=text, lane=lane, attachments=files, name=name)

@@ -23,7 +23,7 @@ ELSEWHERE = (CONFIG, "CUELINE_ENCRYPTION_KEY", "CUELINE_KEYS_FOLDER", "CUELINE_M
 def find_file(folder: Path) -> Path | None:
     """Return the `cueline.toml` of *folder*, or of the nearest folder above in its project.
 
-    The project is what is in the folder with `.git`; without one it is *folder* alone.
+    The project is the folder with `.git` and all below it; without `.git`, only *folder*.
     """
     here = folder.absolute()
     above = (here, *here.parents)

@@ -19,7 +19,7 @@ Rule 5. A failed append does not affect others. An error during the commit is an
 `UnknownOutcomeError`: repeat the append with the same key.
 
 Theory of operation: the store holds opaque bytes. The codec (`events.codec`) knows
-their meaning, the epoch decides who may write, the decider what may happen.
+their meaning, the epoch decides which process may write, the decider which events follow.
 """
 
 from collections.abc import AsyncIterator, Collection, Sequence
@@ -182,8 +182,8 @@ class EventStore(Protocol):
             FencedError: the epoch is no longer *seen_epoch*; read it again.
             CorruptEventError: the stored head does not fit the stream's last event.
             UnknownOutcomeError: read the head, which names the owner.
-            LogUnavailableError: nothing was changed; mend the disk, try again.
-            LogLostError: the log is not at its place any more; stop.
+            LogUnavailableError: nothing was changed; check the disk, try again.
+            LogLostError: the log was removed or replaced; stop.
         """
 
     async def append(self, writes: Sequence[Write], key: str | None) -> Appended:
@@ -200,8 +200,8 @@ class EventStore(Protocol):
             MissingBlobError: a blob does not exist; put it, then repeat.
             CorruptEventError: the log's last event is damaged; restore the log.
             UnknownOutcomeError: it may have succeeded; repeat it with the same key.
-            LogUnavailableError: nothing was appended; mend the disk, repeat.
-            LogLostError: the log is not at its place any more; stop.
+            LogUnavailableError: nothing was appended; check the disk, repeat.
+            LogLostError: the log was removed or replaced; stop.
         """
 
     def read(

@@ -92,7 +92,7 @@ class SqliteWriter:
         The future raises the error of *work*, and nothing was written; or
 
         Raises:
-            LogUnavailableError: nothing was written; mend the disk, repeat.
+            LogUnavailableError: nothing was written; check the disk, repeat.
             UnknownOutcomeError: it may have been written; repeat with the same key.
             LogLostError: it was written to a file that other processes do not find; stop.
         """

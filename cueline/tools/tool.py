@@ -115,7 +115,7 @@ class Tool:
         """Call the function; an async one returns an awaitable.
 
         Raises:
-            ToolFailedError: the arguments are invalid; tell the model.
+            ToolFailedError: the arguments are invalid; the message is for the model.
         """
         bound = self.signature.bind(arguments)
         if self.signature.injected is not None:

@@ -6,7 +6,7 @@ request that is invalid or too long for one model may fit the next. A request
 refused for its content is sent to no other model.
 
 A chosen model is taken when no model call is in flight, and gets the next request.
-Running tool calls go on.
+Running tool calls continue.
 """
 
 from collections.abc import Collection, Iterable
