@@ -17,7 +17,7 @@ from cueline.cli.start_options import (
     AgentOptions,
     agent_options_of,
     prepare,
-    start_options_of,
+    session_options_of,
     warn_of_retirements,
 )
 from cueline.cli.terminal import text_or_stdin
@@ -29,7 +29,7 @@ _NO_GOAL = "say something: GOAL is missing"
 
 @takes_run_options
 @takes(agent_options_of)
-@takes(start_options_of)
+@takes(session_options_of)
 def run(
     start: StartOptions,
     who: AgentOptions,

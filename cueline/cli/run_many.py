@@ -23,7 +23,6 @@ from cueline.cli.terminal import Interrupts, print_json
 from cueline.client.client import open_client
 from cueline.client.inputs import checked_parameters
 from cueline.client.many import ManyRun, Outcome
-from cueline.client.runtime import runtime_on
 from cueline.client.start import StartOptions, StartRequest, id_of_key
 from cueline.config.problem import problems_of
 from cueline.console.table import print_table
@@ -162,12 +161,11 @@ async def _run_all(many: Many, of_each: StartRequest, options: RunOptions) -> Ex
     loop = asyncio.get_running_loop()
     async with open_client(options.log, must_exist=False) as client:
         log = client.log.with_settings(options.context.settings)
-        address = None if options.place == "up" else options.address
 
         def say(stream: str, error: CuelineError) -> None:
             typer.echo(visible(f"{stream}: {error}"), err=True)
 
-        async with runtime_on(log, on=options.on, address=address, on_trouble=say) as runtime:
+        async with options.runtime(log, say) as runtime:
             run = ManyRun(runtime, requests, many.concurrency)
             began = log.clock.now()
 

@@ -1,7 +1,7 @@
 """Defines the options of all commands that run a session."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any
@@ -21,8 +21,10 @@ from cueline.cli.option import (
 from cueline.cli.settings_context import SettingsContext, is_thinking_hidden, settings_context_of
 from cueline.cli.terminal import is_attended, only_json_on_stdout
 from cueline.cli.trust import check_trust
-from cueline.client.runtime import On, PlaceName, place_for
+from cueline.client.runtime import On, PlaceName, Runtime, place_for, runtime_on
+from cueline.errors import CuelineError
 from cueline.events.log_url import LogUrl
+from cueline.runtime.open_log import OpenLog
 
 ACCEPT = "--accept-changed-tools"
 AcceptOption = Annotated[
@@ -56,6 +58,14 @@ class RunOptions:
     def place(self) -> PlaceName:
         """The place of the session."""
         return place_for(self.log, self.on, self.address)
+
+    def runtime(
+        self, log: OpenLog, on_trouble: Callable[[str, CuelineError], None]
+    ) -> AbstractAsyncContextManager[Runtime]:
+        """Open the place of the sessions of *log*; see `runtime_on`."""
+        # The named cluster is for a log without a running `up`.
+        address = None if self.place == "up" else self.address
+        return runtime_on(log, on=self.on, address=address, on_trouble=on_trouble)
 
     @property
     def takes_long(self) -> str:

@@ -1,6 +1,7 @@
 """`cueline runs`, `blueprints`, `runners`, `submit` and `retry`: list and start runs."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -10,21 +11,20 @@ from cueline.cli import open_log
 from cueline.cli.exit_report import exit_of_status
 from cueline.cli.option import (
     DEFAULT_LOG,
-    AtOption,
-    EveryOption,
     JsonOption,
     LogOption,
-    ParameterOption,
     SessionArgument,
-    labels_of,
-    parameters_of,
+    takes,
 )
+from cueline.cli.start_options import start_options_of
 from cueline.cli.up_lookup import note_detached
 from cueline.client.client import Client
 from cueline.client.document import document
 from cueline.client.rows import RunRow
 from cueline.client.runs import BlueprintRow, RunnerRow
+from cueline.client.runs import submit as submit_run
 from cueline.client.session import Session
+from cueline.client.start import StartOptions
 from cueline.console.table import print_table
 from cueline.console.text import date_time, duration, json_of, one_line, visible
 from cueline.events.log_url import LogUrl
@@ -142,7 +142,9 @@ WaitOption = Annotated[
 ]
 
 
+@takes(start_options_of)
 def submit(
+    start: StartOptions,
     blueprint: Annotated[
         str, typer.Argument(metavar="BLUEPRINT", help="As `cueline blueprints` shows it.")
     ],
@@ -150,7 +152,6 @@ def submit(
         str | None, typer.Argument(metavar="GOAL", help="What the agent is told first.")
     ] = None,
     *,
-    parameter: ParameterOption = None,
     queue_seconds: Annotated[
         float,
         typer.Option(
@@ -159,17 +160,6 @@ def submit(
             help="How long it waits for a runner; 0: refuse it if none is online.",
         ),
     ] = 300.0,
-    label: Annotated[
-        list[str] | None, typer.Option("--label", metavar="KEY=VALUE", help="A label; repeatable.")
-    ] = None,
-    key: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KEY", help="Start it once: with the same key again, it is the same run."
-        ),
-    ] = None,
-    at: AtOption = None,
-    every: EveryOption = None,
     wait: WaitOption = False,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
@@ -185,21 +175,12 @@ def submit(
       cueline submit report -p year=2026 -p format=pdf
       cueline submit crawler "Read the news" --at 07:30 --every 1d
     """
-    texts, labels = parameters_of(parameter), labels_of(label)
+    start = replace(start, goal=goal)
 
-    def start(client: Client) -> Awaitable[Session]:
-        return client.submit(
-            blueprint,
-            goal,
-            texts=texts,
-            queue_seconds=queue_seconds,
-            labels=labels,
-            key=key,
-            at=at,
-            every=every,
-        )
+    def submitted(client: Client) -> Awaitable[Session]:
+        return submit_run(client, blueprint, start, queue_seconds=queue_seconds)
 
-    _start(log, start, wait=wait, as_json=as_json)
+    _start(log, submitted, wait=wait, as_json=as_json)
 
 
 def retry(

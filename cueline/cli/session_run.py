@@ -16,7 +16,7 @@ from cueline.cli.terminal_view import TerminalView
 from cueline.cli.up_lookup import note_detached, other_version, resume_command
 from cueline.client.client import Client
 from cueline.client.export import event_document
-from cueline.client.runtime import Runtime, runtime_on
+from cueline.client.runtime import Runtime
 from cueline.client.session import Session
 from cueline.config.settings import Settings
 from cueline.console.progress import progress
@@ -145,14 +145,10 @@ async def _running(
     log: OpenLog, options: RunOptions, terminal: TerminalView
 ) -> AsyncIterator[Runtime]:
     """Open the place of sessions, and let *terminal* follow its session there."""
-    # The cluster that is named is for where no `up` has the log.
-    address = None if options.place == "up" else options.address
     long, screen = options.takes_long, terminal.screen
     say = partial(screen.show, [Line("dim", long)] if long else [])
     with progress(long, plain=not (long and screen.live), instead=say) as started:
-        async with runtime_on(
-            log, on=options.on, address=address, on_trouble=terminal.stuck
-        ) as runtime:
+        async with options.runtime(log, terminal.stuck) as runtime:
             started()
             terminal.attach(runtime)
             yield runtime

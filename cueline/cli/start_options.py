@@ -1,7 +1,7 @@
 """The options of `run` for a session and its agent, and the checked start from them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -121,15 +121,6 @@ def agent_options_of(
 def start_options_of(
     *,
     parameter: ParameterOption = None,
-    attach: AttachOption = None,
-    stay_open: Annotated[
-        bool,
-        typer.Option("--open", help="Stay open for more messages: type them here, or use `send`."),
-    ] = False,
-    name: Annotated[
-        str | None,
-        typer.Option("--id", metavar="ID", help="The session's id, instead of a random one."),
-    ] = None,
     key: Annotated[
         str | None,
         typer.Option(
@@ -145,21 +136,31 @@ def start_options_of(
         ),
     ] = None,
 ) -> StartOptions:
-    """Return the options about the session.
+    """Return the options about the session that `run` and `submit` share.
 
     Raises:
         ConfigError: a parameter or label has another form.
     """
-    return StartOptions(
-        texts=parameters_of(parameter),
-        attachments=attach or (),
-        open=stay_open,
-        id=name,
-        key=key,
-        at=at,
-        every=every,
-        labels=labels_of(label),
-    )
+    labels = labels_of(label)
+    return StartOptions(texts=parameters_of(parameter), key=key, at=at, every=every, labels=labels)
+
+
+@takes(start_options_of)
+def session_options_of(
+    start: StartOptions,
+    *,
+    attach: AttachOption = None,
+    stay_open: Annotated[
+        bool,
+        typer.Option("--open", help="Stay open for more messages: type them here, or use `send`."),
+    ] = False,
+    name: Annotated[
+        str | None,
+        typer.Option("--id", metavar="ID", help="The session's id, instead of a random one."),
+    ] = None,
+) -> StartOptions:
+    """Return the options of `run` about the session."""
+    return replace(start, attachments=attach or (), open=stay_open, id=name)
 
 
 def prepare(who: AgentOptions, start: StartOptions, options: RunOptions) -> StartRequest:
