@@ -184,7 +184,7 @@ class RunRow:
         int | None,
         Read(
             f"CASE WHEN {_QUEUED} THEN wait_cause END",
-            load=lambda cause: json.loads(cause).get("of") or None,
+            load=lambda cause: int(json.loads(cause).get("of", 0)) or None,
         ),
     ]
     """The limit of runs of its blueprint at a time, if it waits for its turn."""
