@@ -166,11 +166,11 @@ def descendants(db: Database, stream: str) -> list[Descendant]:
     for name, parent, *rest in ask(db, "sessions", _TREE, [stream]):
         below.setdefault(parent, []).append((name, *rest))
     found: list[Descendant] = []
-    left = [(each, 1) for each in reversed(below.get(stream, ()))]
+    left = [(each, 1) for each in reversed(below.pop(stream, ()))]
     while left:
         (name, agent, status, cost), depth = left.pop()
         found.append(Descendant(name, depth, agent, status, Decimal(cost)))
-        left += [(each, depth + 1) for each in reversed(below.get(name, ()))]
+        left += [(each, depth + 1) for each in reversed(below.pop(name, ()))]
     return found
 
 

@@ -185,3 +185,9 @@ async def test_an_assumed_price_is_told_apart(log, facts):
     (row,) = spent(await log.tell("a", facts.STARTED, assumed))
 
     assert Decimal("0.5") == row.assumed_cost
+
+
+async def test_a_session_that_is_its_own_parent_is_listed_once(log, facts):
+    db = await log.tell("a", facts.STARTED.model_copy(update={"parent": A, "root": A}))
+
+    assert [A] == [each.stream for each in descendants(db, A)]
