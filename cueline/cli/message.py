@@ -19,6 +19,7 @@ from cueline.cli.trust import check_log_is_known
 from cueline.cli.up_lookup import print_receipt
 from cueline.client.receipt import PauseReceipt, StopReceipt
 from cueline.console.text import visible
+from cueline.events.codes import TERMINAL
 from cueline.events.inbox import Lane
 
 
@@ -165,7 +166,7 @@ def stop(
 
 def _print_stop(receipt: StopReceipt) -> None:
     typer.echo(f"{receipt.session}: {_what_happened(receipt)}")
-    ended = receipt.status in ("completed", "failed", "stopped")
+    ended = receipt.status in TERMINAL
     for effect, tool in receipt.in_doubt.items() if ended else ():
         typer.echo(visible(f"? {effect} {tool} is in doubt: it may or may not have run"))
 

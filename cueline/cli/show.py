@@ -25,6 +25,7 @@ from cueline.console.summary import summary, summary_without_sums
 from cueline.console.text import Line, count, date_time, json_of, money, one_line
 from cueline.errors import CuelineError
 from cueline.events.codec import Redacted
+from cueline.events.codes import DRIVEN
 from cueline.events.event_text import stop_text
 from cueline.events.fact import Fact
 from cueline.events.inbox import (
@@ -192,7 +193,7 @@ def _course(log: LogUrl, history: History, driving: DriverStatus, way: str) -> l
         told = f"it was asked for, and nobody has taken it up yet; {then}go on with"
         return [told, f"  {way}"]
     driver = driving.driver
-    if state.status in {"running", "stopping"}:
+    if state.status in DRIVEN:
         if driver is not None:
             return [f"driven by process {driver.pid} on {driver.machine}"]
         return [f"driven by {driving.silence or 'nobody'}; go on with", f"  {way}"]

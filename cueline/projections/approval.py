@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from sqlite_utils import Database
 
-from cueline.events.codes import TERMINAL
 from cueline.events.store import to_us
 from cueline.events.stream import shown
 from cueline.projections.row import Id, Names, Read, Row, new_row, select
+from cueline.projections.session import OVER
 
 if TYPE_CHECKING:  # a list that is up to date needs no facts
     from cueline.events.approval import ApprovalOpened
@@ -125,6 +125,6 @@ def pending_approvals(db: Database) -> list[PendingRow]:
 
     Approvals of ended sessions are left out: a session that crashed leaves them open.
     """
-    over = f"SELECT stream FROM sessions WHERE status IN {tuple(map(str, sorted(TERMINAL)))}"  # noqa: S608 - constants
+    over = f"SELECT stream FROM sessions WHERE status IN {OVER}"  # noqa: S608 - constants
     where = f"WHERE status = 'pending' AND session NOT IN ({over})"
     return select(db, PendingRow, f"{where} ORDER BY coalesce(auto_us, deadline_us), stream")

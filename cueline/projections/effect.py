@@ -5,13 +5,14 @@ from typing import ClassVar
 
 from sqlite_utils import Database
 
+from cueline.events.codes import DRIVEN
 from cueline.projections.row import Names, ask
 from cueline.projections.usage import Spending
 
 # In flight are those of few sessions; a look at all calls ever made would take long.
 _STARTED = """
 SELECT runner, count(*) FROM sessions JOIN effects USING (stream)
-WHERE sessions.status IN ('running', 'stopping') AND effects.status = 'started' AND runner != ''
+WHERE sessions.status IN (?, ?) AND effects.status = 'started' AND runner != ''
 GROUP BY runner
 """
 
@@ -50,4 +51,4 @@ class Effect(Spending):
 
 def started_calls(db: Database) -> dict[str, int]:
     """Return the number of running calls by runner."""
-    return dict(ask(db, Effect.TABLE, _STARTED, []))
+    return dict(ask(db, Effect.TABLE, _STARTED, sorted(DRIVEN)))

@@ -14,12 +14,13 @@ from cueline.events.codes import DRIVEN, TERMINAL, Cause
 from cueline.events.store import from_us, to_us
 from cueline.projections.row import LARGEST, Id, Names, Read, ask, matching, select
 
+OVER = tuple(map(str, sorted(TERMINAL)))
 _LABEL = "? IN (SELECT key || '\x1f' || value FROM json_each(labels_json))"
 _SHOWN = "CASE WHEN paused THEN 'paused' ELSE status END"
 _QUEUED = """substr(coalesce(wait_cause, ''), 1, 16) = '{"code":"queued"'"""
 # A plan has no model, and no turns.
 _RUN_STATUS = f"""
-CASE WHEN status IN ('completed', 'failed', 'stopped') THEN status
+CASE WHEN status IN {OVER} THEN status
     WHEN status = 'created' AND coalesce(wait_kind, '') <> 'time' THEN 'queued'
     WHEN {_QUEUED} OR status = 'running' AND claimed_by IS NULL THEN 'queued'
     WHEN status = 'running' AND model <> '' AND turns = 0 THEN 'claimed' ELSE {_SHOWN} END
