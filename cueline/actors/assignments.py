@@ -48,7 +48,7 @@ class _Host:
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """Its place in the queue for new sessions."""
+        """The place of the host or runner in the queue for new sessions."""
         return self.silent, len(self.sessions)
 
 

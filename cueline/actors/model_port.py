@@ -49,7 +49,7 @@ DeltaSink = Callable[[Delta], None]
 
 
 def drop_delta(_delta: Delta) -> None:
-    """Drop a piece, because nobody watches."""
+    """Drop a piece of a reply that nobody watches."""
 
 
 class Model(Protocol):

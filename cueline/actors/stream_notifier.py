@@ -11,7 +11,7 @@ HEARD = 16
 
 
 class _Subscriber:
-    """One waiter."""
+    """One waiter for the events of a stream."""
 
     def __init__(self, but: Collection[str]) -> None:
         self.rung = asyncio.Event()

@@ -40,7 +40,7 @@ class KeepsSecrets(Protocol):
 
     @property
     def fallback(self) -> tuple[Fallback, ...]:
-        """Its other models."""
+        """The agent's other models."""
 
     @property
     def policy(self) -> Policy:

@@ -46,7 +46,7 @@ class CourseCall:
     call: ToolCall
     judged: Judgement
     text: str = ""
-    """Its result for the model."""
+    """The call's result for the model."""
     failed: bool = False
     media_type: str = ""
     image: str = ""

@@ -20,7 +20,7 @@ class Outcome:
     number: int
     """Its place among the requests, from 0."""
     session: str
-    """Its id."""
+    """The session's id."""
     result: Result
     known: bool = False
     """Whether it was started before, with the same key."""

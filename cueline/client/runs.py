@@ -48,7 +48,7 @@ class RunnerRow:
     name: str
     status: RunnerStatus
     heard_at: datetime | None
-    """Its last heartbeat."""
+    """The time of the runner's last heartbeat."""
     removed_at: datetime | None
     """For a stale runner: when it is removed, unless it sends a heartbeat before."""
     machine: str

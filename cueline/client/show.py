@@ -45,7 +45,7 @@ class SessionDetails(SessionRow):
     up: bool
     """Whether a `cueline up` runs the sessions of the log."""
     questions: tuple[PendingRow, ...]
-    """Its open questions."""
+    """The session's open questions."""
     descendants: int
     descendants_cost: Decimal
     tree: tuple["TreeSession", ...]

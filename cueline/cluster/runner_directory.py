@@ -42,7 +42,7 @@ class RunnerInfo:
 
     @property
     def offer(self) -> Offer:
-        """Its offer to calls."""
+        """The runner's offer to calls."""
         return Offer(self.incarnation, self.machine, self.labels, self.resources)
 
 

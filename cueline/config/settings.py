@@ -170,7 +170,7 @@ class Setting:
 
     @property
     def default(self) -> Any:
-        """Its default value."""
+        """The setting's default value."""
         return self.field.get_default(call_default_factory=True)
 
     @property

@@ -112,7 +112,7 @@ ApprovalCommand = Open | Vote | Expire | Supersede
 
 
 class ApprovalState(Struct, frozen=True):
-    """One approval, folded."""
+    """The folded state of one approval."""
 
     opened: ApprovalOpened | None = None
     verdict: Verdict | None = None

@@ -42,7 +42,7 @@ class Failure(NamedTuple):
 
 
 class BreakerState(Struct, frozen=True):
-    """One breaker, folded."""
+    """The folded state of one breaker."""
 
     phase: Literal["closed", "open", "half_open"] = "closed"
     since: datetime | None = None

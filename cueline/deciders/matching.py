@@ -12,7 +12,7 @@ class Offer(NamedTuple):
     """The offers of a runner: labels, resources and machine."""
 
     runner: str
-    """Its incarnation."""
+    """The runner's incarnation."""
     machine: str | None
     """The machine; None while it is unknown: then the runner meets no demand for a machine."""
     labels: Mapping[str, str] = {}

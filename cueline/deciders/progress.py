@@ -25,7 +25,7 @@ class OpenStep(Struct, frozen=True):
     items: int | None = None
     """The number of the items of its `for_each`; None: it has one call."""
     added: int = 0
-    """Its calls so far."""
+    """The step's calls so far."""
     results: dict[int, StepResult] = {}
     """The ends of its calls, by item."""
 

@@ -12,7 +12,7 @@ from cueline.events.message import Block, TextBlock, ToolCall
 FATAL_MODEL = frozenset({"invalid_request", "refused", "content_filtered", NO_ANSWER})
 """Failures that every retry of the same request would repeat."""
 SUITS_ANOTHER = frozenset({"invalid_request", NO_ANSWER})
-"""Those of these failures for which another model may succeed."""
+"""The failures of `FATAL_MODEL` after which another model may succeed."""
 LOST = frozenset({"lost", NOT_STARTED})
 """A tool call that was lost with its runner, or never began."""
 HELD = frozenset({NOT_STARTED, "tool_changed"})

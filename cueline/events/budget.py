@@ -117,7 +117,7 @@ class BudgetRaised(Fact):
     type: Literal["BudgetRaised"] = "BudgetRaised"
     session: str
     max_tokens: int | None = None
-    """None: as before."""
+    """None: the limit stays as it was."""
     max_cost: Decimal | None = None
     message: str
     """The inbox message of the request, as `inbox-default/7f3a@5`."""
@@ -140,6 +140,6 @@ class DescendantAsked(Fact):
 
     type: Literal["DescendantAsked"] = "DescendantAsked"
     session: str
-    """Its stream."""
+    """The session's stream."""
     parent: str
     """The parent session."""

@@ -191,7 +191,7 @@ class ChildAsked(Fact):
 
     type: Literal["ChildAsked"] = "ChildAsked"
     child: str
-    """Its stream."""
+    """The child's stream."""
 
 
 class ChildEnded(Fact):
@@ -199,7 +199,7 @@ class ChildEnded(Fact):
 
     type: Literal["ChildEnded"] = "ChildEnded"
     child: str
-    """Its stream."""
+    """The child's stream."""
     status: Literal["completed", "failed", "stopped"]
     tokens: int = 0
     """The cost of the child itself, without its own children."""
@@ -207,7 +207,7 @@ class ChildEnded(Fact):
     effect: str = ""
     """The call that started it; empty: a program did."""
     attempt: int = 1
-    """Of that call."""
+    """The number of the call's attempt, from 1."""
     mode: Mode = "sync"
     text: str = ""
     """The last reply of the child."""
@@ -231,7 +231,7 @@ class ChildPaused(Fact):
 
     type: Literal["ChildPaused"] = "ChildPaused"
     child: str
-    """Its stream."""
+    """The child's stream."""
     reason: str = Field(default="", exclude_if=not_)
     """Why the child is paused; empty: it continues."""
 
@@ -247,7 +247,7 @@ class RunnerGone(Fact):
 
     type: Literal["RunnerGone"] = "RunnerGone"
     runner: str
-    """Its incarnation."""
+    """The runner's incarnation."""
     reason: str
     graceful: bool = Field(default=False, exclude_if=not_)
     """The runner left by itself, or was retired."""

@@ -30,7 +30,7 @@ _OK: Final = 200
 
 
 class PartialReply:
-    """A reply, as far as it came; an adapter's reader of a vendor's pieces."""
+    """The received part of a reply; an adapter's reader of a vendor's pieces."""
 
     def __init__(
         self,

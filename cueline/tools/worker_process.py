@@ -31,7 +31,7 @@ class WorkerProcess:
     """A worker and its guardian; they and all processes below them die with this process."""
 
     def __init__(self, without: frozenset[str], passed: frozenset[str]) -> None:
-        """Start both. This takes some milliseconds; see `start`."""
+        """Start the worker and its guardian. This takes some milliseconds; see `start`."""
         self.without = without
         """Variables that are hidden from it, beside those that no tool sees."""
         self.passed = passed

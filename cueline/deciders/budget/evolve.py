@@ -109,7 +109,7 @@ class Node(Struct, frozen=True):
 
 
 class BudgetState(Struct, frozen=True):
-    """One budget, folded."""
+    """The folded state of one budget."""
 
     nodes: Mapping[str, Node] = field(default_factory=dict)
     queue: tuple[str, ...] = ()

@@ -131,7 +131,7 @@ class OpenChild(Struct, frozen=True):
     stopping: bool = False
     """Whether the child was asked to stop."""
     overdue: bool = False
-    """Its deadline passed."""
+    """Whether the child's deadline has passed."""
     waited: float = 0.0
     """Seconds for which its waits for people moved the deadline."""
     gone: bool = False
@@ -208,7 +208,7 @@ UNMARKED = PromptDigests()
 
 
 class SessionState(Struct, frozen=True):
-    """One session, folded."""
+    """The folded state of one session."""
 
     stream: str = ""
     status: Status = Status.CREATED

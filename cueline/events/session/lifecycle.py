@@ -74,7 +74,7 @@ class RunClaimed(Fact):
 
     type: Literal["RunClaimed"] = "RunClaimed"
     runner: str
-    """Its incarnation."""
+    """The runner's incarnation."""
 
 
 class SessionForked(Fact):

@@ -72,7 +72,7 @@ class StreamedBlock:
 
 @dataclass(slots=True)
 class StreamedReply:
-    """A reply, as far as it came."""
+    """The received part of a reply."""
 
     deltas: DeltaSink = drop_delta
     model: str = ""

@@ -78,7 +78,7 @@ DECLINED: Final = frozenset({"LANGUAGE"})
 
 
 class StreamedReply(PartialReply):
-    """A reply, as far as it came."""
+    """The received part of a reply."""
 
     def __init__(self, deltas: DeltaSink = drop_delta, **about: Any) -> None:
         super().__init__(deltas, **about)

@@ -210,7 +210,7 @@ class StreamedCall:
 
 
 class ChatReply(PartialReply):
-    """A reply, as far as it came."""
+    """The received part of a reply."""
 
     def __init__(self, server: Server, deltas: DeltaSink = drop_delta, **about: Any) -> None:
         """Begin a reply of a *server*; for the rest see `PartialReply`."""
