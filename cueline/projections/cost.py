@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sqlite_utils import Database
 
-from cueline.events.message import CacheMiss, Usage, cache_miss
 from cueline.projections.row import ask, matching
+
+if TYPE_CHECKING:  # a list of sessions needs no messages
+    from cueline.events.message import CacheMiss
 
 By = Literal["session", "agent", "model", "day", "tree"]
 _NAMES: dict[By, str] = {
@@ -114,8 +116,10 @@ def spent(
 
 def _breaks(
     db: Database, by: By, stream: str | None, since: str | None, until: str | None
-) -> dict[str, list[CacheMiss]]:
+) -> dict[str, list["CacheMiss"]]:
     """Return the costs of changed prompts, by name."""
+    from cueline.events.message import Usage, cache_miss  # noqa: PLC0415 - as above
+
     day = _BROKEN["day"]
     where, values = matching(
         [("events.stream = ?", stream), (f"{day} >= ?", since), (f"{day} <= ?", until)]
@@ -128,7 +132,7 @@ def _breaks(
     return found
 
 
-def _with_breaks(rows: Iterable[Spent], missed: Mapping[str, Sequence[CacheMiss]]) -> list[Spent]:
+def _with_breaks(rows: Iterable[Spent], missed: Mapping[str, Sequence["CacheMiss"]]) -> list[Spent]:
     return [
         replace(
             row,
