@@ -107,7 +107,7 @@ def refuse_endless(path: Path) -> None:
     """
     mode = path.stat().st_mode
     is_handed = stat.S_ISFIFO(mode) and str(path.parent) in _HANDED
-    is_file = stat.S_ISREG(mode) or stat.S_ISDIR(mode)  # an open says that it is a folder
+    is_file = stat.S_ISREG(mode) or stat.S_ISDIR(mode)  # `open` reports a folder
     if not (is_file or is_handed or str(path) == os.devnull):
         raise ConfigError(str(path), "it is a named pipe, a device or a socket; name a file")
 

@@ -120,8 +120,8 @@ class CostLedger:
             ),
             *_budget_notifications(budget, events),
         ]
-        # If the outcome of an append is unknown, the expected version tells whether it happened,
-        # and the same decision is made again.
+        # If the outcome of an append is unknown, the next append with the expected version shows
+        # whether the first was written; the same decision is made again.
         await self._journal.append(writes, key=uuid4().hex)
         folded.version += len(events)
         folded.state = BUDGET.replay(events, folded.state)

@@ -229,7 +229,7 @@ class Dispatcher:
             if head.owner in others:
                 self._sessions.leave_to(head.owner, stream)
             else:
-                # Of those that it has set aside, a host knows until when.
+                # A host keeps the time until which it has set a session aside.
                 wanted[stream] = aside_by(head.owner)
         return wanted
 

@@ -340,7 +340,7 @@ class EffectExecutor:
     async def _given_up(self, effect: Effect | AcquireProbe, error: Exception) -> Facts:
         fact = self._broken(effect, error)
         if fact.type == "SessionWaiting":
-            # What is not over by then stays due, and is retried with growing waits.
+            # An effect that is not over by then stays due, and is retried with growing waits.
             self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
             await self._dependencies.clock.sleep(self._pause)
         return [fact]

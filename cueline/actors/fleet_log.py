@@ -67,7 +67,7 @@ class FleetLog:
                 except (WrongExpectedVersionError, UnknownOutcomeError):
                     continue
                 except KeyReusedError:
-                    # The append of unknown outcome had one: now less is left to say.
+                    # The append of unknown outcome was recorded; this one has fewer messages.
                     pass
                 return [fact for facts in steps for fact in facts]
 

@@ -89,7 +89,7 @@ class InboxReader:
         except CuelineError as error:
             if not error.retryable:
                 raise
-            # The owner holds outcomes that nobody else knows: return these first.
+            # Only the owner has the outcomes of running effects: return these first.
             self.news = self.held_up = True
             self.again_at = self._dependencies.clock.now() + timedelta(seconds=RETRY_SECONDS)
             return received

@@ -93,7 +93,7 @@ class RunnerRegistry:
         gone = [
             RunnerRemoved(incarnation=name, reason=reason, epoch=self._epoch, at=now)
             for name, each in state.runners.items()
-            # Of its own runners, the fleet knows better.
+            # The fleet itself removes runners of this epoch, by better evidence.
             if each.fact.epoch < self._epoch and (reason := _end_of(name, there.get(name)))
         ]
         beats = {name: from_us(each.beat_us) for name, each in there.items()}

@@ -31,6 +31,6 @@ async def next_start(
     steps: list[list[InboxMessage]] = [[asked]]
     if after.setup is not None and after.setup.waived:
         steps.append([SecretsWaived(names=after.setup.waived, by=started.asked_by)])
-    # A session that somebody gave this very name refuses the request, and loses nothing.
+    # A session that already has this name refuses the request, and loses nothing.
     inbox = sibling(stream_at(schedule.first, schedule.at), "inbox")
     return [FactWrite(stream=inbox, steps=steps, expected_version=ANY, actor="system")]

@@ -201,7 +201,7 @@ class SessionHost:
                 again = not loop.drains and await self._has_news(stream, loop)
                 has_work = again or loop.drains
         except (FencedError, WrongExpectedVersionError):
-            # Another process owns it now and does what is due.
+            # Another process owns the session now, and does the due work.
             has_work = False
         except CuelineError as error:
             has_work = error.retryable

@@ -211,7 +211,7 @@ class SessionLoop:
         # At another version, they were recorded before the rules raised.
         facts = list(taken) if version == self._entity.version else []
         if self._entity.failure is None:
-            with suppress(Exception):  # those that it has been told of are read, if they can be
+            with suppress(Exception):  # announced messages are read, if possible
                 facts += await self._new_messages(facts)
         while True:
             await self._entity.hold(facts, error, self._mailbox.secret_versions)

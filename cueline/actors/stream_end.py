@@ -134,7 +134,7 @@ class RestCache:
             if not await has_read_all(self._journal, stream):
                 return None
         except CuelineError:
-            return None  # the dispatcher is told when it is activated
+            return None  # the dispatcher gets the error at the activation
         match last:
             case SessionCompleted() | SessionFailed() | SessionStopped():
                 self._over.add(stream)

@@ -194,7 +194,7 @@ class CuelineSaver(BaseCheckpointSaver[int]):
                 await self.adelete_thread(thread)
                 continue
             for space in await self._threads.namespaces(thread):
-                # First: what is put meanwhile stays.
+                # Read the places first: checkpoints that are put meanwhile stay.
                 ids = {id_ for _, _, id_ in await self._threads.places(thread, space)}
                 await self._threads.delete(thread, space, ids - await self._needed(thread, space))
 

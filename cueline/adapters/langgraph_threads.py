@@ -53,7 +53,7 @@ class ThreadLog:
         while True:
             streams = await self._streams(thread)
             heads = await self._store.heads(streams)
-            # What is listed after the heads were read conflicts with them.
+            # A checkpoint that is listed after the heads were read makes the append conflict.
             if streams == await self._streams(thread):
                 facts = dict.fromkeys(streams, ThreadDeleted(thread=thread))
                 writes = _emptying(heads, facts)

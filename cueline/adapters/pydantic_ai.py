@@ -80,7 +80,7 @@ def __getattr__(name: str) -> Tool:
     if found is None:
         raise AttributeError(name)
     made = _tool(found, declared)
-    globals()[name] = made  # where its target says that it is
+    globals()[name] = made  # at the place that the tool's target names
     return made
 
 

@@ -114,7 +114,7 @@ async def _response(asking: dict[str, Any], deltas: DeltaSink) -> "theirs.ModelR
     async with AsyncExitStack() as opened:
         try:
             stream = await opened.enter_async_context(model_request_stream(**asking))
-        except (NotImplementedError, AssertionError):  # a `FunctionModel` says it by the latter
+        except (NotImplementedError, AssertionError):  # a `FunctionModel` raises the latter
             response = await model_request(**asking)
             for part in response.parts:
                 _show(part, deltas)

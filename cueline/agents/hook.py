@@ -49,7 +49,7 @@ def _url_of(hook: Hook, environ: Mapping[str, str]) -> str:
 
 
 async def _run(command: tuple[str, ...], news: bytes, environ: Mapping[str, str]) -> str | None:
-    with TemporaryFile() as told:  # not a pipe: nobody has to read it
+    with TemporaryFile() as told:  # not a pipe: the hook may leave it unread
         told.write(news)
         told.seek(0)
         process = await asyncio.create_subprocess_exec(
@@ -58,7 +58,7 @@ async def _run(command: tuple[str, ...], news: bytes, environ: Mapping[str, str]
             stdout=DEVNULL,
             stderr=DEVNULL,
             env=dict(environ),
-            start_new_session=True,  # what it starts is killed with it; Ctrl-C does not reach it
+            start_new_session=True,  # its own group: killed as a whole, not reached by Ctrl-C
         )
     try:
         await process.wait()

@@ -192,7 +192,7 @@ class OpenQuestions:
                 await self._ask_as_it_stands(found.asked)
 
     async def _ask_as_it_stands(self, fact: ApprovalRequested) -> None:
-        async with self._asking:  # what was asked first comes first
+        async with self._asking:  # questions are asked in their order
             session, found = self._view_of(fact.approval), self._of_children.get(fact.approval)
             here = await personal_question(self.client.log, session.state, fact)
             if here is not None and fact.approval in self.asked:

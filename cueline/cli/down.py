@@ -63,7 +63,7 @@ def _takes_it_down(record: UpRecord, grace_seconds: float) -> bool:
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.kill(keeper, number)
-            # Ctrl-Z stopped it and its Ray: else it would hear nothing.
+            # A process that Ctrl-Z stopped would not get the signal, nor would its Ray.
             os.killpg(os.getpgid(keeper), signal.SIGCONT)
         if open_log.run(_ended(record, DOWN_SECONDS + grace_seconds)):
             return number is signal.SIGTERM

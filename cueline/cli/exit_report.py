@@ -92,7 +92,7 @@ def next_step(
         then = [] if owned or is_up(log) else [resume]
         asked = tuple(each for each in asked if each.id not in decided)
         return _decide(asked, log, then, now or datetime.now(UTC))
-    # Whatever no person has to end, ends by itself, where somebody drives it.
+    # A wait that no person has to end ends by itself, if a process drives the session.
     by_itself = session.status != "paused"
     why = one_line(wait_text(waiting.kind, waiting.cause, paused=not by_itself), _WIDTH)
     if (more := _more(session, log)) is not None:
@@ -122,7 +122,7 @@ def _decide(
         told = "the time to decide is over" if asked else "decided"
         return [f"{told}; go on with", *then] if then else [f"{told}; it goes on by itself"]
     closes_at = min(each.closes_at for each in left)
-    # What is granted by itself is so when somebody drives it, and can be denied before.
+    # An automatic grant needs a process that drives the session, and can be denied before.
     until = date_time(closes_at) if closes_at >= now else "it goes on"
     by_itself = all(each.closes_at < each.deadline_at for each in left)
     told = "it is allowed by itself, unless somebody denies it" * by_itself

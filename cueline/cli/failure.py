@@ -151,7 +151,7 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             raise typer.Exit(Exit.LEFT) from None
         except BrokenPipeError:
-            # Whoever read this has seen enough: `cueline list | head`.
+            # The reader of the output has closed it, as in `cueline list | head`.
             sys.stdout = None
             raise typer.Exit(Exit.DONE) from None
         except _TYPED as error:

@@ -121,12 +121,12 @@ def takes(maker: Callable[..., object]) -> Callable[[Callable[..., Any]], Callab
             return command(made, *before, **given)
 
         _, *own = inspect.signature(command).parameters.values()
-        # Python wants those without a default first, typer does not mind.
+        # Python requires parameters without a default first; typer accepts any order.
         both = sorted(
             [*own, *theirs.values()], key=lambda each: (each.kind, each.default is not each.empty)
         )
         run.__annotations__ = {each.name: each.annotation for each in both}
-        # What typer reads.
+        # typer reads this attribute.
         run.__dict__["__signature__"] = inspect.Signature(both)
         return run
 

@@ -144,7 +144,7 @@ def time_left(asked: PendingRow, now: datetime) -> str:
     if asked.deadline_at <= now:
         return "over"
     left = ((asked.auto_at or asked.deadline_at) - now).total_seconds()
-    # It is granted when somebody drives its session, and can be denied before.
+    # The call is granted when a process drives its session, and can be denied before.
     told = duration(left) if left > 0 else "until it goes on"
     return f"{told}, then granted" if asked.auto_at else told
 

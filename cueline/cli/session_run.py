@@ -120,7 +120,7 @@ async def run_session(
         return left if recorder.recorded else _NOTHING
 
     try:
-        # Of another process, that is; closing the window of who only watches ends nothing.
+        # `goes_on`: another process runs it, so closing the watcher's window ends nothing.
         with Interrupts(pause, leave, goes_on=options.place == "up"):
             await terminal.catch_up(show=show_past)
             warning = None if options.place == "inline" else other_version(options.log)

@@ -193,9 +193,9 @@ def _print(
 def _fields(fact: SessionEvent) -> str:
     told = fact.model_dump(mode="json", exclude={"type", "agent"}, exclude_defaults=True)
     message = getattr(fact, "message", None)
-    if isinstance(message, Fact):  # its type is a default of its own, and says the most of it
+    if isinstance(message, Fact):  # `exclude_defaults` drops the type, the main information
         fields = told["message"]
-        if isinstance(message, MessageSent):  # the lane is said though it is the usual one
+        if isinstance(message, MessageSent):  # the lane is shown even if it is the default
             fields = {"lane": message.lane, **fields}
         told["message"] = f"{message.type} {_word(fields)}".removesuffix(" {}")
     words = (f"{key}={_word(value)}" for key, value in told.items())

@@ -68,7 +68,7 @@ def settle_streams() -> None:
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            # In this order, it gets the number that is free, also for what this process starts.
+            # In this order, the file gets the free number, also in processes that this one starts.
             nothing = Path(os.devnull).open(mode)  # noqa: SIM115 - it stays
             os.set_inheritable(nothing.fileno(), True)  # noqa: FBT003 - it has no other name
             setattr(sys, name, nothing)
@@ -141,9 +141,9 @@ class Interrupts:
             self._once()
             return
         if hung_up:
-            return  # the system says it, and the shell as well
-        # Not sys.exit: nothing may hold this up, neither a lock nor an
-        # effect. What was recorded is recorded, and the rest is found again.
+            return  # both the system and the shell send SIGHUP
+        # Not sys.exit: neither a lock nor an effect may delay the exit. Recorded facts stay, and
+        # the next owner finds the rest again.
         words = f"{SHOW_CURSOR if sys.stderr.isatty() else ''}\n{self._leave()}\n"
         with suppress(OSError):  # not sys.stderr: the signal may have come while that writes
             os.write(sys.stderr.fileno(), words.encode(errors="replace"))
@@ -168,7 +168,7 @@ def leave_terminal() -> None:
     """Drop further output if the terminal is gone, because failed writes end the process."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
-        with suppress(OSError):  # whoever began us may have closed it
+        with suppress(OSError):  # the parent process may have closed it
             if stat.S_ISCHR(os.fstat(number).st_mode) and not os.isatty(number):
                 os.dup2(nowhere, number)
     os.close(nowhere)

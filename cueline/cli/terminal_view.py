@@ -214,7 +214,7 @@ class TerminalView:
         try:
             async with aclosing(self.watcher.until_it_rests(self._stays)) as happening:
                 async for recorded, fact in happening:
-                    # What a fork inherited has been seen in its parent.
+                    # The inherited events of a fork were shown in its parent.
                     self._take(recorded, fact, show=recorded.stream == self._stream)
         except SessionOwnedError:
             self.gave_way = True
@@ -228,7 +228,7 @@ class TerminalView:
         """Whether a resting session continues after an answer of the person here."""
         session = self.session
         if session.finished:
-            return await self.watcher.reader.unread()  # what was accepted is answered
+            return await self.watcher.reader.unread()  # an accepted message is answered
         if session.waiting is None:
             return self._entry.open
         if self._attended:
@@ -267,7 +267,7 @@ class TerminalView:
             case ApprovalResolved(approval=approval):
                 self._questions.withdraw(approval)
             case MessageRefused(message=DecisionGiven(approval=approval)) if show:
-                # Open still, though somebody answered.
+                # The question is still open: the answer was refused.
                 self._questions.ask(self._questions.asked.get(approval))
             case SessionStarted() | SessionForked():
                 self._questions.withdraw_all()  # of the past that a fork shares
@@ -325,14 +325,14 @@ class TerminalView:
         self._soon(self._wish(self._client.session(self._stream).switch_model(model)))
 
     async def _look_whether_it_rests(self) -> None:
-        async with self._posting:  # what was said before still counts
+        async with self._posting:  # after the requests sent before
             if await self.watcher.rests() and not await self._stays():
                 self._leave(rested=True)
 
     async def _wish(self, wish: Coroutine[object, object, T]) -> T | None:
         """Return the receipt of *wish*; None if it is refused: then the reason is shown."""
         try:
-            async with self._posting:  # what was said first comes first
+            async with self._posting:  # requests are sent in their order
                 return await wish
         except (RejectedError, ConfigError) as error:
             self.screen.show([Line("bad", str(error))])
@@ -363,6 +363,6 @@ class TerminalView:
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
-        # Else a person would wait for a question that nobody asks.
+        # Without this, a person would wait for a question that is never shown.
         if not task.cancelled() and (error := task.exception()) is not None:
             self._fail(error)

@@ -84,7 +84,7 @@ def check_log_is_known(ctx: typer.Context, log: LogUrl, *, asks: bool) -> None:
         ConfigError: name the log; the message says how.
     """
     if _is_named(ctx, settings_context_of(ctx)) or (found := found_log(log)) is None:
-        return  # whoever makes a log notes it
+        return  # the creation of a log records the trust
     path, id_ = found
     known = known_trust()
     if id_ and known.holds(path, id_.encode()):

@@ -176,7 +176,7 @@ def _detach(plan: UpPlan, outside: SettingsContext) -> tuple[UpRecord, Path]:
     """Start `up` as a process of its own; when it is ready, return its record and output file."""
     said = up_output(plan.log)
     settings = [] if outside.path is None or outside.is_found else ["--config", str(outside.path)]
-    # Not through a link, to a file of somebody who did not mean it.
+    # Not through a link: it could lead to a file that must not be overwritten.
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     with os.fdopen(os.open(said, flags, 0o600), "wb") as output:
         keeper = subprocess.Popen(  # noqa: S603 - our own command
@@ -190,7 +190,7 @@ def _detach(plan: UpPlan, outside: SettingsContext) -> tuple[UpRecord, Path]:
     try:
         return _ready(keeper, plan.log, said, outside), said
     except BaseException:
-        # Ctrl-C as well: it would be up a moment later, and nobody waits for it any more.
+        # After Ctrl-C, too: else the log would be up a moment later, without a waiting command.
         keeper.terminate()
         raise
 

@@ -92,10 +92,10 @@ def _found(count: int, *, recovers: bool) -> str:
 def _end(over: asyncio.Event, number: int) -> None:
     if number == signal.SIGHUP:
         leave_terminal()
-    # Only a person is in such a hurry: the system says SIGHUP and the shell
-    # does as well, and each `cueline down` says SIGTERM.
+    # Only a second Ctrl-C of a person ends the process at once: the system and the shell both send
+    # SIGHUP, and each `cueline down` sends SIGTERM.
     if number == signal.SIGINT and over.is_set():
-        # Ray's processes end with this one; what was recorded is recorded.
+        # Ray's processes end with this one; recorded facts stay.
         show_cursor()
         os._exit(Exit.LEFT)
     over.set()
@@ -111,6 +111,6 @@ async def _look(kept: UpProcess) -> None:
     """Check that the log exists: without it, a cluster records nothing."""
     clock = SystemClock()
     while True:
-        with suppress(LogUnavailableError):  # whoever works with it says so
+        with suppress(LogUnavailableError):  # the commands that use the log report it
             await kept.look()
         await clock.sleep(_LOG_SECONDS)

@@ -246,7 +246,7 @@ class Client(Reader):
             raise
         finally:
             for left in filter(iscoroutine, sessions[len(begun) :]):
-                left.close()  # else Python warns that nobody awaited it
+                left.close()  # else Python warns that it was never awaited
         return list(await asyncio.gather(*[each.result() for each in begun]))
 
     async def resume(

@@ -91,7 +91,7 @@ async def decide(client: Connection, stream: str, given: DecisionGiven) -> Decis
     seen = current.state.inbox_seen
     if not await was_given(journal, approval, given, stream, seen):
         at = await post(client, current, given, by=given.by)
-        # Somebody else may have decided since; what the log recorded first counts.
+        # Another decision may have been recorded since; the first in the log counts.
         await was_given(journal, approval, given, stream, seen, until=at.versions[0] - 1)
     return DecisionReceipt(
         **await receipt_fields(client, stream, given.type, at),

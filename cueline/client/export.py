@@ -215,7 +215,7 @@ def _note_call(calls: dict[str, CallRow], recorded: RecordedEvent, fact: Session
                     effect=effect, tool=call.name, arguments=call.arguments, requested_at=at
                 )
         case ApprovalResolved(edit=dict(edit)) if effect_of(fact.approval) in calls:
-            # Not instead of what the model asked for: both are to be seen.
+            # The edit is shown beside the arguments of the model, not instead of them.
             effect = effect_of(fact.approval)
             calls[effect] = replace(calls[effect], edit=edit)
         case SessionForked():

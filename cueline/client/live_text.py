@@ -47,7 +47,7 @@ async def _follow_owner(
     connected = ""
     receiving: asyncio.Task[None] | None = None
     try:
-        with suppress(Exception):  # whoever follows the log hears of its errors
+        with suppress(Exception):  # the follower of the log gets its errors
             async with aclosing(log.notifier.changes(stream)) as growing:
                 async for _ in growing:
                     name = (await log.store.head(stream)).owner

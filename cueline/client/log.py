@@ -60,7 +60,7 @@ async def copy_log(
         raise ConfigError(names[1], "a log is copied to another; name two logs")
     with closing(backend_of(source).open_rows()) as rows:
         await _refuse_company(source)
-        with suppress(LogUnavailableError):  # nobody opens an unfinished copy
+        with suppress(LogUnavailableError):  # an unfinished copy cannot be opened
             if backend_of(target).exists():
                 await _refuse_company(target)
         with closing(backend_of(target).open_rows(to_write=True)) as copy:

@@ -26,7 +26,7 @@ def of_named(
     async def call(client: C, session: str, *args: Any, **given: Any) -> R:
         return await method(Session(client, await client.find(session)), *args, **given)
 
-    # The name may be given as a keyword, too, which this type cannot say.
+    # The name may be given as a keyword, too, which this type cannot express.
     return cast("Callable[Concatenate[C, str, P], Awaitable[R]]", update_wrapper(call, method))
 
 
@@ -40,7 +40,7 @@ def of_asking(
         stream = (await question_of(client, name)).session
         return await method(Session(client, stream), approval, *args, **given)
 
-    # The name may be given as a keyword, too, which this type cannot say.
+    # The name may be given as a keyword, too, which this type cannot express.
     return cast(
         "Callable[Concatenate[C, str | ApprovalRequested, P], Awaitable[R]]",
         update_wrapper(call, method),

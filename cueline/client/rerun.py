@@ -304,7 +304,7 @@ def _of_end(
 ) -> Iterator[RerunDifference]:
     turns, done = len(recorded.replies), len(course.replies)
     if _unanswered(course) is not None:
-        return  # it says itself why it ends there
+        return  # that difference names the reason of the end
     if done < turns:
         yield RerunDifference(turn=done + 1, what="end", recorded="a reply", now=_end_of(now))
     elif before.state.status is Status.COMPLETED and now.state.status is not Status.COMPLETED:

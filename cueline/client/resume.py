@@ -46,7 +46,7 @@ class ResumeRequest:
         if not self.now.stopping:
             agents = with_children(with_tools(self.now.agent, self.tools))
             await client.place.check_tools(agents)
-        # Though it may have been asked to stop: a host that has set it aside hears.
+        # Also for a session that was asked to stop: a host may have set it aside.
         client.place.tries_again(self.stream)
         if self.waived is not None:
             await post(client, self.now, self.waived)
@@ -63,7 +63,7 @@ class ResumeRequest:
         # A question that is not over is answered, not gone on after.
         waits = state.waiting is not None and not rests(state, client.log.clock.now())
         asks = (self.now.held or waits) and not self.now.stopping
-        # Who drives it has set it aside, or leaves it alone as it was found.
+        # The driver has set the session aside, or does not continue it in this state.
         left = self.aside or (not self.owned and not client.place.drives)
         return asks or left or bool(self.tools)
 
@@ -86,7 +86,7 @@ async def resume_request(
     check_resume(now.state, now.unread, None if ours else owner)
     waived = waiver(now.agent, without_secrets, user_name())
     tools: tuple[ToolSpec, ...] = ()
-    if not now.stopping:  # nothing starts in one that ends, and nobody is asked
+    if not now.stopping:  # a session that ends starts nothing and asks nobody
         tools = check_resumed(
             now.agent,
             log.url,

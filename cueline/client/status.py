@@ -221,7 +221,7 @@ async def fleet_of(log: OpenLog, *, notice: Notice = print_notice) -> FleetStatu
     load |= {each.incarnation: each.sessions for each in status.processes if each.role == "host"}
     living = {each.incarnation for each in status.processes}
     up = any(each.role == "dispatcher" for each in status.processes)
-    # Without a dispatcher, nobody has recorded which of them have ended.
+    # Without a dispatcher, the ends of runners are not recorded.
     known = {each.incarnation for each in await log.board.all() if each.role == "runner"}
     there = living | known if up else living
     workers = [

@@ -127,7 +127,7 @@ class AuditVerification:
             return event.version < await self._deletion(event.stream)
         if category_of(event.stream) != "inbox" or event.version == 1:
             return False
-        with suppress(CuelineError):  # it is told of the session
+        with suppress(CuelineError):  # the session's own check reports it
             async for _, fact in self._journal.read(sibling(event.stream, "session")):
                 match fact:
                     case MessageReceived(inbox_version=read) | MessageRefused(inbox_version=read):

@@ -56,8 +56,8 @@ async def call(ref: Any, seconds: float) -> Any:
         async with asyncio.timeout(seconds):
             return await future
     except (TimeoutError, asyncio.CancelledError):
-        # Ray continues a call that nobody awaits; so cancel it, unless Ray is shut down: that would
-        # start it again.
+        # Ray continues a call that is no longer awaited, so cancel the call; not if Ray is shut
+        # down, since `cancel` would start Ray again.
         if ray.is_initialized():
             ray.cancel(ref)
         raise
@@ -121,8 +121,8 @@ def end_frozen_actor(actor: Handle) -> Iterator[None]:
 async def _end_frozen(actor: Handle) -> None:
     clock = SystemClock()
     while True:
-        # A starting actor answers nobody and may take its time. No public call tells this; Ray's
-        # own libraries use the same.
+        # A starting actor answers no call, and may take long. No public call returns this state;
+        # Ray's own libraries use the same method.
         if actor._get_local_state() == ALIVE:  # noqa: SLF001 - see above
             try:
                 with suppress(RayError, CuelineError):

@@ -71,7 +71,7 @@ class ClusterContext:
             "lifetime": "detached" if self.detached else None,
             # Hosts and runners are replaced by a new incarnation, never restarted.
             "max_restarts": -1 if restarts else 0,
-            # Ray cannot know whether a lost call took effect; the caller repeats it with its key.
+            # Ray cannot find out whether a lost call took effect; the caller repeats it by its key.
             "max_task_retries": 0,
             "max_concurrency": CONCURRENCY,
             # Ray's own record of each call grows without bound in its head process.

@@ -105,7 +105,7 @@ class ControlLoops:
             # Sessions of a lost host, or waiting for this runner, need not wait for the next look.
             self._look_now.set()
             if news.what not in {"lost", "leaves"} or news.member.role == "host":
-                # Of a lost host, too: it may have been told to retry, without effect.
+                # Also after the loss of a host: a request to retry may have been lost with it.
                 self._may_go_on = True
         if isinstance(news, Report):
             self._tell_pending(news)

@@ -94,7 +94,7 @@ class DispatcherActor:
         self._tasks: list[asyncio.Task[None]] = []
         self._untold: NotificationBuffer[str] = NotificationBuffer(_KEPT)
         if ray.get_runtime_context().was_current_actor_reconstructed:
-            # After a restart without a keeper, nobody would stop it.
+            # After a restart without a keeper, no process would stop this one.
             self._starting = asyncio.create_task(self._start_again())
 
     async def gives_way(self, keeper: Presence, abandoned: str | None = None) -> bool:
@@ -273,7 +273,7 @@ class DispatcherActor:
         message = trouble_message(stream, error)
         self._untold.add(message)
         if self._wanted.stays:
-            # Nobody takes them: they go into Ray's log of this process.
+            # No program takes the messages: they go into Ray's log of this process.
             print(message, file=sys.stderr, flush=True)  # noqa: T201 - see above
 
     def _hear_of(self, news: FleetNews) -> None:

@@ -269,8 +269,8 @@ class FleetSupervisor:
         self._find_hosts(member)
         self._observed.lose(member.incarnation, time.monotonic())
         with suppress(Exception):  # while Ray's head is away: the next look does it
-            # Before the loss is told: hosts that learn of it also learn of the replacement, before
-            # its process is up, and need not record a wait.
+            # Before the loss is reported: with the report, hosts get the name of the replacement,
+            # before its process is up, and need not record a wait.
             self.act()
         await self._report_lost(member, evidence)
 

@@ -123,7 +123,7 @@ async def _check_on(runner: Handle, agent: AgentSpec) -> ToolCheck | None:
     try:
         answer: Any = await call(runner.check.remote(agent), CHECK_SECONDS)
     except (*DEAD, *UNCLEAR, CuelineError, AttributeError):
-        return None  # it is lost or busy, or of another version: its calls say what is wrong
+        return None  # lost, busy or of another version: its calls fail with the reason
     found: ToolCheck = answer
     return found
 

@@ -61,7 +61,7 @@ async def cluster_nodes() -> dict[str, Node]:
 
 async def is_pending(actor: Handle, group: Group) -> bool:
     """Whether *actor* has not started, and an actor with its demands waits for a node."""
-    # No public call tells this; Ray's own libraries use the same.
+    # No public call returns this; Ray's own libraries use the same method.
     if actor._get_local_state() == ALIVE:  # noqa: SLF001 - see above
         return False
     try:
@@ -72,7 +72,7 @@ async def is_pending(actor: Handle, group: Group) -> bool:
 
 async def pending_demands() -> list[dict[str, float]]:
     """Return the resources for which actors wait, by our names, from Ray's autoscaler."""
-    # No public call tells this without the dashboard; Ray's own autoscaler uses the same.
+    # No public call returns this without the dashboard; Ray's autoscaler uses the same method.
     reply = autoscaler_pb2.GetClusterResourceStateReply()  # type: ignore[attr-defined]  # generated
     gcs: Any = global_worker.gcs_client  # type: ignore[attr-defined]  # Ray types few
     reply.ParseFromString(await ask_head(gcs.get_cluster_resource_state))

@@ -176,7 +176,7 @@ async def living_nodes() -> set[str]:
 
 async def leaving_nodes() -> set[str]:
     """Return the nodes that are being drained."""
-    # No public call tells this; Ray's own libraries use the same.
+    # No public call returns this; Ray's own libraries use the same method.
     return set(await ask_head(state.get_draining_nodes))
 
 

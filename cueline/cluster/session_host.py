@@ -113,12 +113,12 @@ class SessionHostActor:
     async def _watch(self) -> None:
         clock = SystemClock()
         awake_at, deaf = boot_seconds(), deaf_seconds(self._context.factory.removal_seconds)
-        # Not by our heartbeats: while the log's writer is away none arrive, and nobody has taken
-        # our sessions.
+        # Not by our heartbeats: while the log's writer is away none arrive, and our sessions are
+        # still ours.
         while boot_seconds() - awake_at < SILENCE_SECONDS:
             awake_at = boot_seconds()
             if self._context.detached and awake_at - self._heard_at > deaf:
-                # No dispatcher is left, and nobody else ends a detached actor.
+                # No dispatcher is left, and no other process ends a detached actor.
                 break
             await clock.sleep(LOOK_SECONDS)
         # Or we were frozen: others count us as dead, and have our sessions.

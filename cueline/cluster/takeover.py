@@ -131,7 +131,7 @@ async def adopted_workers(
 async def _adopted(
     context: ClusterContext, epoch: int, name: str, present: Sequence[Presence]
 ) -> Worker | None:
-    # One of another version has its version in the name, and finishes what it has.
+    # A worker of another version has the version in its name, and finishes its sessions or calls.
     incarnation, _, version = name.partition("/")[2].partition("@")
     leaves = "" if version == VERSION else f"it is of cueline {version}"
     presence = find(present, incarnation)

@@ -125,7 +125,7 @@ class Worker:
 
         *on_trouble* gets the errors of a host, and *on_calls* the number of calls of a runner.
         """
-        # By these calls it hears that its dispatcher lives.
+        # These calls show the worker that its dispatcher lives.
         often = deaf_seconds(context.factory.removal_seconds) / 2
         silence = asyncio.create_task(self.silent.wait())
         watching = asyncio.create_task(self._until_end(epoch, often, on_trouble, on_calls))
@@ -176,8 +176,8 @@ class Worker:
             with suppress(CuelineError):
                 await board.leave(self.incarnation)
         elif self.presence is not None:
-            # It says itself that it has left. Nobody may say so for a frozen one: its calls would
-            # count as lost, and it may wake up.
+            # The runner itself records that it has left. No other process may do so for a frozen
+            # one: its calls would count as lost, and it may wake up.
             await attempt(self.handle.close.remote(epoch))
         ray.kill(self.handle)
 
@@ -200,7 +200,7 @@ class Worker:
         lost = self.silent.is_set() or self.presence is None
         self.presence = self.presence or presence
         if self.presence is None:
-            # It has not started: it was killed for that, or nobody waited so long.
+            # The worker has not started: it was killed for that, or the wait was too long.
             return await self.is_over(), False
         if presence is None:
             # It had registered once: if it is not on the board, it has left.

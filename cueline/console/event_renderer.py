@@ -102,7 +102,7 @@ class EventRenderer:
         if isinstance(fact, ModelReplied):
             self.calls.update(calls_of(fact))
         if isinstance(fact, CallsAdded):
-            # A reader knows a call of a plan by its step, which is also its id.
+            # For a reader, the name of a plan's call is its step, which is also its id.
             named = {e: each.model_copy(update={"name": each.id}) for e, each in fact.calls.items()}
             self.calls.update(named)
         if isinstance(fact, ApprovalResolved) and fact.edit is not None:

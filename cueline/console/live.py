@@ -56,8 +56,8 @@ class Keyboard(Vt100Input):
         if not self._reads and self._pressed is not None:
             self._reads = True
             self._loop.add_reader(self.fileno(), self._pressed)
-            # uvloop has it not block, and with it the screen and the shell that
-            # started us: a terminal is one open file. Who is told to read need not.
+            # A terminal is one open file: uvloop makes it non-blocking for the screen and for the
+            # shell that started us, too. A reader that is called for each key can block.
             os.set_blocking(self.fileno(), True)
 
     def leave(self) -> None:

@@ -121,7 +121,7 @@ class Prompts:
         question = next(iter(self._waiting.values()), None)
         asks = None if question is None else question.approval
         if asks != self._asked and not (self.talks and self.typed):
-            # Before it can be seen: what is typed from then on counts.
+            # Before the question is shown: keys that are typed from then on count.
             self._asked, self.typed, self._editing = asks, "", False
             self.on_other()
         if question is not None and self._drawn != asks:
@@ -178,7 +178,7 @@ class Prompts:
         """Read the answer about a call; only an exact answer counts."""
         no, extends = key in ("n", "no"), key in ("a", "always", "e", "edit")
         if question.barred and not no:
-            # Who may only say no shall not do so by a slip, for those who may say yes.
+            # A person who may only deny must not deny by a slip a call that others may grant.
             self._object(objection(question))
         elif extends and not more and question.fixed:
             self._object(question.fixed)

@@ -147,7 +147,7 @@ def course_lines(fact: Fact) -> Iterator[Line]:
         case SessionWaiting(kind=kind, cause=cause, deadline_at=deadline_at):
             paused = kind == "operator" or fact.exhausted
             until = f" until {date_time(deadline_at)}" if deadline_at else ""
-            # Which retry that is, and when, was said with the failure.
+            # The line of the failure has shown the number of the retry and its time.
             tone: Tone = "dim" if kind == "retry" else "note"
             said = wait_text(kind, cause, paused=paused, until=until)
             yield Line(tone, one_line(said, WIDTH))
@@ -160,7 +160,7 @@ def course_lines(fact: Fact) -> Iterator[Line]:
         case AgentChanged() | PromptPrefixChanged():
             yield Line("note", _change_text(fact))
         case SessionCompleted(partial=partial):
-            # A model has said its result; that of a plan was not shown yet.
+            # The result of a model was shown as its reply; that of a plan was not shown yet.
             told = "" if fact.value is None else f": {one_line(json_of(fact.value), WIDTH)}"
             yield Line("good", f"completed{_PARTIAL * partial}{told}")
         case SessionIdle(partial=partial):

@@ -34,7 +34,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print *rows* below *head*; a cell that is too wide is folded, never cut."""
     console = console_for(None)
     if not (console.is_terminal or "COLUMNS" in os.environ):
-        console.width = _UNBOUNDED  # nobody's screen is filled
+        console.width = _UNBOUNDED  # not wrapped to the width of a screen
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for number, name in enumerate(head):
         # The first names the row: it is copied, and has to be in one piece.

@@ -125,7 +125,7 @@ def money(usd: Decimal, *, estimated: bool = False) -> str:
         return "$0"
     if usd >= 1:
         return f"${usd:.2f}"
-    # Of what a cheap model takes for a short answer, four digits are all zero.
+    # The first four digits of the price of a cheap model's short answer are all zero.
     return f"${usd.quantize(min(_SMALL, Decimal(1).scaleb(usd.adjusted()))):f}"
 
 

@@ -104,7 +104,7 @@ class Backtest:
         for effect, call in calls_of(fact).items():
             tool = known.tools.get(call.name) if known else None
             if known is None or tool is None or call.problem or call.malformed is not None:
-                continue  # it did not run, whatever the policy says
+                continue  # the call did not run, under any policy
             judged = judge(
                 self._policy,
                 tool,

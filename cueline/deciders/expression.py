@@ -203,5 +203,5 @@ def _paths(node: dict[str, Any]) -> Iterator[tuple[str, ...]]:
             names.append(each["value"])
         yield from [tuple(names)] if names else _paths(chain[0])
     elif children and kind != "expref":
-        # What comes later reads the result of the first.
+        # The later children read the result of the first.
         yield from _paths(children[0])

@@ -53,7 +53,7 @@ def _times(policy: Policy) -> Iterator[tuple[str, str]]:
     if policy.escalate_to and policy.on_expiry != "escalate":
         yield "escalate_to", 'it needs on_expiry = "escalate"'
     for rule in policy.rules if policy.escalate_to else ():
-        # Escalation lifts no requirement: whoever is asked then must be one who may grant.
+        # Escalation lifts no requirement: the people who are asked then need the right to grant.
         people = _named(policy.escalate_to, rule.may_grant)
         if people is not None and len(people) < rule.votes:
             takes = f"the rule {rule.name!r} takes {rule.votes} who may grant it"

@@ -34,7 +34,7 @@ def blobs_in(payload: bytes | None) -> tuple[str, ...]:
     try:
         return tuple(_references(json.loads(payload)))
     except ValueError:
-        return ()  # `decode` reports what is wrong with it
+        return ()  # `decode` reports the fault
 
 
 def with_agent_ref(payload: bytes, agent: bytes, blobs: dict[str, bytes]) -> bytes:

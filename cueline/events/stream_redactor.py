@@ -59,7 +59,7 @@ class StreamRedactor:
 
     def feed(self, piece: str) -> str:
         """Return the text that can be shown after *piece*; it may be empty."""
-        # What is beside a cut mark is known only when all of it is there.
+        # The text beside a cut mark can be checked only when all of it is there.
         self._is_safe = self._is_safe and CUT not in piece
         if not self._is_safe:
             return ""

@@ -94,7 +94,7 @@ class Projector:
     def flush(self) -> None:
         """Write all changes since the last flush."""
         for row in self._sessions.held():
-            row["due_us"] = 0  # if that cannot be told, somebody looks at it
+            row["due_us"] = 0  # without a due time, a host looks at the session
             with suppress(Exception):
                 settle_due(row)
         tables = (self._sessions, self._effects, self._approvals, self._breakers, self._usage)

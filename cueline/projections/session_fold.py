@@ -51,7 +51,7 @@ def fold_message(row: Row, recorded: RecordedEvent, fact: object) -> None:
             cause = Cause(code="scheduled", every_seconds=every)
             row["wait_cause"] = cause.model_dump_json()
     if isinstance(fact, RunnerGone) and fact.graceful and fact.runner == row["claimed_by"]:
-        row["claimed_by"] = None  # also while nobody runs who would read it
+        row["claimed_by"] = None  # even while no process reads the message
 
 
 def fold_session(row: Row, recorded: RecordedEvent, fact: object) -> None:

@@ -109,7 +109,7 @@ def _usable() -> list[Provider]:
         try:
             found.append(provider_named(name))
         except ConfigError:
-            continue  # `cueline providers` says why
+            continue  # `cueline providers` shows the reason
     return found
 
 
@@ -146,4 +146,4 @@ def _is_file(provider: str) -> bool:
     try:
         return provider_named(provider).record_file is not None
     except ConfigError:
-        return False  # whoever uses it is told
+        return False  # the use of the provider raises the error

@@ -246,7 +246,7 @@ class VisibleText:
                 break
             self._show(before)
             self._held, self._in_call = after, not self._in_call
-        # Keep what may be the begin of a tag.
+        # Keep a text that may be the beginning of a tag.
         kept = _begun(self._held, CALL_END if self._in_call else CALL)
         self._show(self._held[: len(self._held) - kept])
         self._held = self._held[len(self._held) - kept :]

@@ -55,7 +55,7 @@ class Place:
     async def take_up(self, stream: str, parent: str | None = None) -> None:
         """Run the session from now on; a *parent* that runs here is notified."""
         self._scope.add(stream)
-        # A parent that runs elsewhere hears of it through its inbox.
+        # A parent that runs elsewhere gets a message in its inbox.
         above = [] if parent is None or parent not in self._scope else [parent]
         await self.place([stream, *above])
 

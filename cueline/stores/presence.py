@@ -132,7 +132,7 @@ class SqlitePresence:
         try:
             found = identity(self._path)
         except OSError:
-            return  # it cannot be read now, which says nothing about the file
+            return  # a read that fails now is no evidence about the file
         if (found is None or found != self._identity) and self._path.parent.is_dir():
             self._let_go()
             self._db = self._open()

@@ -185,7 +185,7 @@ class LogFile:
             try:
                 became = file.became()
             except OSError:
-                continue  # it cannot be read now, which says nothing about the file
+                continue  # a read that fails now is no evidence about the file
             if became is not None:
                 what = file.path.name if file.path.name.endswith("-wal") else "the log"
                 raise LogLostError(str(self.path), f"{what} {became}")
@@ -217,7 +217,7 @@ class LogFile:
     def writer(self, *, create: bool = False) -> sqlite3.Connection:
         """Return a connection for writing that never waits for a lock."""
         try:
-            # A log that somebody moved away must not come back empty.
+            # A log that was moved away must not come back empty.
             db = connect(self.path, "rwc" if create else "rw", PATIENCE_SECONDS)
             try:
                 for pragma in _WRITER:
@@ -298,7 +298,7 @@ class LogFile:
             make_folder(self.path.parent)
         except OSError as error:
             raise self.unavailable(f"its folder cannot be made ({error.strerror})") from error
-        with suppress(OSError):  # SQLite reports what to do
+        with suppress(OSError):  # SQLite reports the error
             make_private(self.path)
         db = self.writer(create=True)
         try:
@@ -313,7 +313,7 @@ class LogFile:
                 )
             (log_id,) = db.execute("SELECT log_id FROM meta").fetchone()
             if self.path.parent.name == LOG_FOLDER:
-                # First: whoever is killed in between has not made a log that nobody trusts.
+                # First: a process that is killed in between must not leave a log without trust.
                 with suppress(ConfigError):
                     Trust(personal_folder(os.environ)).add(self.path, log_id.encode())
             db.execute("COMMIT")

@@ -183,7 +183,7 @@ class SqliteRows:
         self._file = file
         self._db: sqlite3.Connection = file.writer() if to_write else file.reader()
         if to_write:
-            # What is emptied is overwritten, as by an append.
+            # Emptied payloads are overwritten, as by an append.
             self._db.execute("PRAGMA secure_delete = ON")
 
     @contextmanager

@@ -264,7 +264,7 @@ class World:
             task for task in asyncio.all_tasks() - self._before if owned or not _of_runner(task)
         }
         mine.discard(cast("asyncio.Task[object]", asyncio.current_task()))
-        # Who is cancelled may still call a port, to tell how it ended: it waits there for ever.
+        # A cancelled task may still call a port, to report its end: it waits there for ever.
         while left := [task for task in mine if not task.done()]:
             for task in left:
                 task.cancel()

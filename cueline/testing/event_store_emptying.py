@@ -52,7 +52,7 @@ class EmptyingContract:
         first = await store.append([emptying_write(0, epoch=epoch)], None)
 
         assert first == await store.append([emptying_write(0, epoch=epoch)], None)
-        # Whoever said it, and did not hear that it was recorded, is told so.
+        # The sender, who may not have got the first answer, gets the same answer again.
         assert (1,) == (await store.append([asked], "k")).versions
 
     async def test_an_append_that_is_refused_empties_nothing(self, store: EventStore) -> None:

@@ -253,7 +253,7 @@ class FoldedIndex:
         states = {}
         for stream in sorted(streams):
             state = session_of(stream)
-            # What is before something unreadable stays true.
+            # The events before an unreadable one still count.
             with suppress(CorruptEventError, UnknownEventTypeError):
                 async for _, fact in self._journal.read(stream):
                     if not isinstance(fact, Redacted):

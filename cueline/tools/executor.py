@@ -201,7 +201,7 @@ async def call_or_explain(start: Start) -> object:
             raise
         raise failure_of(error) from None  # of something that the tool itself awaited
     except GeneratorExit:
-        raise  # the loop is gone, and nobody waits any more
+        raise  # the loop is gone, and with it all waiters
     except BaseException as error:  # noqa: BLE001 - tools are foreign code
         # A tool's `SystemExit` must not end the runner's loop, and without an error of ours the
         # call would count as never begun.

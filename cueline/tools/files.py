@@ -152,7 +152,7 @@ def delete_file(path: Inside, *, context: ToolContext) -> str:
         if kind_of(parent, name) == stat.S_IFDIR:
             raise failure(path, "is a folder; files are deleted one by one")
         try:
-            os.unlink(name, dir_fd=parent)  # removes a link, never what it leads to
+            os.unlink(name, dir_fd=parent)  # removes a link, never its target
         except FileNotFoundError:
             return f"{path} is not there"
         os.fsync(parent)

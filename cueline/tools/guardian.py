@@ -30,8 +30,8 @@ IMPATIENT, PATIENT = 0.02, 1.0
 def main() -> None:
     """Detach from the runner, and guard a worker."""
     config = json.loads(sys.argv[1])
-    # Ray kills the children of its workers on exit, and would kill the guardian before it has done
-    # its work. An orphan is nobody's child.
+    # Ray kills the children of its workers on exit, and would kill the guardian before its work is
+    # done. So the guardian becomes an orphan.
     if os.fork():
         os._exit(0)
     if LINUX:
@@ -78,8 +78,8 @@ def sweep(signals: int, seconds: float = float("inf")) -> None:
     poll = select.poll()
     poll.register(signals, select.POLLIN)
     while time.monotonic() < deadline:
-        # Listing processes is not atomic: a new one can be missed. So repeat until the system says
-        # that there are no children.
+        # Listing processes is not atomic: a new one can be missed. So repeat until the system
+        # reports no children.
         try:
             while reap():
                 pass  # as long as any has ended: there may be none left

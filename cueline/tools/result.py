@@ -62,7 +62,7 @@ def content_of(value: object) -> bytes:
         case bytes() | bytearray():
             return bytes(value)
         case str():
-            # Half a surrogate pair is no text; whoever records this replaces it.
+            # Half a surrogate pair is no text; the recorder of the result replaces it.
             return value.encode(errors="surrogatepass")
         case _:
             try:
@@ -137,7 +137,7 @@ def transient_failure(error: Exception) -> ToolFailedError:
     """Return the failure of an error that the tool declares as transient."""
     match causes(error)[0]:
         case ToolFailedError() as said:
-            return said  # the tool says more exactly what it was
+            return said  # the tool's own failure is more exact
         case TimeoutError():
             kind = "timeout"
         case ConnectionError():

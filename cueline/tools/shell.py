@@ -100,7 +100,7 @@ def start_shell(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]
     shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
     with not_started_on_shortage():
         control, holding = os.pipe()
-    # Not before somebody waits for it; and the guardian ignores it.
+    # A signal must not come before the wait for it; the guardian ignores it.
     signal.pthread_sigmask(signal.SIG_BLOCK, UNHEARD)
     try:
         with not_started_on_shortage():
@@ -122,8 +122,8 @@ def start_shell(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]
         signal.pthread_sigmask(signal.SIG_UNBLOCK, UNHEARD)
         yield process
     except SystemExit:
-        # Worker and command were told to terminate: let the command end by itself. The guardian
-        # kills both when their time is up.
+        # Worker and command got SIGTERM: let the command end by itself. The guardian kills both
+        # when their time is up.
         process.wait()
         raise
     finally:

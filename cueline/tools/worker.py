@@ -33,8 +33,8 @@ def serve(requests: int, replies: int) -> None:
     os.umask(mask)
     send(replies, {"kind": "ready"})
     while (request := receive(requests)) is not None:
-        # Each time: a tool may have changed them. Where ended children are ignored, nobody gets
-        # their status.
+        # Each time: a tool may have changed the signals. With ignored SIGCHLD, the status of ended
+        # children is lost.
         signal.signal(signal.SIGTERM, terminate)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         head, body = answer(request, here)

@@ -146,7 +146,7 @@ class WorkerProcess:
                 async with asyncio.timeout(grace_seconds):
                     await readable(self._status)
         except BaseException:
-            self.kill()  # nobody waits for its end any more
+            self.kill()  # no task waits for its end any more
             raise
         self.let_go()
         return await self.ended()
@@ -154,7 +154,7 @@ class WorkerProcess:
     async def ended(self) -> int | None:
         """Wait until all its processes have ended, and return the end of the worker."""
         try:
-            # What the system cannot kill is not waited for.
+            # A process that the system cannot kill is not awaited longer.
             async with asyncio.timeout(DEATH_SECONDS):
                 told = await self._told()
         except TimeoutError:

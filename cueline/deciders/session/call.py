@@ -276,8 +276,8 @@ def call_reconciled(state: SessionState, event: ToolReconciled) -> SessionState:
     if call is None or call.phase == "closed":
         return state
     if event.outcome in ("did_not_happen", "run_again"):
-        # A person who has it run again has granted that. A tool's "it did not happen" is no new
-        # grant: the old one was used up (I5).
+        # A person's decision to run the call again is a grant. A tool's "it did not happen" is
+        # none: the former grant was used up (I5).
         return with_call(
             state, replace(call, phase="requested", in_doubt_resolution=None, reach=None)
         )

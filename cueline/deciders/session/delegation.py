@@ -112,7 +112,7 @@ def too_deep(limits: Limits) -> str:
     return f"Maximum nesting depth ({limits.max_depth}) exceeded"
 
 
-# What a child begins with.
+# The request that starts a child.
 
 
 def child_request(

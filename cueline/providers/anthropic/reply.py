@@ -142,7 +142,7 @@ class StreamedReply:
             raise ProviderUnavailableError("malformed_reply", "the stream ended before the reply")
         content = [block.content() for block in self.blocks]
         while content and content[-1] is PLACE:
-            content.pop()  # calls are at the end unless a place says otherwise
+            content.pop()  # calls without a recorded place are at the end
         return ModelReply(
             content=tuple(content),
             calls=tuple(self.calls()),

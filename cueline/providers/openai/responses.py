@@ -206,7 +206,7 @@ class ResponsesReply(PartialReply):
         items = sorted(self._items.items())
         content = [block for index, item in items for block in self._blocks(index, item)]
         while content and content[-1] == self._opaque({"type": CALL}):
-            content.pop()  # calls are at the end unless a place says otherwise
+            content.pop()  # calls without a recorded place are at the end
         return self._made(content, self._calls(items, cut=cut), cut=cut)
 
     def _blocks(self, index: int, item: Mapping[str, Any]) -> Iterator[Block]:

@@ -49,7 +49,7 @@ SERVERS: Final = {
     "api.deepseek.com": Server(thoughts="reasoning_content"),
     "api.moonshot.ai": Server(thoughts="reasoning_content"),
     "api.z.ai": Server(thoughts="reasoning_content"),
-    # It refuses fields that it does not know, and sends the usage unasked.
+    # Mistral refuses unknown fields, and always sends the usage.
     "api.mistral.ai": Server(usage_option=False, is_mistral=True),
 }
 """The entries by host or parent domain. The parameter `server` names an entry for another host."""

@@ -38,7 +38,7 @@ def migrate(place: Place, writers: Sequence[str] = (), readers: Sequence[str] = 
         LogUnavailableError: the migration is not possible; the message says why.
         LogFormatError: a newer cueline wrote it.
     """
-    # All read models are imported: not for those who only use the log.
+    # This imports all read models, which users of only the log do not need.
     from cueline.stores.postgres.views import make_views, views_schema  # noqa: PLC0415
 
     views = views_schema(place)
@@ -75,7 +75,7 @@ def _format(db: psycopg.Connection[Row], place: Place) -> int:
 
 
 def _run(db: psycopg.Connection[Row], schema: str, script: str) -> None:
-    # Functions keep this search path: no other schema can change what they call.
+    # Functions keep this search path, so no other schema can replace the functions that they call.
     db.execute(_of("SET LOCAL search_path = {}, pg_temp", schema))
     db.execute(Path(__file__).with_name(script).read_bytes())
 
@@ -91,7 +91,7 @@ def _grant_reading(db: psycopg.Connection[Row], place: Place, views: str, role: 
     for name in (place.schema, place.beside, views):
         db.execute(_of("GRANT USAGE ON SCHEMA {} TO {}", name, role))
         db.execute(_of("GRANT SELECT ON ALL TABLES IN SCHEMA {} TO {}", name, role))
-    # The view `present` leaves out what readers must not know.
+    # The view `present` leaves out the columns that readers must not see.
     db.execute(_of("REVOKE ALL ON {}.presence FROM {}", place.beside, role))
 
 

@@ -221,7 +221,7 @@ class PostgresStore(PagedStore):
     ) -> AsyncIterator[RecordedEvent]:
         if self._listening is None:
             self._listening = asyncio.get_running_loop().create_task(self._listen())
-        # What is appended from now on is heard of, or seen.
+        # From now on, each append is notified or found by a read.
         await self._listens.wait()
         while True:
             self._check_open()
@@ -299,7 +299,7 @@ class PostgresStore(PagedStore):
             while True:
                 with suppress(psycopg.Error):
                     await self._listen_once()
-                # It may have restarted. Asking waits for it, and what it did not tell is seen.
+                # After a restart of the server, the read waits, and finds appends without notice.
                 await pause(RETRY_SECONDS)
                 self._heard(await self._reader.last_position())
         except StoreError as error:

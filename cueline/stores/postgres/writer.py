@@ -279,7 +279,7 @@ class PostgresWriter:
                 await self._once(db, jobs, again=may_be_done)
             except psycopg.Error as error:
                 broken = is_broken(error)
-                # An error that the server tells has undone all of its call.
+                # If the server reports an error, it has undone the whole call.
                 may_be_done = may_be_done or (asked and (broken or not state_of(error)))
                 await self._drop()
                 if (broken or is_locked(error)) and await retries.again():
