@@ -113,7 +113,7 @@ _loaded: dict[str, Callable[[LogUrl], LogBackend]] = {}
 
 @cache
 def _installed() -> dict[str, EntryPoint]:
-    """Return the backends of installed packages; slow, so read only for an unknown scheme."""
+    """Return the backends of installed packages; slow, so called only for an unknown scheme."""
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 

@@ -223,6 +223,7 @@ def test_without_psycopg_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
     for module in [m for m in __import__("sys").modules if m.startswith("cueline.stores.postgres")]:
         monkeypatch.delitem(__import__("sys").modules, module)
+    monkeypatch.setattr("cueline.stores.backend._loaded", {})
 
     with pytest.raises(ConfigError, match=r"needs psycopg: `pip install 'cueline\[postgres\]'`"):
         backend_of("postgresql://h/d")
