@@ -41,13 +41,13 @@ class CountsWords(unittest.TestCase):
 
 
 def run(folder: Path, *command: str) -> str:
-    """Return what a command prints in *folder*."""
+    """Return the output of a command in *folder*."""
     done = subprocess.run(command, cwd=folder, text=True, check=False, capture_output=True)
     return (done.stdout + done.stderr).strip()
 
 
 def make_repository(folder: Path) -> Path:
-    """Make a repository with one commit, whose tests fail."""
+    """Create a repository with one commit, whose tests fail."""
     folder.mkdir()
     (folder / "words.py").write_text(CODE)
     (folder / "test_words.py").write_text(TESTS)
@@ -70,7 +70,7 @@ def chain_in(folder: Path, repository: Path) -> Agent:
 
 
 async def run_chain(folder: Path) -> int:
-    """Run the chain, and print what came of it; return the exit code."""
+    """Run the chain, and print its result; return the exit code."""
     repository = make_repository(folder / "repository")
     sys.stdout.write(f"before: {run(repository, 'python3', '-B', '-m', 'unittest')[-80:]}\n")
     chain = chain_in(folder / "agents", repository)

@@ -65,7 +65,7 @@ screen = Console(highlight=False)
 
 @dataclass
 class Story:
-    """What the demo saw of one session."""
+    """The observations of the demo about one session."""
 
     name: str
     state: SessionState | None = None
@@ -83,7 +83,7 @@ def say(name: str, text: str, style: str = "") -> None:
 
 
 def show(story: Story, event: SessionEvent) -> None:
-    """Print what happened, and count it."""
+    """Print an event, and count it."""
     name = story.name
     match event:
         case ModelReplied(content=content, usage=usage, cost=cost, calls=calls):
@@ -111,7 +111,7 @@ def show(story: Story, event: SessionEvent) -> None:
 
 
 def show_call(story: Story, event: SessionEvent) -> None:
-    """Print what became of a tool call, and count it."""
+    """Print the outcome of a tool call, and count it."""
     name = story.name
     match event:
         case ToolStarted(tool=tool, attempt=attempt, rule=rule):
@@ -155,7 +155,7 @@ async def kill(log: OpenLog, role: str, why: str) -> None:
 
 
 def journal(folder: Path) -> list[dict[str, object]]:
-    """Read what the tools themselves wrote down at each of their starts."""
+    """Read the journal that the tools write at each of their starts."""
     file = folder / "journal.jsonl"
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
@@ -171,7 +171,7 @@ async def until(condition: object, what: str) -> None:
 
 
 async def sabotage(log: OpenLog, folders: dict[str, Path], started: dict[str, set[str]]) -> None:
-    """Kill what the demo promises to kill, each at its moment."""
+    """Kill the announced processes, each at its moment."""
     await until(lambda: "3.m" in started["report"], "the third turn of the report")
     await kill(log, "host", "in the middle of a turn of all three sessions")
     await until(lambda: journal(folders["index"]), "the start of build_index")
@@ -223,7 +223,7 @@ def summarise(stories: dict[str, Story]) -> None:
 
 
 def check(folders: dict[str, Path]) -> bool:
-    """Compare the tools' journal with what they declare."""
+    """Compare the tools' journal with their declarations."""
     starts: dict[tuple[str, str], list[str]] = defaultdict(list)
     for folder in folders.values():
         for line in journal(folder):
@@ -241,7 +241,7 @@ def check(folders: dict[str, Path]) -> bool:
 
 
 async def run(scratch: Path) -> bool:
-    """Run the whole demo, and say whether everything held."""
+    """Run the whole demo, and print whether all promises held."""
     folders = prepare(scratch)
     stories = {name: Story(name) for name in GOALS}
     path = scratch / "log.db"

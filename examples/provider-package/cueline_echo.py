@@ -9,10 +9,10 @@ from cueline.providers.provider import Capabilities, Pause, Provider
 
 
 class EchoModel:
-    """Repeats what it was told; it has no tools."""
+    """Repeats the last message; it has no tools."""
 
     async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
-        """Return the last message; its text goes to those who watch first."""
+        """Return the last message; watchers get its text first."""
         text = json.loads(request.messages[-1]).get("text", "")
         deltas(Delta("text", text))
         return ModelReply(

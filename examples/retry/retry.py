@@ -57,7 +57,7 @@ def procedure(name: str, command: str, folder: Path) -> Procedure:
 
 
 async def run_both(folder: Path) -> int:
-    """Run both agents, and print what came of them; return the exit code."""
+    """Run both agents, and print their results; return the exit code."""
     work = folder / "work"
     work.mkdir()
     async with open_runtime(folder / "log" / "log.db", on="inline") as runtime:

@@ -1,4 +1,4 @@
-"""Kill sessions for as long as you like, and write what came of it into docs/reliability.md."""
+"""Kill sessions for as long as you like, and write the results into docs/reliability.md."""
 
 import argparse
 import re
