@@ -34,8 +34,8 @@ from cueline.events.store import EventStore, Presence
 from cueline.events.stream import stream_name
 from cueline.runtime.loop import run
 from cueline.runtime.open_log import OpenLog, open_log
+from cueline.stores.postgres.address import address_of
 from cueline.stores.postgres.migration import migrate
-from cueline.stores.postgres.place import place_of
 from cueline.testing.wait import PATIENCE_SECONDS
 from cueline.tools.tool import tool
 from tests.postgres_server import PostgresServer, installed
@@ -76,7 +76,7 @@ def two_machines(folder: Path) -> Iterator[tuple[Machines, LogUrl]]:
     try:
         server.allow(machines.network.addresses)
         log = LogUrl.of(f"postgresql://ada@{address}/postgres?schema=cueline")
-        migrate(place_of(log))
+        migrate(address_of(log))
         machines.start()
         words = ["up", "--detach", "--address", machines.head.gcs, "--hosts", "2", "--runners", "2"]
         command = machines.head.within(folder, *CUELINE, *words, "--log", str(log))

@@ -36,8 +36,8 @@ from cueline import open_runtime
 from cueline.runtime.loop import run
 from cueline.runtime.open_log import open_log
 from cueline.runtime.up_record import find_up
+from cueline.stores.postgres.address import address_of
 from cueline.stores.postgres.migration import migrate
-from cueline.stores.postgres.place import place_of
 from tests.postgres_server import PostgresServer, installed
 
 ROUNDS = 3
@@ -162,7 +162,7 @@ def sqlite_log(folder: Path) -> str:
 def postgres_log(running: PostgresServer, _: Path) -> str:
     """Return the URL of a new log in PostgreSQL."""
     log = running.new_log()
-    migrate(place_of(log))
+    migrate(address_of(log))
     return str(log)
 
 

@@ -37,9 +37,9 @@ from cueline.clock import SystemClock
 from cueline.events.store import ANY, Write
 from cueline.runtime.loop import run
 from cueline.stores.backend import backend_of
+from cueline.stores.postgres.address import address_of
 from cueline.stores.postgres.connections import connected
 from cueline.stores.postgres.migration import migrate
-from cueline.stores.postgres.place import place_of
 from tests.postgres_server import NONE, PostgresServer, installed
 
 WRITERS = (1, 2, 4, 8)
@@ -106,8 +106,8 @@ def of_writers(running: PostgresServer) -> list[Row]:
     """Return the rows of all numbers of writers, and the ceiling."""
     ours, bare = running.new_log(), running.new_log()
     for url in (ours, bare):
-        migrate(place_of(url))
-    with connected(place_of(bare)) as db:
+        migrate(address_of(url))
+    with connected(address_of(bare)) as db:
         db.execute(BARE.read_bytes())
     rows: list[Row] = []
     with ExitStack() as stack:
@@ -116,7 +116,7 @@ def of_writers(running: PostgresServer) -> list[Row]:
             for _ in range(WRITERS[-1])
         ]
         for delay, writers in product(DELAYS, WRITERS):
-            with connected(place_of(ours)) as db:
+            with connected(address_of(ours)) as db:
                 db.execute(f"ALTER SYSTEM SET commit_delay = {delay}".encode())
                 db.execute("SELECT pg_reload_conf()")
             sides = tuple(zip(*pairs[:writers], strict=True))
@@ -145,7 +145,7 @@ def _spread(taken: Sequence[float]) -> str:
 
 def of_followers(running: PostgresServer) -> list[Row]:
     """Return the rows of a follower."""
-    migrate(place_of(url := running.new_log()))
+    migrate(address_of(url := running.new_log()))
     cut = quantiles(followed(str(url)), n=100)
     return [Row("PostgreSQL: followed, p50", cut[49], "ms"), Row("likewise, p99", cut[98], "ms")]
 
@@ -154,7 +154,7 @@ def of_sessions(running: PostgresServer) -> list[Row]:
     """Return the row of sessions."""
     rounds = []
     for _ in range(ROUNDS):
-        migrate(place_of(url := running.new_log()))
+        migrate(address_of(url := running.new_log()))
         with tempfile.TemporaryDirectory(dir=".") as folder:
             file = run(play(Path(folder, "log.db"), SESSIONS, TURNS_EACH))
         rounds.append((run(play(str(url), SESSIONS, TURNS_EACH)), file))

@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 
 from cueline.events.log_url import LogUrl
+from cueline.stores.postgres.address import address_of
 from cueline.stores.postgres.connections import connected
 from cueline.stores.postgres.migration import migrate
-from cueline.stores.postgres.place import place_of
 
 _LOG = ["events", "streams", "appends", "blobs", "blob_refs"]
 _BESIDE = ["presence", "snapshots", "sources", "up"]
@@ -70,7 +70,7 @@ class PostgresServer:
     def empty_log(self, name="emptied", migrate=migrate):
         """Return the URL of a log without events; under one name, it is emptied each time."""
         url = LogUrl.of(self.url(name))
-        if not migrate(place := place_of(url)):
+        if not migrate(place := address_of(url)):
             with connected(place) as db:
                 db.execute("SET session_replication_role = replica")
                 for table in _LOG + _BESIDE:
@@ -79,7 +79,7 @@ class PostgresServer:
 
     def terminate_all(self):
         """End every connection, as an administrator may."""
-        with connected(place_of(LogUrl.of(self.url()))) as db:
+        with connected(address_of(LogUrl.of(self.url()))) as db:
             db.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"

@@ -314,7 +314,7 @@ def _batches(streams: Iterable[str]) -> Iterator[list[str]]:
         yield batch
 
 
-Place = Callable[[Collection[str]], Awaitable[None]]
+Placing = Callable[[Collection[str]], Awaitable[None]]
 
 
 class RecoveryFilter(Container[str]):
@@ -327,7 +327,7 @@ class RecoveryFilter(Container[str]):
     def __contains__(self, stream: object) -> bool:
         return stream not in self._left
 
-    async def follow(self, store: EventStore, place: Place) -> None:
+    async def follow(self, store: EventStore, place: Placing) -> None:
         """Include a session as soon as its inbox gets a message; run without end.
 
         After an error, call it again: it continues from the same position.

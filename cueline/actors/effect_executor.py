@@ -16,7 +16,7 @@ from cueline.actors.fold import fold
 from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.model_call import ModelCaller, sent_to
 from cueline.actors.runner import CallName
-from cueline.actors.slot import SlotHolder
+from cueline.actors.runner_slots import SlotHolder
 from cueline.actors.tool_call import ToolCaller
 from cueline.actors.tool_port import ToolOrder
 from cueline.deciders.approval import APPROVAL

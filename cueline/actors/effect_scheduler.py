@@ -12,8 +12,8 @@ from cueline.actors.entity import Entity, PendingAppend
 from cueline.actors.fleet_log import claims
 from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.in_flight import InFlightEffects
+from cueline.actors.runner_slots import SlotHolder
 from cueline.actors.session_tree import room_to_delegate
-from cueline.actors.slot import SlotHolder
 from cueline.deciders.matching import call_demands
 from cueline.deciders.prompt import calls_after
 from cueline.deciders.session import SessionState, due

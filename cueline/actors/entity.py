@@ -29,8 +29,8 @@ from cueline.actors.background_task import Trouble, shielded
 from cueline.actors.event_actor import actor_of
 from cueline.actors.inbox import check_asked_for
 from cueline.actors.rule_failure import folded, held_after, known_facts, pause_of
-from cueline.actors.series import next_start
 from cueline.actors.session_owner import is_left
+from cueline.actors.session_series import next_start
 from cueline.actors.session_tree import (
     OutputReader,
     TreeRoom,

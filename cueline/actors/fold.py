@@ -17,7 +17,7 @@ from cueline.actors.rule_failure import folded
 from cueline.deciders.decider import Decider
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import SESSION, SessionState, evolve, session_of
-from cueline.deciders.session.packed import FOLDS, packed, unpacked
+from cueline.deciders.session.state_codec import FOLDS, packed, unpacked
 from cueline.errors import CuelineError
 from cueline.events.codec import not_redacted
 from cueline.events.journal import Journal

@@ -13,8 +13,8 @@ from cueline.actors.fleet_log import FleetLog
 from cueline.actors.live_text import LiveTextHub
 from cueline.actors.model_port import ModelFactory
 from cueline.actors.runner import RunnerPort
+from cueline.actors.runner_slots import Slots
 from cueline.actors.session_tree import OutputReader
-from cueline.actors.slot import Slots
 from cueline.clock import Clock
 from cueline.events.agent import AgentSpec, Hook, ToolSpec, Workspace
 from cueline.events.agent_parts import Demands

@@ -11,9 +11,9 @@ from cueline.actors.background_task import Trouble, safe_callback
 from cueline.actors.breaker_registry import BreakerRegistry
 from cueline.actors.entity import Entity
 from cueline.actors.host_dependencies import HostDependencies
+from cueline.actors.runner_slots import SlotTable
 from cueline.actors.session_loop import SessionLoop
 from cueline.actors.session_owner import left_by, set_aside_owner
-from cueline.actors.slot import SlotTable
 from cueline.actors.timers import Timers
 from cueline.errors import (
     CorruptEventError,

@@ -18,8 +18,8 @@ from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.in_flight import InFlightEffects
 from cueline.actors.inbox_reader import InboxReader
 from cueline.actors.runner import CallName
+from cueline.actors.runner_slots import SlotHolder, SlotTable
 from cueline.actors.session_tree import read_start_request
-from cueline.actors.slot import SlotHolder, SlotTable
 from cueline.actors.timers import CancellationTimers, Timers
 from cueline.deciders.session import DRIVEN, due, wake_at
 from cueline.deciders.session.due import (

@@ -14,7 +14,7 @@ from cueline.events.sanitize import SHORTEST_SECRET, Redactor
 from cueline.providers.account import is_of_this_machine
 from cueline.providers.key_store import KeyStore
 from cueline.providers.registry import DEFAULT, provider_named, secret_variables
-from cueline.tools.frame import CREDENTIAL
+from cueline.tools.worker_protocol import CREDENTIAL
 
 _OURS: Final = frozenset({"CUELINE_ENCRYPTION_KEY", "RAY_AUTH_TOKEN"})
 

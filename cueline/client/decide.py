@@ -3,11 +3,11 @@
 from datetime import datetime
 from typing import Literal
 
+from cueline.client.argument_check import make_value
 from cueline.client.context import Connection
 from cueline.client.current import current_session, post
 from cueline.client.question import approval_of, read_on, refused_text
 from cueline.client.receipt import DecisionReceipt, receipt_fields
-from cueline.client.value import make_value
 from cueline.config.environment import user_name
 from cueline.deciders.approval import ApprovalState, vote_of
 from cueline.deciders.policy import always_scope as as_now

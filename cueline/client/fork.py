@@ -12,10 +12,10 @@ from cueline.actors.presence import machine_name
 from cueline.actors.session_reader import SessionReader
 from cueline.agents.preflight import check_resumed
 from cueline.agents.secret import waiver
+from cueline.client.argument_check import make_value
 from cueline.client.context import Connection
 from cueline.client.session import Session
 from cueline.client.start import StartRequest, check_id_is_free
-from cueline.client.value import make_value
 from cueline.config.environment import user_name
 from cueline.config.settings import APPROVAL_SECONDS
 from cueline.deciders.policy_fault import faults

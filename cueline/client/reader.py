@@ -6,6 +6,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cueline.client.argument_check import check_limit
 from cueline.client.reading import (
     Notice,
     Page,
@@ -14,7 +15,6 @@ from cueline.client.reading import (
     read_models,
     session_ids,
 )
-from cueline.client.value import check_limit
 from cueline.config.config_file import DEFAULT_LOG
 from cueline.errors import ConfigError
 from cueline.events.log_url import LogName

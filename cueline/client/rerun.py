@@ -9,12 +9,12 @@ from cueline.actors.inbox import new_id
 from cueline.agents.agent import Agent
 from cueline.agents.preflight import check_limits
 from cueline.agents.secret import check_secrets, waiver
+from cueline.client.argument_check import make_value
 from cueline.client.context import Connection
 from cueline.client.course import FAILED, Course, CourseCall, course_of
 from cueline.client.document import document
 from cueline.client.history import History, read_history
 from cueline.client.start import StartRequest, agent_of, check_id_is_free
-from cueline.client.value import make_value
 from cueline.config.environment import user_name
 from cueline.deciders.session import Status
 from cueline.errors import RejectedError

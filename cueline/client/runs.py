@@ -9,10 +9,10 @@ from pydantic import JsonValue
 
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.session_tree import read_start_request
+from cueline.client.argument_check import make_value
 from cueline.client.context import Connection
 from cueline.client.session import Session
 from cueline.client.start import StartOptions, request_of
-from cueline.client.value import make_value
 from cueline.config.environment import user_name
 from cueline.deciders.fleet import FleetState
 from cueline.errors import ConfigError, RejectedError

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 from cueline.actors.background_task import Trouble
-from cueline.actors.slot import SLOTS, Slots
+from cueline.actors.runner_slots import SLOTS, Slots
 from cueline.client.client import Client
 from cueline.config.config_file import DEFAULT_LOG
 from cueline.errors import ConfigError, CuelineError

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import TypeAdapter, ValidationError
 
-from cueline.client.value import make_value
+from cueline.client.argument_check import make_value
 from cueline.config.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.fact import LONGEST_SECONDS, Seconds

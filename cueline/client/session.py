@@ -9,13 +9,13 @@ from typing import Any, Literal, NamedTuple
 from cueline.actors.live_text import TextDelta
 from cueline.actors.session_reader import SessionReader
 from cueline.actors.session_tree import read_start_request
+from cueline.client.argument_check import make_value
 from cueline.client.context import Connection
 from cueline.client.decide import decision_of
 from cueline.client.inputs import Attachable, Output, attachments_of, read_output
 from cueline.client.live_text import live_text, with_live_text
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
 from cueline.client.session_watcher import SessionWatcher
-from cueline.client.value import make_value
 from cueline.client.wishes import make_wish, wish
 from cueline.deciders.session import SessionState, Status
 from cueline.deciders.session.limit_state import Used

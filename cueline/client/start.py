@@ -14,6 +14,7 @@ from cueline.actors.session_tree import child_of, read_start_request
 from cueline.agents.agent import Agent
 from cueline.agents.preflight import agent_to_record, check_limits
 from cueline.agents.secret import waiver
+from cueline.client.argument_check import make_value
 from cueline.client.context import Connection
 from cueline.client.inputs import (
     Attachable,
@@ -26,7 +27,6 @@ from cueline.client.inputs import (
 from cueline.client.receipt import receipt_of_start
 from cueline.client.schedule import At, Every, schedule_of
 from cueline.client.session import Session
-from cueline.client.value import make_value
 from cueline.config.environment import user_name
 from cueline.deciders.session.delegation import with_children
 from cueline.errors import ConfigError, RejectedError

@@ -8,6 +8,7 @@ from typing import Annotated, Final, TypeVar, get_args, overload
 from pydantic import BaseModel, Field
 
 from cueline.agents.preflight import chosen_model
+from cueline.client.argument_check import make_value
 from cueline.client.context import Connection
 from cueline.client.current import CurrentSession, current_session, post
 from cueline.client.decide import decide
@@ -18,7 +19,6 @@ from cueline.client.receipt import (
     StopReceipt,
     receipt_fields,
 )
-from cueline.client.value import make_value
 from cueline.deciders.session import DRIVEN
 from cueline.errors import ConfigError, SessionFinishedError
 from cueline.events.event_text import cause_text

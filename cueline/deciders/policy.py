@@ -23,7 +23,7 @@ from cueline.deciders.pattern import (
     texts_of,
 )
 from cueline.deciders.shell_command import COMMANDS, commands_of
-from cueline.deciders.standing import StandingGrant
+from cueline.deciders.standing_grant import StandingGrant
 from cueline.deciders.startup_file import ASKS, writes_startup_file
 from cueline.events.agent import (
     AgentSpec,

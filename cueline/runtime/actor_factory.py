@@ -12,8 +12,8 @@ from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.host_dependencies import HostDependencies, RunnerDirectory
 from cueline.actors.presence import machine_name
+from cueline.actors.runner_slots import Slots
 from cueline.actors.session_host import SessionHost
-from cueline.actors.slot import Slots
 from cueline.actors.stream_notifier import StreamNotifier
 from cueline.actors.tool_port import ToolExecutor
 from cueline.agents.hook import run_hook

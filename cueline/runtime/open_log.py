@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cueline.actors.background_task import GRACE_SECONDS, shielded
 from cueline.actors.presence import REMOVAL_SECONDS
-from cueline.actors.slot import SLOTS, Slots
+from cueline.actors.runner_slots import SLOTS, Slots
 from cueline.actors.stream_notifier import StreamNotifier
 from cueline.clock import Clock, SystemClock
 from cueline.config.config_file import DEFAULT_LOG, IDLE_SECONDS

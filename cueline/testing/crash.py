@@ -28,8 +28,8 @@ from cueline.actors.inbox import ask_start, post
 from cueline.actors.model_port import Model
 from cueline.actors.presence import REMOVAL_SECONDS
 from cueline.actors.runner import Runner, RunnerPort
+from cueline.actors.runner_slots import Slots
 from cueline.actors.session_host import HostPort, SessionHost
-from cueline.actors.slot import Slots
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import SessionState, evolve, session_of
 from cueline.errors import CuelineError

@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from cueline.actors.background_task import GRACE_SECONDS
-from cueline.actors.slot import SLOTS
+from cueline.actors.runner_slots import SLOTS
 from cueline.actors.tool_port import ReconcileFinding, ToolOrder, ToolOutput
 from cueline.errors import ToolChangedError, ToolFailedError, ToolImportError
 from cueline.events.agent import ToolSpec
 from cueline.tools.arguments import check_arguments
-from cueline.tools.frame import Head
 from cueline.tools.recorded_tool import load_recorded, recorded_output
 from cueline.tools.result import (
     failure_of,
@@ -33,6 +32,7 @@ from cueline.tools.result import (
 from cueline.tools.target import LOADING
 from cueline.tools.tool import ToolContext
 from cueline.tools.worker_process import WorkerPool
+from cueline.tools.worker_protocol import Head
 
 Start = Callable[[], object]
 

@@ -14,11 +14,11 @@ from typing import Any, NoReturn
 from cueline.errors import ToolChangedError, ToolFailedError, ToolImportError
 from cueline.events.agent import ToolSpec
 from cueline.events.codes import NOT_STARTED
-from cueline.tools.frame import Head, receive, send
 from cueline.tools.recorded_tool import load_recorded
 from cueline.tools.result import failure_of, finding_of, is_transient, output_of, transient_failure
 from cueline.tools.shell import run_command
 from cueline.tools.tool import Tool, ToolContext
+from cueline.tools.worker_protocol import Head, receive, send
 
 LIMITS = sorted({getattr(resource, name) for name in dir(resource) if name[:7] == "RLIMIT_"})
 TERMINATED = 128 + signal.SIGTERM

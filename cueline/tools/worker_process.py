@@ -15,8 +15,8 @@ from cueline.errors import ToolFailedError
 from cueline.events.codes import NOT_STARTED
 from cueline.events.sanitize import CUT
 from cueline.tools import guardian
-from cueline.tools.frame import CHUNK, SIZES, Head, pack, scrub_environment
 from cueline.tools.result import said_by
+from cueline.tools.worker_protocol import CHUNK, SIZES, Head, pack, scrub_environment
 
 START_SECONDS = 60
 DEATH_SECONDS = 10

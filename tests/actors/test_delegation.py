@@ -6,7 +6,7 @@ import pytest
 
 from cueline.actors.inbox import ask_start
 from cueline.actors.person_wait import person_seconds
-from cueline.actors.slot import Slots
+from cueline.actors.runner_slots import Slots
 from cueline.deciders.session import Status
 from cueline.errors import ProviderRefusedError, ToolFailedError
 from cueline.events.agent_parts import BreakerPolicy

@@ -6,7 +6,7 @@ import pytest
 
 from cueline.actors import session_host
 from cueline.actors.dispatcher import Dispatcher
-from cueline.actors.slot import Slots
+from cueline.actors.runner_slots import Slots
 from cueline.deciders.session import Status
 from cueline.deciders.session.state import MAX_TAKEOVERS
 from cueline.events.agent_parts import NO_DEMANDS, Demands

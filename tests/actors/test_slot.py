@@ -2,7 +2,7 @@
 
 import pytest
 
-from cueline.actors.slot import SlotHolder, Slots, SlotTable
+from cueline.actors.runner_slots import SlotHolder, Slots, SlotTable
 from cueline.events.agent_parts import NO_DEMANDS
 from cueline.events.inbox import StopAsked
 from cueline.events.session import ToolInDoubt

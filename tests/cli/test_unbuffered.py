@@ -7,7 +7,7 @@ from contextlib import suppress
 
 PRINTS = """
 import asyncio
-from cueline import loop
+from cueline.runtime import loop
 from cueline.cli.terminal import settle_streams
 
 settle_streams()

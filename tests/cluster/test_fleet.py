@@ -11,7 +11,7 @@ import ray
 from ray.exceptions import ActorDiedError, RaySystemError
 
 from cueline.actors.presence import REMOVAL_SECONDS, presence_of
-from cueline.actors.slot import SLOTS
+from cueline.actors.runner_slots import SLOTS
 from cueline.clock import SystemClock
 from cueline.cluster import command as commands
 from cueline.cluster import control_loops, fleet_supervisor

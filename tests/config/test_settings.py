@@ -11,7 +11,7 @@ import pytest
 from annotated_types import Ge, Gt
 
 from cueline.actors.presence import REMOVAL_SECONDS, SILENCE_SECONDS, deaf_seconds
-from cueline.actors.slot import SLOTS, Slots
+from cueline.actors.runner_slots import SLOTS, Slots
 from cueline.agents.agent import Agent
 from cueline.config.config_source import from_environment, from_flags, from_table
 from cueline.config.effective import effective

@@ -3,7 +3,7 @@
 import pytest
 
 from cueline.deciders.policy import always_scope, exact_scope, judge
-from cueline.deciders.standing import StandingGrant
+from cueline.deciders.standing_grant import StandingGrant
 from cueline.events.agent import Policy, Workspace
 from tests.deciders.policy_example import SHELL, WRITE, answer, judged, rule
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import evolve, session_of
-from cueline.deciders.session.packed import packed, unpacked
 from cueline.deciders.session.state import Wait
+from cueline.deciders.session.state_codec import packed, unpacked
 from cueline.deciders.session.turn import ApprovalAnswer, Call, CallApproval, Turn
 from tests.histories.test_recorded_sessions import SESSIONS, facts_of
 

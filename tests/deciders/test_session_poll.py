@@ -7,7 +7,7 @@ import pytest
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import due
 from cueline.deciders.session.children import newly_stopped
-from cueline.deciders.session.packed import packed, unpacked
+from cueline.deciders.session.state_codec import packed, unpacked
 from cueline.events.agent import Policy
 from cueline.events.inbox import ChildPaused, PauseAsked, ResumeAsked, StopAsked
 from cueline.events.message import ToolCall

@@ -23,8 +23,8 @@ from cueline.projections.row import select
 from cueline.projections.session import RunRow, SessionReadModel
 from cueline.projections.views import Views
 from cueline.stores.memory import MemoryStore
+from cueline.stores.postgres.address import address_of
 from cueline.stores.postgres.migration import migrate
-from cueline.stores.postgres.place import place_of
 from cueline.stores.postgres.views import PostgresViews
 from tests.stores.conftest import one_server, servers
 
@@ -173,7 +173,7 @@ def log(request, tmp_path):
     if request.param == "file":
         log = Log(Views(path := tmp_path / "log.db-views.db"), path)
     else:
-        place = place_of(request.getfixturevalue("one_server").new_log())
+        place = address_of(request.getfixturevalue("one_server").new_log())
         migrate(place)
         log = Log(PostgresViews(place))
     yield log

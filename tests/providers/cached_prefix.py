@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import SessionState, evolve, session_of
-from cueline.deciders.session.packed import packed, unpacked
+from cueline.deciders.session.state_codec import packed, unpacked
 from cueline.events.agent import AgentSpec, answering
 from cueline.events.session import ModelRequested, PromptPrefixChanged, SessionEvent
 from cueline.events.stream import is_compaction

@@ -13,9 +13,9 @@ from cueline.events.snapshot import SnapshotRow
 from cueline.events.store import ANY, Write
 from cueline.runtime.up_record import UpRecord, find_up
 from cueline.stores.backend import backend_of
+from cueline.stores.postgres.address import address_of
 from cueline.stores.postgres.connections import connected
 from cueline.stores.postgres.migration import migrate
-from cueline.stores.postgres.place import place_of
 from cueline.testing.event_store_example import INBOX, SESSION, SetClock, begin, facts, whole_log
 from cueline.testing.presence_contract import HOST
 
@@ -50,11 +50,11 @@ BY_OWNER = [
 def roles(server):
     """Return the URLs of a writer and a reader of a log that is empty."""
     url = server.empty_log()
-    with connected(place_of(url)) as db:
+    with connected(address_of(url)) as db:
         for role in ("writer", "reader"):
             if not db.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone():
                 db.execute(f"CREATE ROLE {role} LOGIN")
-    migrate(place_of(url), writers=["writer"], readers=["reader"])
+    migrate(address_of(url), writers=["writer"], readers=["reader"])
     return [LogUrl.of(server.url("emptied", user=role)) for role in ("writer", "reader")]
 
 
@@ -67,8 +67,8 @@ async def test_a_writer_appends_and_can_neither_change_nor_delete(roles):
     empties = [(SESSION, 1)]
     await store.append([Write(SESSION, facts(1), 2, epoch, empties=empties)], None)
 
-    with psycopg.connect(place_of(writer).conninfo, autocommit=True) as db:
-        db.execute(f"SET search_path = {place_of(writer).schema}")
+    with psycopg.connect(address_of(writer).conninfo, autocommit=True) as db:
+        db.execute(f"SET search_path = {address_of(writer).schema}")
         for statement in WRITES:
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 db.execute(statement)
@@ -102,10 +102,10 @@ async def test_a_reader_is_not_shown_the_token_by_which_one_hears_what_models_sa
 
     assert ["s3cret", ""] == [each.token for board in boards for each in await board.all()]
     with (
-        psycopg.connect(place_of(reader).conninfo) as db,
+        psycopg.connect(address_of(reader).conninfo) as db,
         pytest.raises(psycopg.errors.InsufficientPrivilege),
     ):
-        db.execute(f"SELECT token FROM {place_of(reader).beside}.presence")
+        db.execute(f"SELECT token FROM {address_of(reader).beside}.presence")
     for board in boards:
         await board.close()
 
@@ -139,7 +139,7 @@ async def test_even_the_owner_of_the_tables_changes_no_event_by_mistake(postgres
     await store.put_blob(b"content")
     await store.close()
 
-    with connected(place_of(postgres_url)) as db:
+    with connected(address_of(postgres_url)) as db:
         for statement in BY_OWNER:
             with pytest.raises(psycopg.errors.RestrictViolation):
                 db.execute(statement)
@@ -155,18 +155,18 @@ def test_opening_makes_no_log_and_says_what_does(one_server):
 
 
 def test_migrating_twice_makes_one_log(one_server):
-    place = place_of(one_server.new_log())
+    place = address_of(one_server.new_log())
 
     assert [True, False] == [migrate(place), migrate(place)]
 
 
 def test_a_log_of_a_newer_format_is_refused(one_server):
     url = one_server.new_log()
-    migrate(place_of(url))
-    with connected(place_of(url)) as db:
+    migrate(address_of(url))
+    with connected(address_of(url)) as db:
         db.execute("UPDATE meta SET format = 99")
 
-    for use in (lambda: backend_of(url).open(SystemClock()), lambda: migrate(place_of(url))):
+    for use in (lambda: backend_of(url).open(SystemClock()), lambda: migrate(address_of(url))):
         with pytest.raises(LogFormatError, match="upgrade cueline"):
             use()
 
@@ -174,7 +174,7 @@ def test_a_log_of_a_newer_format_is_refused(one_server):
 def test_two_logs_of_one_database_are_apart(one_server):
     urls = [one_server.new_log(), one_server.new_log()]
     for url in urls:
-        migrate(place_of(url))
+        migrate(address_of(url))
 
     assert 2 == len({backend_of(url).open(SystemClock()).log_id for url in urls})
 
@@ -207,7 +207,7 @@ def test_a_url_that_is_wrong_says_what_to_write(url, told):
     ],
 )
 def test_a_url_names_database_and_schema(url, schema):
-    place = place_of(LogUrl.of(url))
+    place = address_of(LogUrl.of(url))
 
     assert schema == place.schema
     assert "host=h" in place.conninfo

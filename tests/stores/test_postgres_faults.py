@@ -23,9 +23,9 @@ from cueline.errors import (
 )
 from cueline.events.store import ANY, NO_STREAM, Write
 from cueline.stores.backend import backend_of
+from cueline.stores.postgres.address import address_of
 from cueline.stores.postgres.connections import connected
 from cueline.stores.postgres.migration import migrate
-from cueline.stores.postgres.place import place_of
 from cueline.stores.postgres.store import PostgresStore
 from cueline.testing.event_store_example import (
     INBOX,
@@ -168,7 +168,7 @@ async def test_an_append_whose_answer_is_lost_is_found_by_its_key(one_server, tm
     name = str(one_server.empty_log()).replace(str(one_server.folder), str(tmp_path))
     async with deaf_link(one_server, tmp_path) as deaf:
         store = PostgresStore(
-            place_of(backend_of(name).url), await id_of(one_server), SystemClock()
+            address_of(backend_of(name).url), await id_of(one_server), SystemClock()
         )
         await begin(store, OTHER)
         deaf.set()
@@ -202,7 +202,7 @@ async def test_acquiring_again_what_one_has_is_refused(store):
 async def test_a_server_that_stays_away_is_told_to_every_caller(own_server):
     url = own_server.empty_log()
     log_id = backend_of(url).open(SystemClock()).log_id
-    store = PostgresStore(place_of(url), log_id, SystemClock(), patience_seconds=0.3)
+    store = PostgresStore(address_of(url), log_id, SystemClock(), patience_seconds=0.3)
     await begin(store, SESSION)
     follows = asyncio.ensure_future(following(store, 9, []))
     await asyncio.to_thread(own_server.stop)
@@ -233,16 +233,16 @@ async def test_an_append_that_cannot_be_sent_costs_its_neighbours_nothing(store)
 
 async def test_a_log_that_was_replaced_takes_no_append_of_another(one_server):
     url = one_server.new_log()
-    migrate(place_of(url))
+    migrate(address_of(url))
     store = backend_of(url).open(SystemClock())
     await begin(store)
-    with connected(place_of(url)) as db:
+    with connected(address_of(url)) as db:
         db.execute("UPDATE meta SET log_id = 'another'")
 
     with pytest.raises(LogLostError, match="replaced by another log"):
         await begin(store, OTHER)
-    with connected(place_of(url)) as db:
-        db.execute(f"DROP SCHEMA {place_of(url).schema} CASCADE")
+    with connected(address_of(url)) as db:
+        db.execute(f"DROP SCHEMA {address_of(url).schema} CASCADE")
     with pytest.raises(LogLostError, match="was removed"):
         await begin(store, OTHER)
     await store.close()
@@ -271,7 +271,7 @@ async def test_damage_beside_the_events_is_found(postgres_url, store):
     await begin(store, SESSION, events=2)
     assert [] == await store.faults()
 
-    with connected(place_of(postgres_url)) as db:
+    with connected(address_of(postgres_url)) as db:
         db.execute("UPDATE streams SET version = 1")
 
     assert ["its last event is 2, 1 were appended"] == [
@@ -326,7 +326,7 @@ def start_writer(url, name):
 
 def append_slowly(server, url, over, ends):
     """Append in transactions that take their time, and are then committed, undone or cut off."""
-    place = place_of(url)
+    place = address_of(url)
     for number, end in enumerate(itertools.cycle(["COMMIT", "ROLLBACK", CUT_OFF])):
         if over.is_set():
             return

@@ -13,7 +13,7 @@ def test_the_store_is_a_list_with_rules(server):
         @rule()
         def open_again(self):
             self.run(self.store.close())
-            self.store = backend_of(self.store.place.name).open(SetClock())
+            self.store = backend_of(self.store.address.name).open(SetClock())
 
         @rule()
         def lose_all_connections(self):

@@ -17,8 +17,8 @@ from cueline.projections.session import list_sessions
 from cueline.projections.views import VERSION
 from cueline.runtime.open_log import open_log
 from cueline.stores.backend import backend_of
+from cueline.stores.postgres.address import address_of
 from cueline.stores.postgres.connections import connected
-from cueline.stores.postgres.place import place_of
 from cueline.stores.postgres.views import PostgresViews
 from cueline.testing.event_store_example import INBOX, fact
 from tests.postgres_server import PostgresServer
@@ -106,7 +106,7 @@ async def test_they_are_filled_anew_for_another_log(log):
     await log.ask_start("one", ASKED)
     with closing(log.backend.open_views()) as views:
         await views.catch_up(log.store)
-        with connected(place_of(log.url)) as db:
+        with connected(address_of(log.url)) as db:
             db.execute("SET session_replication_role = replica")
             for table in ("events", "streams", "appends"):
                 db.execute(f"DELETE FROM {table}")

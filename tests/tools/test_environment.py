@@ -5,8 +5,8 @@ import os
 import pytest
 from msgspec.structs import replace
 
-from cueline.tools.frame import scrub_environment
 from cueline.tools.shell import run_command
+from cueline.tools.worker_protocol import scrub_environment
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from cueline.client.export import export_of
 from cueline.client.redecide import check_of
 from cueline.events.log_url import LogUrl
 from cueline.stores.backend import backend_of
+from cueline.stores.postgres.address import address_of
 from cueline.stores.postgres.connections import connected
-from cueline.stores.postgres.place import place_of
 from cueline.testing.wait import PATIENCE_SECONDS, wait_until
 from tests.postgres_server import PostgresServer, installed
 from tests.torture.ground import ACTS, CUELINE, Ground
@@ -132,7 +132,7 @@ class MachinesGround(Ground):
         return found
 
     def rows(self):
-        with connected(place_of(self.log)) as log:
+        with connected(address_of(self.log)) as log:
             return log.execute(_STREAMS).fetchall()
 
     def acknowledge(self):
@@ -142,7 +142,7 @@ class MachinesGround(Ground):
 
     def count_ended(self):
         """Return how many sessions have ended."""
-        with connected(place_of(self.log)) as log:
+        with connected(address_of(self.log)) as log:
             asked = "SELECT count(*) FROM events WHERE type = 'SessionCompleted'"
             return log.execute(asked).fetchone()[0]
 

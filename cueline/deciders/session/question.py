@@ -12,7 +12,7 @@ from cueline.deciders.session.turn import (
     CallProblem,
     InDoubtResolution,
 )
-from cueline.deciders.standing import StandingGrant
+from cueline.deciders.standing_grant import StandingGrant
 from cueline.events.codes import Cause
 from cueline.events.session import (
     UNJUDGED,

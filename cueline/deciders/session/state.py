@@ -12,7 +12,7 @@ from msgspec import Struct
 from cueline.deciders.progress import Progress
 from cueline.deciders.session.limit_state import BudgetAccount, LimitState, Used
 from cueline.deciders.session.turn import BreakerWait, Call, Turn
-from cueline.deciders.standing import StandingGrant
+from cueline.deciders.standing_grant import StandingGrant
 from cueline.events.agent import AgentSpec, ModelChoice, ToolSpec
 from cueline.events.budget import Allowance
 from cueline.events.codes import TERMINAL, Cause, Status, is_pause

@@ -13,10 +13,10 @@ from cueline.clock import Clock
 from cueline.errors import LogUnavailableError
 from cueline.events.log_url import LogUrl
 from cueline.files import make_folder
-from cueline.stores.postgres.beside import PostgresPresence, PostgresSnapshots
+from cueline.stores.postgres.address import Address, address_of
 from cueline.stores.postgres.connections import Row, connect_for_commands, connected
 from cueline.stores.postgres.migration import migrate
-from cueline.stores.postgres.place import Place, place_of
+from cueline.stores.postgres.presence_snapshots import PostgresPresence, PostgresSnapshots
 from cueline.stores.postgres.sql import escaped_values, marked, translating, unescaped_row
 from cueline.stores.postgres.store import PostgresStore, find_log
 
@@ -30,35 +30,35 @@ SELECT setval(pg_get_serial_sequence('streams', 'id'), max(id)) FROM streams HAV
 class PostgresRows:
     """See `LogRows`; writing needs the rights of the tables' owner."""
 
-    def __init__(self, place: Place) -> None:
-        self.name = place.name
-        self._place = place
-        with translating(self._place):
-            self._db: psycopg.Connection[Row] = connect_for_commands(place)
+    def __init__(self, address: Address) -> None:
+        self.name = address.name
+        self._address = address
+        with translating(self._address):
+            self._db: psycopg.Connection[Row] = connect_for_commands(address)
 
     @contextmanager
     def one_moment(self) -> Iterator[None]:
-        with translating(self._place), self._db.transaction():
+        with translating(self._address), self._db.transaction():
             self._db.execute(_MOMENT)
             yield
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        with translating(self._place), self._db.transaction():
+        with translating(self._address), self._db.transaction():
             self._db.execute(_LOCK)
             yield
 
     def ask(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        with translating(self._place):
+        with translating(self._address):
             cursor = self._db.execute(marked(statement), escaped_values(values), binary=True)
             return list(map(unescaped_row, cursor))
 
     def change(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
-        with translating(self._place), self._db.cursor() as cursor:
+        with translating(self._address), self._db.cursor() as cursor:
             cursor.executemany(marked(statement), map(escaped_values, rows))
 
     def finish(self) -> None:
-        with translating(self._place):
+        with translating(self._address):
             self._db.execute(_CONTINUE)
 
     def close(self) -> None:
@@ -89,11 +89,11 @@ class PostgresBackend:
 
     def __init__(self, url: LogUrl) -> None:
         self.url = url
-        self._place = place_of(url)
+        self._address = address_of(url)
         self._snapshots: PostgresSnapshots | None = None
 
     def exists(self) -> bool:
-        return find_log(self._place) is not None
+        return find_log(self._address) is not None
 
     def found(self) -> None:
         """See `LogBackend`: no folder brings it."""
@@ -109,23 +109,23 @@ class PostgresBackend:
         read_only: bool = False,
     ) -> PostgresStore:
         log_id = self._log_id()
-        self._snapshots = PostgresSnapshots(self._place)
+        self._snapshots = PostgresSnapshots(self._address)
         return PostgresStore(
-            self._place, log_id, clock, read_only=read_only, snapshots=self._snapshots
+            self._address, log_id, clock, read_only=read_only, snapshots=self._snapshots
         )
 
     def migrate(self, writers: Sequence[str] = (), readers: Sequence[str] = ()) -> bool:
-        return migrate(self._place, writers, readers)
+        return migrate(self._address, writers, readers)
 
     def open_rows(self, *, to_write: bool = False) -> PostgresRows:
         if to_write:
             self.migrate()
         else:
             self._log_id()
-        return PostgresRows(self._place)
+        return PostgresRows(self._address)
 
     def describe(self) -> str:
-        with connected(self._place) as db:
+        with connected(self._address) as db:
             row = db.execute(_RIGHTS).fetchone()
         assert row is not None
         version, role, owns, appends = row
@@ -133,18 +133,18 @@ class PostgresBackend:
         return f"PostgreSQL {version}, where the role {role} {may}"
 
     def open_presence(self, clock: Clock) -> PostgresPresence:
-        return PostgresPresence(self._place, clock)
+        return PostgresPresence(self._address, clock)
 
     def open_snapshots(self) -> PostgresSnapshots:
         """See `LogBackend.open_snapshots`; the snapshots of the opened store, if there is one."""
-        return self._snapshots or PostgresSnapshots(self._place)
+        return self._snapshots or PostgresSnapshots(self._address)
 
     def open_views(self) -> "Views":
         """See `LogBackend.open_views`: for a role that may not write, a file of the machine."""
         from cueline.projections.views import Views  # noqa: PLC0415 - slow to import
         from cueline.stores.postgres.views import PostgresViews  # noqa: PLC0415 - likewise
 
-        shared = PostgresViews(self._place)
+        shared = PostgresViews(self._address)
         if shared.may_write:
             return shared
         shared.close()
@@ -152,18 +152,18 @@ class PostgresBackend:
 
     def read_up(self) -> str | None:
         try:
-            with connected(self._place) as db:
+            with connected(self._address) as db:
                 row = db.execute(_UP.encode()).fetchone()
         except LogUnavailableError:
             return None
         return None if row is None else str(row[0])
 
     def write_up(self, text: str) -> None:
-        with connected(self._place) as db:
+        with connected(self._address) as db:
             db.execute(_WRITE_UP.encode(), (text,))
 
     def remove_up(self) -> None:
-        with connected(self._place) as db:
+        with connected(self._address) as db:
             db.execute(_REMOVE_UP.encode())
 
     def up_output(self) -> Path:
@@ -176,11 +176,11 @@ class PostgresBackend:
         return False
 
     def _log_id(self) -> str:
-        log_id = find_log(self._place)
+        log_id = find_log(self._address)
         if log_id is None:
-            makes = f"cueline log migrate --log {quote(self._place.name)}"
+            makes = f"cueline log migrate --log {quote(self._address.name)}"
             reason = f"there is no such log; `{makes}` makes one"
-            raise LogUnavailableError(self._place.name, reason)
+            raise LogUnavailableError(self._address.name, reason)
         return log_id
 
     def _own(self, variable: str, folder: str) -> Path:

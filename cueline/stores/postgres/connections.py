@@ -16,7 +16,7 @@ from psycopg import AsyncConnection, pq, sql
 from psycopg.adapt import Dumper
 
 from cueline.errors import LogUnavailableError
-from cueline.stores.postgres.place import Place
+from cueline.stores.postgres.address import Address
 from cueline.stores.postgres.sql import translated, translating
 from cueline.stores.waiting import pause
 
@@ -104,37 +104,37 @@ Row: TypeAlias = tuple[Any, ...]
 
 
 @contextmanager
-def connected(place: Place) -> Iterator[psycopg.Connection[Row]]:
+def connected(address: Address) -> Iterator[psycopg.Connection[Row]]:
     """Connect for a moment, without an event loop; each statement is a transaction.
 
     Raises:
         LogUnavailableError: the server cannot be reached, or an error occurred in the block.
     """
-    with translating(place), connect_for_commands(place) as connection:
+    with translating(address), connect_for_commands(address) as connection:
         yield connection
 
 
-def connect_for_commands(place: Place) -> psycopg.Connection[Row]:
+def connect_for_commands(address: Address) -> psycopg.Connection[Row]:
     """Return a connection without an event loop; each statement is a transaction."""
-    connection = psycopg.Connection.connect(place.conninfo, autocommit=True)
-    connection.execute(_search_path(place))
+    connection = psycopg.Connection.connect(address.conninfo, autocommit=True)
+    connection.execute(_search_path(address))
     return connection
 
 
-async def connect(place: Place) -> psycopg.AsyncConnection[Row]:
+async def connect(address: Address) -> psycopg.AsyncConnection[Row]:
     """Return a connection; each statement is a transaction, without a limit to its time."""
-    connection = await psycopg.AsyncConnection.connect(place.conninfo, autocommit=True)
+    connection = await psycopg.AsyncConnection.connect(address.conninfo, autocommit=True)
     try:
         register_arrays(connection)
-        await connection.execute(_search_path(place))
+        await connection.execute(_search_path(address))
     except BaseException:
         await connection.close()
         raise
     return connection
 
 
-def _search_path(place: Place) -> sql.Composed:
-    names = sql.Identifier(place.schema), sql.Identifier(place.beside)
+def _search_path(address: Address) -> sql.Composed:
+    names = sql.Identifier(address.schema), sql.Identifier(address.beside)
     return sql.SQL("SET search_path = {}, {}").format(*names)
 
 
@@ -142,9 +142,9 @@ class Connections:
     """A pool of connections, which are opened when they are needed."""
 
     def __init__(
-        self, place: Place, most: int, *, patience_seconds: float = PATIENCE_SECONDS
+        self, address: Address, most: int, *, patience_seconds: float = PATIENCE_SECONDS
     ) -> None:
-        self.place = place
+        self.address = address
         self.patience_seconds = patience_seconds
         self._free = asyncio.Semaphore(most)
         self._idle: list[psycopg.AsyncConnection[Row]] = []
@@ -165,14 +165,14 @@ class Connections:
                     return await cursor.fetchall() if cursor.description else []
             except psycopg.Error as error:
                 if not is_broken(error) or not await retries.again():
-                    raise translated(error, self.place) from error
+                    raise translated(error, self.address) from error
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[psycopg.AsyncConnection[Row]]:
         """Lend a connection; after an error it is not used again."""
         async with self._free:
             self._check_open()
-            connection = self._idle.pop() if self._idle else await connect(self.place)
+            connection = self._idle.pop() if self._idle else await connect(self.address)
             try:
                 yield connection
             except BaseException:
@@ -191,7 +191,7 @@ class Connections:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise LogUnavailableError(self.place.name, "it was closed")
+            raise LogUnavailableError(self.address.name, "it was closed")
 
 
 def is_broken(error: Exception) -> bool:

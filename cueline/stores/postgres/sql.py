@@ -9,7 +9,7 @@ import psycopg
 from cueline.clock import Clock, SystemClock
 from cueline.errors import LogLostError, LogUnavailableError, StoreError
 from cueline.events.store import to_us
-from cueline.stores.postgres.place import Place
+from cueline.stores.postgres.address import Address
 
 _MARK = "\x01"
 
@@ -93,20 +93,20 @@ def is_of_server(error: Exception) -> bool:
 
 
 @contextmanager
-def translating(place: Place) -> Iterator[None]:
+def translating(address: Address) -> Iterator[None]:
     """Raise cueline's error for one of PostgreSQL in the block."""
     try:
         yield
     except psycopg.Error as error:
-        raise translated(error, place) from error
+        raise translated(error, address) from error
 
 
-def translated(error: Exception, place: Place) -> StoreError:
+def translated(error: Exception, address: Address) -> StoreError:
     """Return cueline's error for PostgreSQL's *error*."""
     state = state_of(error)
     if state in _GONE:
-        return LogLostError(place.name, _GONE[state])
-    return LogUnavailableError(place.name, _reason(error, state))
+        return LogLostError(address.name, _GONE[state])
+    return LogUnavailableError(address.name, _reason(error, state))
 
 
 def _reason(error: Exception, state: str) -> str:

@@ -25,7 +25,7 @@ from cueline.events.stream import check_stream
 from cueline.stores.batch import BLOB_REST, check_form, check_text
 from cueline.stores.log_copy import unfinished
 from cueline.stores.paging import LogPage, PagedStore, Span, faults, unbroken
-from cueline.stores.postgres.beside import PostgresSnapshots
+from cueline.stores.postgres.address import Address
 from cueline.stores.postgres.connections import (
     PATIENCE_SECONDS,
     RETRY_SECONDS,
@@ -36,7 +36,7 @@ from cueline.stores.postgres.connections import (
     discard,
 )
 from cueline.stores.postgres.migration import FORMAT
-from cueline.stores.postgres.place import Place
+from cueline.stores.postgres.presence_snapshots import PostgresSnapshots
 from cueline.stores.postgres.sql import clock_us, state_of, translated, unescaped
 from cueline.stores.postgres.writer import Acquire, Append, PostgresWriter
 from cueline.stores.tables import EVENT_COLUMNS
@@ -168,7 +168,7 @@ class PostgresStore(PagedStore):
 
     def __init__(
         self,
-        place: Place,
+        address: Address,
         log_id: str,
         clock: Clock,
         *,
@@ -176,18 +176,18 @@ class PostgresStore(PagedStore):
         snapshots: PostgresSnapshots | None = None,
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
-        self.place = place
+        self.address = address
         self.log_id = log_id
         """See `EventStore.log_id`."""
         self._clock = clock
         self._kept = snapshots
         self._snapshots: SnapshotStore = snapshots or NO_SNAPSHOTS
         self._read_only = read_only
-        self._reading = Connections(place, READERS, patience_seconds=patience_seconds)
+        self._reading = Connections(address, READERS, patience_seconds=patience_seconds)
         self._reader = PostgresReader(self._reading)
         super().__init__(self._reader)
         self._writer = PostgresWriter(
-            place, log_id, clock, self._heard, patience_seconds=patience_seconds
+            address, log_id, clock, self._heard, patience_seconds=patience_seconds
         )
         self._patience_seconds = patience_seconds
         self._bell = Notifier()
@@ -261,7 +261,7 @@ class PostgresStore(PagedStore):
         return int(gone)
 
     async def close(self) -> None:
-        self._failure = LogUnavailableError(self.place.name, "it was closed")
+        self._failure = LogUnavailableError(self.address.name, "it was closed")
         if self._listening is not None:
             self._listening.cancel()
             await asyncio.wait([self._listening])
@@ -273,13 +273,13 @@ class PostgresStore(PagedStore):
         self._bell.ring()
 
     def _faults(self) -> list[CorruptEventError]:
-        with connected(self.place) as db, db.transaction():
+        with connected(self.address) as db, db.transaction():
             db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             return list(faults(lambda statement: db.execute(statement.encode(), binary=True)))
 
     def _writes(self) -> PostgresWriter:
         if self._read_only:
-            raise LogUnavailableError(self.place.name, "it was opened for reading only")
+            raise LogUnavailableError(self.address.name, "it was opened for reading only")
         self._check_open()
         return self._writer
 
@@ -309,7 +309,7 @@ class PostgresStore(PagedStore):
             self._bell.ring()
 
     async def _listen_once(self) -> None:
-        connection = await connect(self.place)
+        connection = await connect(self.address)
         try:
             await connection.execute(_listen_to(self.log_id))
             self._listens.set()
@@ -321,26 +321,26 @@ class PostgresStore(PagedStore):
             await discard(connection)
 
 
-def find_log(place: Place) -> str | None:
-    """Return the id of the log at *place*; None if there is none.
+def find_log(address: Address) -> str | None:
+    """Return the id of the log at *address*; None if there is none.
 
     Raises:
         LogUnavailableError: the server cannot be reached, or refuses.
         LogFormatError: another format wrote it.
     """
-    with connected(place) as db:
+    with connected(address) as db:
         try:
             row = db.execute(_META.encode()).fetchone()
         except psycopg.Error as error:
             if state_of(error) in {"42P01", "3F000"}:
                 return None
-            raise translated(error, place) from error
+            raise translated(error, address) from error
     if row is None:
         return None
     if row[0] != FORMAT:
-        raise LogFormatError(place.name, row[0], FORMAT)
+        raise LogFormatError(address.name, row[0], FORMAT)
     if reason := unfinished(row[1]):
-        raise LogUnavailableError(place.name, reason)
+        raise LogUnavailableError(address.name, reason)
     return str(row[1])
 
 

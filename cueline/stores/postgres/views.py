@@ -24,8 +24,8 @@ from cueline.projections.views import (
     Checkpoint,
     Views,
 )
+from cueline.stores.postgres.address import Address
 from cueline.stores.postgres.connections import Row
-from cueline.stores.postgres.place import Place
 from cueline.stores.postgres.sql import escaped_values, marked, translating, unescaped_row
 from cueline.stores.waiting import pause
 
@@ -61,8 +61,8 @@ class Found(list[Row]):
 class ViewsDatabase:
     """The methods of `Database` that queries and projector use, for the schema of read models."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, address: Address) -> None:
+        self._address = address
         self._db: psycopg.Connection[Row] | None = None
 
     @property
@@ -72,7 +72,7 @@ class ViewsDatabase:
 
     def execute(self, statement: str, parameters: Sequence[object] = ()) -> Found:
         """Run a statement in SQLite's dialect."""
-        with translating(self._place):
+        with translating(self._address):
             cursor = self._connected().execute(marked(statement), escaped_values(parameters))
             if cursor.description is None:
                 return Found()
@@ -80,7 +80,7 @@ class ViewsDatabase:
 
     def executemany(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
         """Run a statement for each of *rows*."""
-        with translating(self._place), self._connected().cursor() as cursor:
+        with translating(self._address), self._connected().cursor() as cursor:
             cursor.executemany(marked(statement), map(escaped_values, rows))
 
     def rollback(self) -> None:
@@ -95,8 +95,8 @@ class ViewsDatabase:
 
     def _connected(self) -> psycopg.Connection[Row]:
         if self._db is None or self._db.closed:
-            self._db = psycopg.Connection.connect(self._place.conninfo, autocommit=True)
-            path = sql.Identifier(views_schema(self._place))
+            self._db = psycopg.Connection.connect(self._address.conninfo, autocommit=True)
+            path = sql.Identifier(views_schema(self._address))
             self._db.execute(sql.SQL("SET search_path = {}").format(path))
             # They are filled again from the log, whatever is lost.
             self._db.execute("SET synchronous_commit = off")
@@ -106,10 +106,10 @@ class ViewsDatabase:
 class PostgresViews(Views):
     """The read models in the log's database. One process at a time projects."""
 
-    def __init__(self, place: Place) -> None:
-        self.path = Path(views_schema(place))
+    def __init__(self, address: Address) -> None:
+        self.path = Path(views_schema(address))
         self._half_renewed = False
-        self._tables = ViewsDatabase(place)
+        self._tables = ViewsDatabase(address)
         self.db = cast("Database", self._tables)
 
     @property
@@ -161,14 +161,14 @@ class PostgresViews(Views):
             raise
 
 
-def views_schema(place: Place) -> str:
+def views_schema(address: Address) -> str:
     """Return the schema of the read models; each version of their tables has its own."""
-    return f"{place.schema}_views{VERSION}"
+    return f"{address.schema}_views{VERSION}"
 
 
-def make_views(db: psycopg.Connection[Row], place: Place) -> None:
+def make_views(db: psycopg.Connection[Row], address: Address) -> None:
     """Create the missing tables of the read models."""
-    schema = views_schema(place)
+    schema = views_schema(address)
     if db.execute("SELECT to_regnamespace(%s) IS NOT NULL", (schema,)).fetchone() == (True,):
         return
     db.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))

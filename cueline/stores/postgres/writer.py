@@ -29,6 +29,7 @@ from cueline.errors import (
 from cueline.events.chain import SALT_BYTES, hash_payload, header_end
 from cueline.events.store import NO_STREAM, NO_TIME, Appended, Write
 from cueline.events.stream import category_of
+from cueline.stores.postgres.address import Address
 from cueline.stores.postgres.connections import (
     PATIENCE_SECONDS,
     Contents,
@@ -40,7 +41,6 @@ from cueline.stores.postgres.connections import (
     discard,
     is_broken,
 )
-from cueline.stores.postgres.place import Place
 from cueline.stores.postgres.sql import (
     DAMAGED_TIME,
     clock_us,
@@ -200,14 +200,14 @@ class PostgresWriter:
 
     def __init__(
         self,
-        place: Place,
+        address: Address,
         log_id: str,
         clock: Clock,
         committed: Callable[[int], None],
         *,
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
-        self._place = place
+        self._address = address
         self._log_id = log_id
         self._clock = clock
         self._committed = committed
@@ -224,7 +224,7 @@ class PostgresWriter:
             LogUnavailableError: the store was closed.
         """
         if self._closed:
-            raise LogUnavailableError(self._place.name, "it was closed")
+            raise LogUnavailableError(self._address.name, "it was closed")
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Any] = loop.create_future()
         self._queue.append(Job(work, done))
@@ -340,11 +340,11 @@ class PostgresWriter:
             return error
         if state_of(error) == DAMAGED_TIME:
             return CorruptEventError("?", 0, int(error.diag.message_primary or 0), NO_TIME)
-        return translated(error, self._place)
+        return translated(error, self._address)
 
     async def _connected(self) -> psycopg.AsyncConnection[Row]:
         if self._db is None:
-            self._db = await connect(self._place)
+            self._db = await connect(self._address)
             await self._db.execute(_SETTINGS)
         return self._db
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cueline.events.agent import ToolSpec
     from cueline.events.agent_parts import Demands
 
-Place = tuple[str, bool]
+SlotKey = tuple[str, bool]
 """A runner, and either its event loop or its worker processes."""
 
 
@@ -48,12 +48,12 @@ class SlotTable:
 
     def __init__(self, slots: Slots) -> None:
         self._most = {True: slots.loop, False: slots.workers}
-        self._taken: Counter[Place] = Counter()
+        self._taken: Counter[SlotKey] = Counter()
         self._full: dict[bool, set[str]] = {True: set(), False: set()}
         self._waiting: dict[SlotHolder, int] = {}
         """The waiters, longest wait first, with the number of freed slots at the last check."""
         self._freed = 0
-        self._open: set[Place] = set()
+        self._open: set[SlotKey] = set()
         """The places with a free slot for which no waiter has been woken yet."""
 
     def resize(self, slots: Slots) -> None:
@@ -76,7 +76,7 @@ class SlotTable:
         """Return the runners without a free slot for a call of *tool*."""
         return self._full[tool.in_loop]
 
-    def take(self, place: Place) -> None:
+    def take(self, place: SlotKey) -> None:
         """Take a slot; beyond the limit if the call is already running."""
         self._taken[place] += 1
         runner, in_loop = place
@@ -84,7 +84,7 @@ class SlotTable:
             self._full[in_loop].add(runner)
             self._open.discard(place)
 
-    def free(self, place: Place) -> None:
+    def free(self, place: SlotKey) -> None:
         """Free a slot, and wake the next holder in the queue."""
         runner, in_loop = place
         self._taken[place] -= 1
@@ -135,7 +135,7 @@ class SlotHolder:
 
     def __init__(self, table: SlotTable, seeker: SlotSeeker) -> None:
         self._table = table
-        self._held: dict[str, Place] | None = None
+        self._held: dict[str, SlotKey] | None = None
         """The slots by the effect of the call; None without any."""
         self.seeker = seeker
         self.lacking: Sequence[Demands] = ()

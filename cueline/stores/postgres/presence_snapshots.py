@@ -11,8 +11,8 @@ from cueline.clock import Clock
 from cueline.errors import StoreError
 from cueline.events.snapshot import EVERY, SnapshotRow
 from cueline.events.store import Presence
+from cueline.stores.postgres.address import Address
 from cueline.stores.postgres.connections import Connections, Row
-from cueline.stores.postgres.place import Place
 from cueline.stores.postgres.sql import clock_us
 
 PRESENCE_SECONDS = 2.0
@@ -33,9 +33,9 @@ _ALL = f"SELECT {_COLUMNS} FROM present ORDER BY incarnation"  # noqa: S608 - th
 class PostgresPresence:
     """A board for all processes that reach the database; see `PresenceBoard`."""
 
-    def __init__(self, place: Place, clock: Clock) -> None:
+    def __init__(self, address: Address, clock: Clock) -> None:
         self._clock = clock
-        self._connections = Connections(place, 1, patience_seconds=PRESENCE_SECONDS)
+        self._connections = Connections(address, 1, patience_seconds=PRESENCE_SECONDS)
 
     async def beat(self, presence: Presence) -> None:
         beat = {**asdict(presence), "beat_us": clock_us(self._clock)}
@@ -77,9 +77,9 @@ _HIGHEST: Final = 2**63 - 1
 class PostgresSnapshots:
     """Snapshots for all processes that reach the database; see `SnapshotStore`."""
 
-    def __init__(self, place: Place, every: int = EVERY) -> None:
+    def __init__(self, address: Address, every: int = EVERY) -> None:
         self.every = every
-        self._connections = Connections(place, 1, patience_seconds=SNAPSHOT_SECONDS)
+        self._connections = Connections(address, 1, patience_seconds=SNAPSHOT_SECONDS)
 
     async def newest(self, stream: str, until: int | None = None) -> bytes | None:
         rows = await self._look(_NEWEST, stream, until)

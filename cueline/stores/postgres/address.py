@@ -28,7 +28,7 @@ _DEFAULTS = {
 }
 
 
-class Place(NamedTuple):
+class Address(NamedTuple):
     """The connection to a database, and the schema of the log in it."""
 
     conninfo: str
@@ -42,8 +42,8 @@ class Place(NamedTuple):
         return f"{self.schema}_beside"
 
 
-def place_of(url: LogUrl) -> Place:
-    """Return the place that *url* names.
+def address_of(url: LogUrl) -> Address:
+    """Return the address that *url* names.
 
     Raises:
         ConfigError: *url* has a password, or is not valid; the message says what to write.
@@ -55,7 +55,7 @@ def place_of(url: LogUrl) -> Place:
         raise ConfigError(str(url), f"a schema is named by a-z, 0-9 and _, unlike {schema!r}")
     if found:
         rest = text[found.end() :]
-        # The next option takes its place, also after the question mark.
+        # The next option takes its address, also after the question mark.
         text = text[: found.start()] + (found[0][0] + rest[1:] if rest else "")
     if not url.rest.startswith("//"):
         raise ConfigError(str(url), "write `postgresql://HOST/DATABASE`")
@@ -66,4 +66,6 @@ def place_of(url: LogUrl) -> Place:
     if any(given.get(name) for name in _SECRETS):
         raise ConfigError(str(url), _WAYS_OF_PASSWORDS)
     options = f"-c default_transaction_isolation=read\\ committed {given.pop('options', '') or ''}"
-    return Place(make_conninfo("", **{**_DEFAULTS, **given, "options": options}), schema, str(url))
+    return Address(
+        make_conninfo("", **{**_DEFAULTS, **given, "options": options}), schema, str(url)
+    )
