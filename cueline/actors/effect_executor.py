@@ -352,7 +352,7 @@ class EffectExecutor:
             case CallModel():
                 return self._model.failed(effect, "unknown", told)
             case RunTool() | RecoverTool():
-                # It was started, and its outcome will never be known.
+                # The call was started, and its outcome will never be known.
                 return self._tools.failed(self.name(effect.effect, effect.attempt), "lost", told)
             case NotifyPeople():
                 return self._notification(effect, "hook_failed", told)

@@ -47,7 +47,7 @@ def presence_of(role: str) -> Presence:
 async def beat_always(board: PresenceBoard, presence: Presence, clock: Clock) -> None:
     """Send heartbeats without end."""
     while True:
-        # One missed beat does no harm; no more beats would let others take our sessions.
+        # One missed heartbeat does no harm; without any more, others would take our sessions.
         with suppress(Exception):
             await board.beat(presence)
         await clock.sleep(BEAT_SECONDS)

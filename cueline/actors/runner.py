@@ -236,7 +236,7 @@ class Runner:
             return
         self._kept[call] = None
         if task.cancelled():
-            # It ended before its first step, so it did not report.
+            # The task ended before its first step, so it did not report.
             call.end(NOT_BEGUN)
         else:
             why = f"the runner failed ({type(task.exception()).__name__}); it may have had effects"

@@ -177,7 +177,7 @@ class RunnerRegistry:
 def _end_of(incarnation: str, presence: Presence | None) -> str | None:
     """Return the evidence that a registered runner has ended."""
     if presence is None:
-        # It had sent heartbeats once.
+        # The runner had sent heartbeats once.
         return f"runner {incarnation} has left"
     return evidence_of_end(presence)
 

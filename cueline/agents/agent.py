@@ -131,7 +131,7 @@ class Agent(BaseModel):
         Raises:
             ConfigError: the file is missing or wrong; the message names the key.
         """
-        # It imports this module.
+        # `agent_file` imports this module.
         from cueline.agents.agent_file import read_agent  # noqa: PLC0415
 
         allowed = {"allow_base_urls": SourcedValue(tuple(allow_base_urls), "from_file")}

@@ -155,7 +155,7 @@ def _document(terminal: TerminalView, log: LogUrl) -> dict[str, Any]:
     # Under a pause a breaker may be due, or a retry; the pause goes on.
     ends_at = waiting.deadline_at if waiting and not waiting.is_pause else None
     if waiting and waiting.kind == "approval":
-        # Its own may be sooner: then a reminder is due, or a warning.
+        # The session's own deadline may be sooner: then a reminder is due, or a warning.
         ends_at = min((each.closes_at for each in asked), default=None)
     return {
         "id": session.id,

@@ -159,7 +159,7 @@ def _print(waiting: Page[PendingRow], log: LogUrl) -> None:
         if each.given:
             answered = answer_text(each.given, each.resolution)
             said = f"{answered} by {one_line(each.given_by or '', 60)}, not read yet"
-            # It waits for the session, not for a person; but of several people one is not all.
+            # The session has to read the answer; with several votes, others have to answer, too.
             others = each.given == "grant" and each.votes_needed > 1
             asked = f"{asked}; {said}" if others else said
         given = arguments(each.arguments, _WIDTH)

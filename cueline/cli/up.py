@@ -121,7 +121,7 @@ def up(
         same = running.version == version("cueline")
         raise typer.Exit(Exit.DONE if detach and same else Exit.REFUSED)
     if exists:
-        # Here, and not in the actors: of a long one it takes longer than they have to start.
+        # Not in the actors: the projection of a long log takes longer than they have to start.
         open_log.ask(log, lambda reader: reader.catch_up())
     if detach and plan.address is None:
         record, said = _detach(plan, outside)

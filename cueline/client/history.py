@@ -224,7 +224,7 @@ async def _events(
     async for recorded, fact in session_reader.read(until):
         if outputs and isinstance(fact, ToolReturned) and fact.whole is not None:
             whole = await session_reader.journal.get_blob(recorded, fact.whole)
-            # Of a very long one the beginning is kept, which may end within a character.
+            # The log keeps the beginning of a very long output, which may end within a character.
             text = whole.decode(errors="replace")
             yield recorded, fact.model_copy(update={"output": text})
         else:

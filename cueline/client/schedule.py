@@ -90,7 +90,7 @@ def _read(at: At, now: datetime, zone: ZoneInfo | None) -> datetime:
         found = at if isinstance(at, datetime) else datetime.fromisoformat(at)
         return found.astimezone(UTC) if found.tzinfo else found
     today = datetime.combine(now.astimezone(zone), time.fromisoformat(at.zfill(5)))
-    # Both without a zone: a day has 23 or 25 hours when the clocks change.
+    # Both times have no zone: a day has 23 or 25 hours when the clocks change.
     return today if _instant(today, zone) > now else today + timedelta(days=1)
 
 

@@ -290,7 +290,7 @@ class FleetSupervisor:
             if member.role == "host" and not (self._ready.done() or member.leaves):
                 reason = f"no session host starts: {error}"
                 self._ready.set_exception(ClusterError("the cluster", reason))
-            # It has begun nothing and never may: others rely on that.
+            # The worker has begun nothing, and must never begin: its replacement relies on that.
             ray.kill(member.handle)
             return f"it did not start: {type(error).__name__}"
         member.pending = False

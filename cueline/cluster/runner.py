@@ -194,8 +194,8 @@ class RunnerActor:
         self._heard_at = boot_seconds()
 
     def _is_deaf(self) -> bool:
-        # Both: callers may reach this runner while its heartbeats, by which others judge, do not
-        # arrive.
+        # Both times: callers may reach this runner while its heartbeats, by which others judge, do
+        # not arrive.
         silence = boot_seconds() - min(self._heard_at, self._beat_at)
         return silence > deaf_seconds(self._context.factory.removal_seconds)
 

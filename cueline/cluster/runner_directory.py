@@ -185,5 +185,5 @@ def removal(presence: Presence, removal_seconds: float) -> str | None:
     seconds = silent_seconds(presence, SystemClock().now())
     if seconds < removal_seconds:
         return None
-    # It has killed its calls and ended itself long before.
+    # The runner has killed its calls and ended itself long before.
     return f"runner {presence.incarnation} is silent for {seconds:.0f} s"

@@ -140,7 +140,7 @@ async def _adopted(
     try:
         handle = await context.find(name, 0)
         if presence is None and not await has_node(handle):
-            # It waits for a node.
+            # The worker waits for a node.
             ray.kill(handle)
             return None
         presence = await call(handle.start.remote(epoch, *arguments), ADOPT_SECONDS)
@@ -148,7 +148,7 @@ async def _adopted(
     except (*DEAD, ClusterError):
         return None
     except (*UNCLEAR, CuelineError):
-        # It may be frozen: sessions may wait for a runner, and a host has some.
+        # The worker may be frozen: sessions may wait for a runner, and a host has sessions.
         here = presence is not None and presence.machine == context.machine
         node = context.node if here else ""
         group = HOSTS if is_host else RUNNERS

@@ -85,7 +85,7 @@ class Worker:
 
     def may_have_calls(self, context: ClusterContext) -> bool:
         """Whether hosts may call a runner."""
-        # One on the log's own node will have started in a moment; another may wait for a node.
+        # A runner on the log's own node starts in a moment; another may wait for a node.
         return (self.presence is not None or self.node == context.node) and not self.pending
 
     async def started(self, starting: object, wait: Callable[[], Awaitable[None]]) -> Presence:
@@ -203,7 +203,7 @@ class Worker:
             # The worker has not started: it was killed for that, or the wait was too long.
             return await self.is_over(), False
         if presence is None:
-            # It had registered once: if it is not on the board, it has left.
+            # The worker had registered once: if it is not on the board, it has left.
             return f"{self.role} {self.incarnation} has left", False
         if not lost:
             return evidence_of_end(presence), False
@@ -276,7 +276,7 @@ def facts_of(news: FleetNews, epoch: int, now: datetime) -> Iterator[FleetReport
                 "epoch": epoch,
                 "at": now,
             }
-            # One that leaves offers no blueprints any more.
+            # A leaving runner offers no blueprints any more.
             runner = "" if worker.leaves else RUNNER
             is_host = worker.role == "host"
             yield HostJoined(**said) if is_host else RunnerRegistered(runner=runner, **said)

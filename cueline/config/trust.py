@@ -60,7 +60,7 @@ def found_settings(file: ConfigSource, path: Path, below: Settings) -> FoundSett
     """Return the settings of the *file* found at *path*, which precede the settings *below*."""
     counts, wider = {}, {}
     if "model" in file and "provider" not in file:
-        # Else it would be the model of whatever provider holds in the end.
+        # Else it would be the model of any provider that a later layer chooses.
         held = SourcedValue(below.provider or DEFAULT, file["model"].source)
         file = {**file, "provider": held}
     # Without a provider beside them, they would go to the one that the file names.

@@ -200,7 +200,7 @@ class Live:
             erase_when_done=True,
             min_redraw_interval=_REDRAW_SECONDS,
             input=self._keyboard,
-            # It need not be asked where the cursor is: the answer would be typed.
+            # The terminal is not asked for the cursor's position: the answer would count as keys.
             output=Vt100_Output(
                 sys.stdout,
                 _size,

@@ -157,7 +157,7 @@ def seconds(text: str, a_second: int = 1) -> float | None:
 
 def until(moment: str, now: str | None) -> float | None:
     """Return the seconds from *now* to *moment*, two dates of one answer."""
-    # Its own date, not our clock: the two may be minutes apart.
+    # The answer's own date, not our clock: the two may be minutes apart.
     try:
         wait = parsedate_to_datetime(moment) - parsedate_to_datetime(now or "")
     except (TypeError, ValueError):

@@ -295,7 +295,7 @@ def _read_private(path: Path) -> SecretStr | None:
 def _replace(path: Path, rows: list[StoredKey]) -> None:
     """Replace the file in one step, so that no process reads a part of it."""
     text = json.dumps({"format": _FORMAT, "keys": [each._asdict() for each in rows]}, indent=1)
-    # It is made with mode 0600.
+    # The temporary file has mode 0600.
     with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
         try:
             file.write(f"{text}\n")

@@ -154,7 +154,7 @@ class Inline(Place):
     async def _look(self) -> None:
         await self.dispatcher.tick()
         if ended := await self._runners.ended():
-            # They would wait until a late deadline.
+            # The sessions that wait for these runners would wait until a late deadline.
             await self.dispatcher.wake("runner")
             self._runners.out_of_reach -= ended
         await self.log.clock.sleep(TICK_SECONDS)

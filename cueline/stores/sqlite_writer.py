@@ -102,7 +102,7 @@ class SqliteWriter:
         done: asyncio.Future[T] = loop.create_future()
         self._queue.append(Job(streams, size, work, done))
         if self._task is None or self._task.done():
-            # It starts when all tasks that can run now have queued their work.
+            # The task starts when all tasks that can run now have queued their work.
             self._task = loop.create_task(self._write())
         return done
 

@@ -115,7 +115,7 @@ def model(
     """Return the pydantic model of the arguments."""
     # An argument may be called `schema` or `json`, which a model's field may not.
     names = {f"argument_{i}": name for i, name in enumerate(fields)}
-    # It is also called for the keys of a TypedDict or a dataclass among the arguments.
+    # The generator is also called for the keys of a TypedDict or a dataclass argument.
     config = ConfigDict(extra="forbid", alias_generator=lambda name: names.get(name, name))
     definitions: dict[str, Any] = {field: fields[name] for field, name in names.items()}
     try:

@@ -103,7 +103,7 @@ class WorkerProcess:
         except BrokenPipeError:
             return None
         reply = await self.receive()
-        # One whose limits stay changed takes no other request.
+        # A worker whose limits stay changed takes no other request.
         self._asked = reply is None or reply[0].get("spent", True)
         return reply
 

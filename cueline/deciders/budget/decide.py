@@ -244,7 +244,7 @@ def _reserve(command: Reserve, state: BudgetState) -> list[BudgetEvent]:
         return []
     lost: list[BudgetEvent] = []
     if node.held is not None:
-        # Its session continued without closing the call: it may have cost all of it.
+        # The session continued without closing the call, which may have cost all its reservation.
         lost = _settled(node.held.call, command.epoch, None, state)
         state = _after(state, lost)
     short = shortage(state, call.session, command.amount)

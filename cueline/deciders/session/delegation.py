@@ -175,7 +175,7 @@ def child_agent(parent: AgentSpec, child: AgentSpec) -> AgentSpec:
             "limits": child.limits.model_copy(update={"max_depth": depth}),
             "workspace": child.workspace or parent.workspace,
             "key_owner": parent.key_owner,
-            # Those of a blueprint are recorded with it.
+            # The agents of a blueprint are recorded with it.
             "agents": child.agents or (parent.agents if calls else {}),
         }
     )

@@ -241,7 +241,7 @@ def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
         state,
         turn=replace(state.turn, model=open_call, active_seconds=active),
         context=context,
-        # Its host cancelled it and survived: it did not kill the host.
+        # The host cancelled the call and survived: the call did not kill the host.
         takeovers=0 if event.kind == "cancelled" else state.takeovers,
         account=account_after_call(state, event),
         used=used,

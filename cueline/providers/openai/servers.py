@@ -45,7 +45,7 @@ SERVERS: Final = {
     "api.openai.com": OPENAI,
     "openai.azure.com": OPENAI,
     "openrouter.ai": Server(files=True, kept="reasoning_details"),
-    # It refuses a later request without the thoughts of a reply that called tools.
+    # DeepSeek refuses a later request without the thoughts of a reply that called tools.
     "api.deepseek.com": Server(thoughts="reasoning_content"),
     "api.moonshot.ai": Server(thoughts="reasoning_content"),
     "api.z.ai": Server(thoughts="reasoning_content"),

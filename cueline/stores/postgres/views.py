@@ -98,7 +98,7 @@ class ViewsDatabase:
             self._db = psycopg.Connection.connect(self._address.conninfo, autocommit=True)
             path = sql.Identifier(views_schema(self._address))
             self._db.execute(sql.SQL("SET search_path = {}").format(path))
-            # They are filled again from the log, whatever is lost.
+            # After any loss, the read models are filled again from the log.
             self._db.execute("SET synchronous_commit = off")
         return self._db
 
