@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cueline.deciders.prompt import FORKED_AWAY, GO_ON, result_of
+from cueline.deciders.prompt import FORKED_AWAY, GO_ON, images_of, result_of
 from cueline.events.agent import AgentSpec
 from cueline.events.agent_parts import RecordedResult
 from cueline.events.inbox import MessageSent
@@ -19,12 +19,9 @@ from cueline.events.session import (
     SessionEvent,
     SessionForked,
     SessionStarted,
-    ToolFailed,
-    ToolReconciled,
-    ToolReturned,
-    ToolSkipped,
     calls_of,
 )
+from cueline.projections.calls import OVER, CallChange, changes_of
 from cueline.providers.replay.provider import RecordedReply
 
 FAILED = "tool_error: "
@@ -60,6 +57,12 @@ class CourseCall:
     def is_result(self) -> bool:
         """Whether its result can answer an equal call; not if it is about the agent's own rules."""
         return self.closed and not self.denied and not self.judged.problem
+
+    def close(self, result: tuple[str, bool] | None) -> None:
+        """Set the call's first *result*: a text, and whether the call failed."""
+        if result is not None and not self.closed:
+            text, self.failed = result
+            self.text, self.closed = text.removesuffix(f"\n{GO_ON}"), True
 
 
 @dataclass(slots=True)
@@ -130,15 +133,15 @@ class Course:
                 self.messages.setdefault(len(self.replies) + 1, []).extend(told)
             case ModelReplied(cut=None):
                 self._reply(event)
-            case ToolReturned() | ToolFailed() | ToolSkipped() | ToolReconciled():
-                self._end(event)
             case _:
-                pass
+                for change in changes_of(event):
+                    if change.status in OVER and change.effect in self._effects:
+                        self._end(change, event)
 
     def _fork(self, event: SessionForked) -> None:
         self.agent, self.open = event.agent, event.open
-        for effect in self._effects:
-            self._close(effect, (FORKED_AWAY, True))
+        for effect in self._effects.values():
+            self.calls[effect].close((FORKED_AWAY, True))
         waiting = [said for messages in self._mail.values() for said in messages]
         told = [Said(text) for text in (event.note, event.goal) if text]
         self._mail = {1: [*waiting, *told]}
@@ -151,21 +154,12 @@ class Course:
             judged = event.judged.get(effect, UNJUDGED)
             self.calls[f"{turn}.{index}"] = CourseCall(turn, call, judged)
 
-    def _end(self, event: ToolReturned | ToolFailed | ToolSkipped | ToolReconciled) -> None:
-        self._close(event.effect, result_of(event))
-        if isinstance(event, ToolReturned) and event.effect in self._effects:
-            call = self.calls[self._effects[event.effect]]
-            call.media_type, call.image = event.media_type, event.image
-        if isinstance(event, ToolSkipped) and event.rule and event.effect in self._effects:
-            self.calls[self._effects[event.effect]].denied = True
-
-    def _close(self, effect: str, result: tuple[str, bool] | None) -> None:
-        if result is None or effect not in self._effects:
-            return
-        call = self.calls[self._effects[effect]]
-        if not call.closed:
-            text, call.failed = result
-            call.text, call.closed = text.removesuffix(f"\n{GO_ON}"), True
+    def _end(self, change: CallChange, event: SessionEvent) -> None:
+        call = self.calls[self._effects[change.effect]]
+        call.close(result_of(event))
+        for image in images_of(event):
+            call.media_type, call.image = image.media_type, image.data
+        call.denied = call.denied or (change.status == "skipped" and bool(change.rule))
 
 
 def course_of(events: Iterable[SessionEvent]) -> Course:

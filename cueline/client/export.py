@@ -2,22 +2,18 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from cueline.client.document import document
 from cueline.client.history import History
-from cueline.deciders.prompt import FORKED_AWAY, Prompt, result_of
+from cueline.deciders.prompt import FORKED_AWAY, Prompt
 from cueline.events.agent import Limits
-from cueline.events.event_text import cause_text, doubt_text, end_text
+from cueline.events.event_text import cause_text, end_text
 from cueline.events.message import Usage
 from cueline.events.session import (
-    ApprovalResolved,
-    CallDelegated,
-    CallsAdded,
-    ModelReplied,
     SessionCompleted,
     SessionEvent,
     SessionFailed,
@@ -25,16 +21,10 @@ from cueline.events.session import (
     SessionIdle,
     SessionStarted,
     SessionStopped,
-    ToolFailed,
-    ToolInDoubt,
-    ToolReconciled,
-    ToolReturned,
-    ToolSkipped,
-    ToolStarted,
-    calls_of,
 )
 from cueline.events.store import RecordedEvent
-from cueline.events.stream import effect_of, shown
+from cueline.events.stream import shown
+from cueline.projections.calls import OVER, CallChange, changes_of
 from cueline.projections.summary import Summary
 
 
@@ -130,8 +120,8 @@ class Export:
     inbox_read: int = 0
 
 
-_ASKED = ("effect", "tool", "arguments", "edit", "requested_at", "attempts", "rule")
-"""The fields of a call that do not depend on its status."""
+_CHANGED = ("output", "seconds", "whole", "kind", "message", "outcome", "by", "degraded")
+"""The fields of a call that depend on its status."""
 _COUNTED = (
     "cost",
     "children_cost",
@@ -141,7 +131,6 @@ _COUNTED = (
     "takeovers",
     "lost_attempts",
 )
-_OVER = frozenset({"returned", "failed", "skipped", "reconciled"})
 
 
 def export_of(history: History) -> Export:
@@ -208,52 +197,33 @@ def _metrics(tally: Summary) -> Metrics:
 
 def _note_call(calls: dict[str, CallRow], recorded: RecordedEvent, fact: SessionEvent) -> None:
     at = recorded.recorded_at
-    match fact:
-        case ModelReplied() | CallsAdded():
-            for effect, call in calls_of(fact).items():
-                calls[effect] = CallRow(
-                    effect=effect, tool=call.name, arguments=call.arguments, requested_at=at
-                )
-        case ApprovalResolved(edit=dict(edit)) if effect_of(fact.approval) in calls:
+    if isinstance(fact, SessionForked):
+        for effect, row in calls.items():
+            if row.status not in OVER:
+                away = CallChange(effect=effect, status="skipped", message=FORKED_AWAY)
+                calls[effect] = _changed(row, at, away)
+    for change in changes_of(fact):
+        if (call := change.call) is not None:
+            calls[change.effect] = CallRow(
+                effect=change.effect, tool=call.name, arguments=call.arguments, requested_at=at
+            )
+        elif (known := calls.get(change.effect)) is None:
+            continue
+        elif change.edit is not None:
             # The edit is shown beside the arguments of the model, not instead of them.
-            effect = effect_of(fact.approval)
-            calls[effect] = replace(calls[effect], edit=edit)
-        case SessionForked():
-            for effect, row in calls.items():
-                if row.status not in _OVER:
-                    calls[effect] = _changed(row, at, status="skipped", message=FORKED_AWAY)
-        case _ if (known := calls.get(getattr(fact, "effect", ""))) and (change := _change(fact)):
-            degraded = getattr(fact, "degraded", False)
-            calls[known.effect] = _changed(known, at, degraded=degraded, **change)
+            calls[change.effect] = replace(known, edit=change.edit)
+        elif change.status not in ("", "lost"):
+            calls[change.effect] = _changed(known, at, change)
 
 
-def _changed(call: CallRow, at: datetime, **change: Any) -> CallRow:
+def _changed(call: CallRow, at: datetime, change: CallChange) -> CallRow:
     """Return *call* with another status."""
-    asked = {each.name: getattr(call, each.name) for each in fields(call) if each.name in _ASKED}
-    return CallRow(**{**asked, "changed_at": at, **change})
-
-
-def _change(fact: SessionEvent) -> dict[str, Any] | None:
-    change: dict[str, Any] | None = None
-    match fact:
-        case ToolStarted() | CallDelegated():
-            change = {"status": "started", "attempts": fact.attempt, "rule": fact.rule}
-        case ToolReturned(output=output, seconds=seconds, whole=whole):
-            change = {"status": "returned", "output": output, "seconds": seconds, "whole": whole}
-        case ToolFailed(kind=kind, message=message, retry_at=retry_at):
-            status = "failed" if retry_at is None else "retry"
-            change = {"status": status, "kind": kind, "message": message}
-        case ToolSkipped(reason=reason):
-            change = {"status": "skipped", "message": reason}
-        case ToolInDoubt(cause=cause):
-            change = {"status": "in doubt", "message": doubt_text(cause)}
-        case ToolReconciled(outcome="did_not_happen" | "run_again" as outcome, by=by):
-            change = {"status": "requested", "outcome": outcome, "by": by}
-        case ToolReconciled(outcome=outcome, by=by, output=output) if result_of(fact) is not None:
-            change = {"status": "reconciled", "outcome": outcome, "by": by, "output": output}
-        case _:
-            pass
-    return change
+    told: dict[str, Any] = {name: getattr(change, name) for name in _CHANGED}
+    if change.status != "returned":
+        told["seconds"] = None
+    if change.status == "started":
+        told |= {"attempts": change.attempt, "rule": change.rule}
+    return replace(call, changed_at=at, status=change.status.replace("_", " "), **told)
 
 
 def _note_end(told: Export, fact: SessionEvent) -> None:

@@ -19,20 +19,16 @@ from cueline.config.problem import SettingProblem
 from cueline.errors import ConfigError, RejectedError, ToolImportError
 from cueline.events.agent import AgentSpec
 from cueline.events.session import (
-    CallDelegated,
     CallsAdded,
     MessageAwaited,
     SessionStarted,
-    ToolFailed,
-    ToolReconciled,
-    ToolReturned,
-    ToolSkipped,
-    ToolStarted,
 )
 from cueline.events.stream import shown
+from cueline.projections.calls import OVER, CallChange, changes_of
 
 _STATUS: Final = {"completed": "completed", "failed": "failed", "stopped": "failed"}
 _HELD: Final = frozenset({"paused", "idle"})
+_ENDS: Final = OVER | {"retry"}
 _OF_PEOPLE: Final = frozenset({"operator", "approval", "message", "budget"})
 
 
@@ -141,25 +137,28 @@ def _steps_of(history: History) -> list[StepState]:
     of_effect: dict[str, str] = {}
     for recorded, fact in history.events:
         at = recorded.recorded_at
-        match fact:
-            case CallsAdded():
-                of_effect |= {effect: call.name for effect, call in fact.calls.items()}
-                for each in fact.ended:
-                    steps[each.step] = replace(steps[each.step], started_at=at, ended_at=at)
-            case ToolStarted() | CallDelegated() | MessageAwaited() if fact.effect in of_effect:
-                step = steps[of_effect[fact.effect]]
-                child = (shown(fact.child),) if isinstance(fact, CallDelegated) else ()
+        if isinstance(fact, CallsAdded):
+            of_effect |= {effect: call.name for effect, call in fact.calls.items()}
+            for each in fact.ended:
+                steps[each.step] = replace(steps[each.step], started_at=at, ended_at=at)
+        changes = changes_of(fact)
+        if isinstance(fact, MessageAwaited):
+            changes = [CallChange(effect=fact.effect, status="started", attempt=fact.attempt)]
+        for change in changes:
+            step = steps.get(of_effect.get(change.effect, ""))
+            if step is None:
+                continue
+            begun_at = step.started_at or at
+            if change.status == "started":
                 steps[step.name] = replace(
                     step,
                     status="running",
-                    started_at=step.started_at or at,
-                    calls=step.calls + (fact.attempt == 1),
-                    children=step.children + child,
+                    started_at=begun_at,
+                    calls=step.calls + (change.attempt == 1),
+                    children=step.children + ((shown(change.child),) if change.child else ()),
                 )
-            case ToolReturned() | ToolFailed() | ToolSkipped() | ToolReconciled():
-                if fact.effect in of_effect:
-                    step = steps[of_effect[fact.effect]]
-                    steps[step.name] = replace(step, ended_at=at, started_at=step.started_at or at)
+            elif change.status in _ENDS:
+                steps[step.name] = replace(step, started_at=begun_at, ended_at=at)
     return [_as_over(each, history) for each in steps.values()]
 
 

@@ -121,10 +121,8 @@ def summary_message(replied: ModelReplied) -> bytes:
     return user_message(f"{SUMMARY}\n\n{text}")
 
 
-def result_of(
-    event: ToolReturned | ToolFailed | ToolSkipped | ToolReconciled,
-) -> tuple[str, bool] | None:
-    """Return a call's result for the model, and whether it failed; None if the call continues."""
+def result_of(event: SessionEvent) -> tuple[str, bool] | None:
+    """Return a call's result for the model, and whether it failed; None if *event* ends no call."""
     match event:
         case ToolReturned(child=""):
             return event.output, False
