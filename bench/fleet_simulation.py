@@ -21,7 +21,6 @@ import random
 import time
 import tracemalloc
 from collections.abc import AsyncIterator, Collection
-from dataclasses import asdict
 from statistics import median
 from typing import cast
 
@@ -32,6 +31,7 @@ from cueline.actors.session_host import ACTIVE, HostPort
 from cueline.deciders.fleet import Group, Range
 from cueline.deciders.reconcile import Node, Observed, Report, Retire, Start, decide
 from cueline.events.store import EventStore, Head, Presence, RecordedEvent, to_us
+from cueline.projections.row import new_row
 from cueline.projections.session import SessionReadModel
 from cueline.projections.views import Views
 from cueline.runtime.loop import run
@@ -187,7 +187,8 @@ class Fleet:
 def fill(views: Views, status: str, count: int, due_us: int) -> None:
     """Put so many sessions into the read model."""
     wait = {"wait_kind": "approval", "wait_cause": '{"code": "asked"}', "deadline_us": due_us}
-    row = asdict(SessionReadModel("", "", status=status, version=10, due_us=due_us))
+    known = {"status": status, "version": 10, "due_us": due_us, "created_us": 0, "updated_us": 0}
+    row = new_row(SessionReadModel, **known)
     row |= wait if due_us else {}
     named = {"stream": "'session-default/' || ? || n", "id": "? || n", "root": "? || n"}
     values = ", ".join(named.get(column, "?") for column in row)
