@@ -3,7 +3,7 @@
 Each child answers at once.
 With `sync` the parent waits for all of them; with `async_callback` a message tells it of each end.
 What is measured is the processor's time a child, with the parent's share; the model reads nothing.
-Floor: a child of 1,000 takes no more than 1.5 × that of 100.
+Floor: a child of 1,000 takes at most 1.5 × the processor time of a child of 100.
 """
 
 import json

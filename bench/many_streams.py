@@ -1,8 +1,8 @@
 """What 500 streaming replies take of their host, and of the other sessions in it.
 
-A model server in a process of its own streams 500 replies at once, ten pieces a second each; all
-are received in one host. Meanwhile another session in that host, whose model and tool answer at
-once, goes through its turns, and a task looks how late the event loop wakes it.
+A model server in a separate process streams 500 replies at once, each with ten pieces a second.
+One host receives all 500 replies. Meanwhile another session in that host, whose model and tool
+answer at once, goes through its turns, and a task looks how late the event loop wakes it.
 The turns are compared with those of the same session before, while nothing streams.
 All of it is measured three times; the median counts.
 The turns are told also for when all 500 are followed with `stream()`, in the same loop.

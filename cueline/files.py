@@ -38,9 +38,9 @@ def make_folder(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The files that a person trusts, by content; each is recorded in *folder*.
+    """The files that a person trusts; *folder* has the hash of the content of each file.
 
-    A log changes with its use, so its id is recorded instead.
+    The content of a log changes with use, so *folder* has the hash of the log's id.
     """
 
     folder: Path | None

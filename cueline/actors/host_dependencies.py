@@ -73,7 +73,7 @@ class HostDependencies:
     bound: Callable[[AgentSpec, int, int | None], tuple[int, Decimal | None]]
     """Returns the highest cost of a call in tokens and US dollars.
 
-    Arguments: the prompt's size in bytes and, if there is one, the vendor's token count.
+    Arguments: the prompt's size in bytes, and the vendor's token count or None.
     """
     grace_seconds: float
     """Time that running effects have to finish before a stop or a signal ends them."""

@@ -103,7 +103,7 @@ async def living(board: PresenceBoard, now: datetime) -> list[Presence]:
 
 
 def find(all_present: Sequence[Presence], incarnation: str | None) -> Presence | None:
-    """Return the presence of that incarnation, if there is one."""
+    """Return the presence of the process *incarnation*; None if it is missing."""
     return next((p for p in all_present if p.incarnation == incarnation), None)
 
 

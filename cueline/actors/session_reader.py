@@ -40,7 +40,7 @@ class SessionReader:
     async def read(
         self, until: int | None = None, heard: Sequence[RecordedEvent] = ()
     ) -> AsyncIterator[tuple[RecordedEvent, SessionEvent | None]]:
-        """Read on and check each event against the one before; None for a redacted event.
+        """Read on and check each event against the previous one; None for a redacted event.
 
         Within one append, the state may be incomplete. Events in *heard* were read
         already: see `Journal.read`.

@@ -263,7 +263,7 @@ def notify_parent(
 
 
 def _result(agent: AgentSpec, end: _End, read_output: OutputReader) -> dict[str, object]:
-    """Return the fields of a child's end about its result."""
+    """Return the fields of `ChildEnded` that report the result or the error of *end*."""
     match end:
         case SessionFailed():
             return {"error_code": end.kind, "error": end.message or end_text(end)}

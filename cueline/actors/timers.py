@@ -26,7 +26,7 @@ class Timers:
         self._task: asyncio.Task[None] | None = None
 
     def set(self, waiting: Waiting, moment: datetime) -> None:
-        """Finish *waiting* at *moment*, unless it is dropped before."""
+        """Finish *waiting* at *moment*, unless it is dropped earlier."""
         self._moments[waiting] = moment
         if self._next is None or moment < self._next:
             self.close()

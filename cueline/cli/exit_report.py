@@ -140,7 +140,7 @@ def _answers(asked: OpenQuestion, log: LogUrl) -> list[str]:
 
 
 def _more(session: SessionView, log: LogUrl) -> str | None:
-    """Return the command that raises the limit at which the session waits, if there is one."""
+    """Return the command that raises the limit at which the session waits; None without a limit."""
     wait = session.waiting
     if wait is None or wait.raisable not in _OPTIONS:
         return None

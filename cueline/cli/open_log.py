@@ -90,7 +90,10 @@ def rows(page: "Page[Any]") -> Any:
 def print_answer(
     found: T, show: Callable[[T], None], *, as_json: bool, empty: str | None = None
 ) -> None:
-    """Print *found* as JSON, or by *show* for people; print *empty* if there is nothing."""
+    """Print *found*, as JSON or with *show*.
+
+    If *found* is empty and *as_json* is false, print *empty* instead.
+    """
     from cueline.client.document import document
 
     if as_json:

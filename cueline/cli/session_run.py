@@ -46,7 +46,7 @@ class RequestRecorder:
         """Record the wish.
 
         Raises:
-            Exit: Ctrl-C came before.
+            Exit: the user typed Ctrl-C first; nothing is recorded.
         """
         if self.left:
             typer.echo(_NOTHING, err=True)

@@ -122,7 +122,7 @@ def tail(
     """Print a session's last events, one a line, and with -f new events.
 
     It does not disturb the session. With -f it ends when the session has ended, with
-    that session's exit code; Ctrl-C ends it before. If no process drives the session,
+    that session's exit code; Ctrl-C ends it earlier. If no process drives the session,
     it prints this to stderr, and continues to wait.
     At a terminal it shows each new reply while it arrives.
 

@@ -129,7 +129,7 @@ class TerminalView:
             self._take(recorded, fact, show=show)
 
     async def until_it_rests(self) -> bool:
-        """Show new events until the session rests; return False if the user left before.
+        """Show new events until the session rests; return False if the user left earlier.
 
         Raises:
             CuelineError: it cannot be driven, or not be read.

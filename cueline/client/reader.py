@@ -294,7 +294,7 @@ class Reader:
             tool: that they are about.
             actor: `user`, `agent`, `runner` or `system`, or one of them by name: `user:ada`.
             since: recorded at this time or later.
-            until: recorded at this time or before.
+            until: recorded at this time or earlier.
             limit: the maximum number of rows.
 
         Raises:

@@ -50,7 +50,7 @@ class RunnerRow:
     heard_at: datetime | None
     """The time of the runner's last heartbeat."""
     removed_at: datetime | None
-    """For a stale runner: when it is removed, unless it sends a heartbeat before."""
+    """For a stale runner: when it is removed, unless it sends a heartbeat earlier."""
     machine: str
     pid: int
     blueprints: tuple[str, ...]

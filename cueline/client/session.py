@@ -289,12 +289,12 @@ class Session:
                     yield VersionedEvent(recorded.version, fact)
 
     async def stream(self, after: int = NO_STREAM) -> AsyncIterator[TextDelta | VersionedEvent]:
-        """Follow the events like `events`, and each reply piece by piece while it arrives.
+        """Follow the events like `events`, and yield the pieces of each reply while it arrives.
 
-        A piece is a `TextDelta`. The pieces of a reply come before the event that records it. The
-        event has the whole reply; pieces may be missing. Pieces are not recorded: if a reply began
-        earlier, or its pieces are read too slowly, only the event comes. A call that broke off is
-        repeated as another attempt, with pieces of its own.
+        A piece is a `TextDelta`. The pieces of a reply come before the event that records the
+        reply, and the event has the whole reply. Pieces are not recorded, and can be missing: a
+        reply that began before `stream` has no pieces, and a slow reader loses the last pieces.
+        A repeated model call sends its reply again from the beginning, with a higher `attempt`.
 
         Raises the errors of `events`.
         """

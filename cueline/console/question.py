@@ -54,7 +54,7 @@ class Question:
     preview: str = ""
     """The diff of the change."""
     auto_at: datetime | None = None
-    """The time of the automatic grant, unless a person denies before."""
+    """The time of the automatic grant, unless a person denies the call earlier."""
     edited: bool = False
     """Whether the arguments were edited."""
     votes: int = 1

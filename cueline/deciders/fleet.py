@@ -63,7 +63,7 @@ class Registration(Struct, frozen=True):
 
     fact: RunnerRegistered
     removed_at: datetime | None = None
-    """When the runner is removed, unless it sends a heartbeat before; None while it is online."""
+    """When the runner is removed, unless it sends a heartbeat earlier; None while it is online."""
 
 
 class Blueprint(Struct, frozen=True):

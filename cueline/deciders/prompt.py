@@ -149,7 +149,7 @@ def _message_of(failed: ToolFailed) -> str:
 
 
 def images_of(event: SessionEvent) -> tuple[ImageBlock, ...]:
-    """Return the image that a call returned, if it did."""
+    """Return the image that a call returned; empty if *event* has no image."""
     if event.type != "ToolReturned" or not event.image:
         return ()
     return (ImageBlock(media_type=event.media_type, data=event.image),)

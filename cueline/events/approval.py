@@ -57,7 +57,7 @@ class ApprovalOpened(Fact):
     excluded: tuple[str, ...] = ()
     """The people who may not grant it."""
     auto_at: AwareDatetime | None = None
-    """The time of the automatic grant, unless the approval is denied before."""
+    """The time of the automatic grant, unless the approval is denied earlier."""
     auto_by: str = ""
     """The actor of the automatic grant."""
     epoch: int

@@ -1,11 +1,11 @@
 """Encodes facts as bytes, and decodes recorded events.
 
-When the shape of a released fact changes, its `SCHEMA` is raised by one and
-`UPCASTERS` gains the step from the number before; recorded bytes never change.
+To change the shape of a released fact, raise its `SCHEMA` by one, and add the upcaster
+from the previous schema to `UPCASTERS`. Recorded bytes never change.
 
-Canonical means: fields in the order of the frozen model, objects in their given
-order. A payload omits `type`, which is a column. Facts of plain values omit fields
-with default values, so a default, like the meaning of a fact, never changes within
+A payload has its fields in the order of the frozen model, and the keys of an object in
+their given order. A payload omits `type`, which is a column. A fact of plain values omits
+fields with default values. So neither a default nor the meaning of a fact changes within
 a schema. Long values are replaced by references: see `blob_ref`.
 """
 

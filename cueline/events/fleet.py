@@ -110,7 +110,7 @@ class RunnerStale(Fact):
     incarnation: str
     reason: str
     removed_at: AwareDatetime
-    """When the runner is removed, unless it sends a heartbeat before."""
+    """When the runner is removed, unless it sends a heartbeat earlier."""
     epoch: int
     at: AwareDatetime
 

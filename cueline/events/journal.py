@@ -118,7 +118,7 @@ class Journal:
         until: int | None = None,
         heard: Sequence[RecordedEvent] = (),
     ) -> AsyncIterator[tuple[RecordedEvent, Fact | Redacted]]:
-        """Read a stream as `EventStore.read` does, and check each event against the one before.
+        """Read a stream as `EventStore.read` does, and check each event against its predecessor.
 
         If *heard* holds the stream's newest events without a gap back to *after*, they are not
         read again; then *until* is not given.

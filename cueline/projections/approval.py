@@ -72,7 +72,7 @@ class PendingRow:
     votes_needed: int = 1
     deadline_at: datetime
     auto_at: datetime | None
-    """The time of the automatic grant, unless it is denied before."""
+    """The time of the automatic grant, unless the approval is denied earlier."""
     given: Annotated[str | None, Read("nullif(given, '')", column="given", kind=str)]
     """`grant` or `deny`, while the decision is unread in the inbox."""
     given_by: Annotated[str | None, Read("nullif(given_by, '')", column="given_by", kind=str)]

@@ -77,5 +77,5 @@ class Fault:
 
 
 def first_fault(db: Database) -> Fault | None:
-    """Return the oldest of these events, if there is one."""
+    """Return the fault with the lowest position; None if there is no fault."""
     return next(iter(select(db, Fault, "ORDER BY position", limit=1)), None)

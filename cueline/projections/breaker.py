@@ -41,7 +41,11 @@ class BreakerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker(BreakerRow):
-    """The folded state of a breaker: open until a probe may start, half-open until it is lost."""
+    """The folded state of a breaker.
+
+    If the breaker is open, `until` is the time from which a probe may start. If it is
+    half-open, `until` is the time from which the running probe counts as lost.
+    """
 
     TABLE: ClassVar[str] = "breakers"
     KEY: ClassVar[Names] = ("stream",)

@@ -1,7 +1,7 @@
 """Access to a folder that never leaves it.
 
-Each component of a path is opened from the descriptor of the one before, and links are
-not followed; so a component swapped between two checks is refused, too.
+Each component of a path is opened from the descriptor of the previous component, and links
+are not followed. So a component swapped between two checks is refused, too.
 
 A path that leads, or may lead, out of the folder raises `PathEscapeError`; one that cannot
 be opened raises `ToolFailedError`.

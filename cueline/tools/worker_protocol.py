@@ -43,7 +43,7 @@ def receive(source: int) -> Head | None:
 
 
 def read(source: int, size: int) -> bytes | None:
-    """Read *size* bytes; None if the stream ends before."""
+    """Read *size* bytes; None if the stream ends earlier."""
     buffer = bytearray()
     while len(buffer) < size:
         chunk = os.read(source, min(size - len(buffer), CHUNK))

@@ -106,7 +106,7 @@ class CallApproval(Struct, frozen=True):
     granted: str | None = None
     """The person who granted the call."""
     auto_at: datetime | None = None
-    """When it is granted automatically, unless denied before."""
+    """The time of the automatic grant, unless the approval is denied earlier."""
     people_only: bool = False
     """Whether it is never granted automatically."""
     escalated: bool = False

@@ -185,7 +185,7 @@ class ToolSkipped(Fact):
     reason: str
     """The text for the model."""
     rule: str = ""
-    """The rule that denies it, if one does."""
+    """The rule that denies the call; empty: no rule denies it."""
     degraded: bool = False
     """The tool is not critical: the work continues without it, and the result is partial."""
 

@@ -57,7 +57,7 @@ class ApprovalRequested(Fact):
     usd: Decimal | None = None
     votes: int = 1
     auto_at: AwareDatetime | None = None
-    """The time of the automatic grant, unless the approval is denied before."""
+    """The time of the automatic grant, unless the approval is denied earlier."""
     people_only: bool = False
     """Whether it is never granted automatically."""
     escalated: bool = False
@@ -98,7 +98,7 @@ class PeopleNotified(Fact):
     type: Literal["PeopleNotified"] = "PeopleNotified"
     effect: str
     approval: str = ""
-    """The approval, if the hook is about one."""
+    """The approval; empty if the hook is not about an approval."""
     hook: int
     """Its place among the policy's hooks."""
     code: TellCode = "told"

@@ -108,6 +108,6 @@ def answer(message: AssistantMessage) -> Json:
 
 
 def images(attachments: Iterable[Attachment]) -> Json:
-    """Return the field with the images among *attachments*, if there are any."""
+    """Return the field `images`; empty if no attachment is an image."""
     data = [attached.data for attached in attachments if isinstance(attached, ImageBlock)]
     return {"images": data} if data else {}

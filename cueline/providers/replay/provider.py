@@ -75,7 +75,7 @@ class ReplayModel:
 
 
 def unanswered(messages: Sequence[bytes]) -> str | None:
-    """Return the error about a call of the last turn without a recorded result, if there is one.
+    """Return the error if a call of the last turn has no recorded result; else None.
 
     The recorded model has never seen such a result, so its next reply would mean nothing.
     """

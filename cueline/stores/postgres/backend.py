@@ -136,7 +136,7 @@ class PostgresBackend:
         return PostgresPresence(self._address, clock)
 
     def open_snapshots(self) -> PostgresSnapshots:
-        """See `LogBackend.open_snapshots`; the snapshots of the opened store, if there is one."""
+        """See `LogBackend.open_snapshots`; if a store is open, returns its snapshots."""
         return self._snapshots or PostgresSnapshots(self._address)
 
     def open_views(self) -> "Views":

@@ -50,7 +50,7 @@ class Found(list[Row]):
     """The rows of a query, like a cursor's."""
 
     def fetchone(self) -> Row | None:
-        """Return the first row, if there is one."""
+        """Return the first row; None if no row was found."""
         return self[0] if self else None
 
     def fetchall(self) -> list[Row]:
