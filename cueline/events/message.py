@@ -173,7 +173,10 @@ class CacheMiss(NamedTuple):
 
 
 def cache_miss(reads: int, saved: Decimal, after: Usage) -> CacheMiss:
-    """Return the miss of a reply with the usage *after*; the one before read *reads* tokens."""
+    """Return the cache miss of a reply with the usage *after*.
+
+    The previous reply read *reads* tokens from the cache, which saved the amount *saved*.
+    """
     tokens = max(min(reads - after.cache_read, after.sent - after.cache_read), 0)
     return CacheMiss(tokens, saved * tokens / reads if tokens else Decimal(0))
 

@@ -168,7 +168,7 @@ class ReplyReader:
         raise ConfigError(self.name, f"{self.where} {reason}")
 
     def place(self, table: object, before: int) -> tuple[int, int | None]:
-        """Return turn and attempt; the turn is by default the one after *before*."""
+        """Return turn and attempt; by default the turn is *before* plus one."""
         checked = check(table, REPLY, self.name, self.where)
         if "attempt" in checked and "turn" not in checked:
             self.fail("names an attempt; name its turn too")
