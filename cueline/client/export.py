@@ -14,11 +14,9 @@ from cueline.events.agent import Limits
 from cueline.events.event_text import cause_text, end_text
 from cueline.events.message import Usage
 from cueline.events.session import (
-    SessionCompleted,
     SessionEvent,
     SessionFailed,
     SessionForked,
-    SessionIdle,
     SessionStarted,
     SessionStopped,
 )
@@ -144,7 +142,7 @@ def export_of(history: History) -> Export:
         tally = tally.after(fact, recorded.recorded_at)
         prompt.add(fact)
         _note_call(calls, recorded, fact)
-        _note_end(told, fact)
+        _note_origin(told, fact)
     if state.setup is not None:
         _note_setup(told, history)
     told.started_at, told.updated_at = tally.began_at, tally.updated_at
@@ -152,7 +150,9 @@ def export_of(history: History) -> Export:
         told.waiting = {**document(wait), "why": cause_text(wait.cause)}
     told.messages = [json.loads(message) for message in prompt.transcript]
     told.tool_calls = list(calls.values())
-    told.metrics = _metrics(tally)
+    told.metrics, told.partial = _metrics(tally), tally.partial
+    told.result = None if tally.answer is None else tally.answer.result
+    told.error = None if tally.failure is None else ending_of(tally.failure)
     told.turn, told.inbox_read = state.turn.number, state.inbox_read
     return told
 
@@ -226,20 +226,12 @@ def _changed(call: CallRow, at: datetime, change: CallChange) -> CallRow:
     return replace(call, changed_at=at, status=change.status.replace("_", " "), **told)
 
 
-def _note_end(told: Export, fact: SessionEvent) -> None:
+def _note_origin(told: Export, fact: SessionEvent) -> None:
     match fact:
         case SessionStarted(labels=labels, parent=parent):
             told.labels, told.parent = labels, shown(parent) if parent else None
         case SessionForked(parent=parent, version=version):
             told.labels, told.parent, told.forked_at = {}, shown(parent), version
-            told.result, told.partial, told.error = None, False, None
-        case (
-            SessionCompleted(result=result, partial=partial)
-            | SessionIdle(result=result, partial=partial)
-        ):
-            told.result, told.partial = result, partial
-        case SessionFailed() | SessionStopped():
-            told.error = ending_of(fact)
         case _:
             pass
 

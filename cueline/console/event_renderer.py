@@ -84,7 +84,7 @@ class EventRenderer:
         self.budget = Budget()
         self.calls: dict[str, ToolCall] = {}
         """Every call so far, by effect."""
-        self._attempts = Attempts()
+        self.attempts = Attempts()
         self._whole_results = whole_results
         self._whole_past = whole_past
         """Whether it gets all facts; otherwise it shows no sums."""
@@ -94,7 +94,7 @@ class EventRenderer:
     def learn(self, fact: Fact, at: datetime) -> None:
         """Apply a fact without rendering it."""
         self.tally = self.tally.after(fact, at)
-        self._attempts.learn(fact)
+        self.attempts.learn(fact)
         if isinstance(fact, SessionStarted | SessionForked):
             self.budget.start(fact.agent.limits)
         if isinstance(fact, ReservationClosed):
@@ -165,7 +165,7 @@ class EventRenderer:
 
     def _model(self, fact: ModelReplied | ModelFailed) -> Iterator[Line]:
         if isinstance(fact, ModelFailed):
-            again = self._attempts.next_of(fact, None)
+            again = self.attempts.next_of(fact, None)
             said = one_line(fact.message, WIDTH)
             cost = f" · {price(fact.cost)}" if fact.cost else ""
             yield Line("bad", f"! the model did not answer ({fact.kind}): {said}{cost}{again}")
@@ -229,7 +229,7 @@ class EventRenderer:
                     of = " of what the model was told" if fact.size else ""
                     yield from self._output(output, of)
             case ToolFailed(kind=kind, message=message):
-                then = _WITHOUT if fact.degraded else self._attempts.next_of(fact, call)
+                then = _WITHOUT if fact.degraded else self.attempts.next_of(fact, call)
                 yield Line("bad", f"✗ {fact.effect} {name} failed ({kind}){then}")
                 yield from self._output(message)
             case ToolSkipped(reason=reason):

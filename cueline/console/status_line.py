@@ -5,42 +5,28 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cueline.console.event_renderer import EventRenderer
-from cueline.console.session_lines import Attempts
 from cueline.console.text import arguments, count, duration, money, one_line
 from cueline.events.fact import Fact
 from cueline.events.inbox import PauseAsked, ResumeAsked
 from cueline.events.message import Usage
-from cueline.events.session import (
-    ApprovalResolved,
-    MessageReceived,
-    ModelFailed,
-    ModelReplied,
-    ModelRequested,
-    SessionCompleted,
-    SessionContinued,
-    SessionFailed,
-    SessionForked,
-    SessionIdle,
-    SessionStarted,
-    SessionStopped,
-    SessionTakenOver,
-    SessionWaiting,
-    ToolFailed,
-    ToolInDoubt,
-    ToolReturned,
-    ToolSkipped,
-    ToolStarted,
-)
+from cueline.events.session import MessageReceived
 from cueline.events.stream import is_compaction, is_model_call
+from cueline.projections.calls import OVER, CallChange, changes_of
+from cueline.projections.summary import Summary
 
 _WIDTH = 60
-_GOES_ON = ModelRequested | ToolStarted | SessionContinued | SessionTakenOver | ApprovalResolved
+_LEFT = OVER | {"in_doubt", "lost"}
+"""The statuses of a call that is in flight no longer."""
 _WAITS = {
-    "time": "its time",
-    "child": "a child session",
-    "runner": "a runner",
-    "sandbox": "a sandbox",
-    "message": "a message",
+    "operator": "waiting for a person",
+    "approval": "waiting for a person's answer",
+    "retry": "retry",
+    "budget": "waiting for room in the budget",
+    "time": "waiting for its time",
+    "child": "waiting for a child session",
+    "runner": "waiting for a runner",
+    "sandbox": "waiting for a sandbox",
+    "message": "waiting for a message",
 }
 
 
@@ -70,68 +56,44 @@ class StatusLine:
     ) -> None:
         """*ways* are the hints for a person: before and after a request to pause."""
         self._telling = telling
-        self._attempts = Attempts()
         self._calls: dict[str, InFlight] = {}
         """The effects in flight by name, oldest first."""
-        self._wait: InFlight | None = None
-        self._rests = True
         self._pausing = False
         self._ways = ways
 
     def learn(self, fact: Fact, at: datetime) -> None:
         """Take in a fact."""
-        self._attempts.learn(fact)
-        if isinstance(fact, _GOES_ON):
-            self._wait, self._rests = None, False
         match fact:
-            case MessageReceived(message=PauseAsked()):
-                self._pausing = True
-            case MessageReceived(message=ResumeAsked()):
-                self._pausing = False
-            case ModelRequested(effect=effect):
-                summarises = " summarises" * is_compaction(effect)
-                self._calls[effect] = InFlight(f"{self._attempts.model}{summarises}", at)
-            case ToolStarted(effect=effect):
-                self._calls[effect] = InFlight(self._call(effect), at)
-            case (
-                ModelFailed(effect=effect, retry_at=datetime() as due)
-                | ToolFailed(effect=effect, retry_at=datetime() as due)
-            ):
-                call = self._telling.calls.get(effect)
-                name = self._attempts.model if is_model_call(effect) else self._call(effect)
-                retry = f"{self._attempts.retry(effect, call)} of {name}"
-                self._calls[effect] = InFlight(retry, at, due)
-            case ModelReplied() | ModelFailed():
-                self._calls.pop(fact.effect, None)
-            case ToolReturned() | ToolFailed() | ToolSkipped() | ToolInDoubt():
-                self._calls.pop(fact.effect, None)
-            case _:
-                self._stand(fact, at)
+            case MessageReceived(message=PauseAsked() | ResumeAsked() as message):
+                self._pausing = isinstance(message, PauseAsked)
+        for change in changes_of(fact):
+            self._take(change, at)
+        if self._telling.tally.activity in ("starting", "idle", "over"):
+            self._calls.clear()
 
-    def _stand(self, fact: Fact, at: datetime) -> None:
-        """Apply a fact about the session as a whole."""
-        match fact:
-            case SessionTakenOver(lost_attempts=lost):
-                for attempt in lost:
-                    self._calls.pop(attempt.effect, None)
-            case SessionWaiting():
-                self._wait, self._rests = _waiting(fact, at), fact.kind == "operator"
-            case SessionStarted() | SessionForked():
-                self._calls.clear()
-                self._wait, self._rests = InFlight("starting", at), False
-            case SessionIdle() | SessionCompleted() | SessionFailed() | SessionStopped():
-                self._calls.clear()
-                self._wait, self._rests = None, True
-            case _:
-                pass
+    def _take(self, change: CallChange, at: datetime) -> None:
+        effect, attempts = change.effect, self._telling.attempts
+        of_model = is_model_call(effect)
+        if change.retry_at is not None:
+            retry = attempts.retry(effect, self._telling.calls.get(effect))
+            name = attempts.model if of_model else self._call(effect)
+            self._calls[effect] = InFlight(f"{retry} of {name}", at, change.retry_at)
+        elif change.status == "requested" and of_model:
+            summarises = " summarises" * is_compaction(effect)
+            self._calls[effect] = InFlight(f"{attempts.model}{summarises}", at)
+        elif change.status == "started" and change.runner:
+            self._calls[effect] = InFlight(self._call(effect), at)
+        elif change.status in _LEFT:
+            self._calls.pop(effect, None)
 
     def text(self, now: datetime) -> str:
         """Return the line at *now*: effects in flight and usage; empty while the session rests."""
-        if self._rests and not self._calls:
-            return ""
-        first = next(iter(self._calls.values()), self._wait)
-        others = len(self._calls) - 1
         tally = self._telling.tally
+        rests = tally.wait is not None and tally.wait.kind == "operator"
+        if not self._calls and (rests or tally.activity in ("", "idle", "over")):
+            return ""
+        first = next(iter(self._calls.values()), _wait_of(tally))
+        others = len(self._calls) - 1
         pieces = [
             "working" if first is None else first.text(now),
             f"and {count(others, 'more call')}" if others > 0 else "",
@@ -153,18 +115,14 @@ def _tokens(usage: Usage) -> str:
     return f"{usage.total:,} tokens{cached}"
 
 
-def _waiting(fact: SessionWaiting, at: datetime) -> InFlight | None:
-    match fact.kind:
-        case "operator":
-            return None
-        case "approval":
-            return InFlight("waiting for a person's answer", at)
-        case "breaker":
-            name = one_line(fact.cause.dependency, 40)
-            return InFlight(f"breaker of {name} open, tried again", at, fact.deadline_at)
-        case "retry":
-            return InFlight("retry", at, fact.deadline_at)
-        case "budget":
-            return InFlight("waiting for room in the budget", at)
-        case kind:
-            return InFlight(f"waiting for {_WAITS[kind]}", at)
+def _wait_of(tally: Summary) -> InFlight | None:
+    """Return what the session waits for, while no call is in flight."""
+    wait, at = tally.wait, tally.active_since
+    if at is None or (wait is None and tally.activity != "starting"):
+        return None
+    if wait is None:
+        return InFlight("starting", at)
+    if wait.kind == "breaker":
+        name = one_line(wait.cause.dependency, 40)
+        return InFlight(f"breaker of {name} open, tried again", at, wait.deadline_at)
+    return InFlight(_WAITS[wait.kind], at, wait.deadline_at if wait.kind == "retry" else None)

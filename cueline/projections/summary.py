@@ -5,14 +5,17 @@ The waiting time is the time at rest, for any reason; each wait has a deadline o
 wall time is the time since the start.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import get_args
 
 from cueline.events.fact import Fact
 from cueline.events.inbox import ChildEnded
 from cueline.events.message import CacheMiss, Cost, Usage, cache_miss
 from cueline.events.session import (
+    ApprovalResolved,
     CallsAdded,
     MessageReceived,
     ModelFailed,
@@ -25,18 +28,28 @@ from cueline.events.session import (
     SessionFailed,
     SessionForked,
     SessionIdle,
+    SessionStarted,
     SessionStopped,
     SessionTakenOver,
     SessionWaiting,
     ToolFailed,
     ToolInDoubt,
     ToolReturned,
+    ToolStarted,
 )
 
 _TIMED = ModelReplied | ModelFailed | ToolReturned | ToolFailed
 _RESTS = SessionWaiting | SessionIdle
 _CONTINUES = ModelRequested | SessionContinued | SessionTakenOver
 _ENDS = SessionCompleted | SessionFailed | SessionStopped
+_ACTIVITY: Mapping[type, str] = {
+    SessionStarted: "starting",
+    SessionForked: "starting",
+    SessionWaiting: "waiting",
+    SessionIdle: "idle",
+    **dict.fromkeys(get_args(_ENDS), "over"),
+    **dict.fromkeys((*get_args(_CONTINUES), ToolStarted, ApprovalResolved), "working"),
+}
 
 
 @dataclass(slots=True)
@@ -160,6 +173,16 @@ class Summary(Used):
     rests_since: datetime | None = None
     waited: timedelta = timedelta()
     active_seconds: float = 0.0
+    activity: str = ""
+    """`starting`, `working`, `waiting`, `idle` or `over`; empty: not known yet."""
+    active_since: datetime | None = None
+    """The time from which it has this activity."""
+    wait: SessionWaiting | None = None
+    """The wait, while it waits."""
+    answer: SessionCompleted | SessionIdle | None = None
+    """The last result."""
+    failure: SessionFailed | SessionStopped | None = None
+    """The end without a result."""
     inherited: "Summary | None" = None
     """The usage of a fork's shared past, which is not the fork's own."""
 
@@ -204,6 +227,10 @@ class Summary(Used):
                 self.in_doubt += 1
             case PromptPrefixChanged():
                 self.prefix_changed = True
+            case SessionCompleted() | SessionIdle():
+                self.answer = fact
+            case SessionFailed() | SessionStopped():
+                self.failure = fact
             case MessageReceived(message=ChildEnded(usd=usd)):
                 self.children += 1
                 self.children_cost += usd
@@ -230,6 +257,9 @@ class Summary(Used):
         elif isinstance(fact, _CONTINUES | _ENDS):
             self.waited += self._resting(recorded_at)
             self.rests_since = None
+        if (activity := _ACTIVITY.get(type(fact))) is not None:
+            self.activity, self.active_since = activity, recorded_at
+            self.wait = fact if isinstance(fact, SessionWaiting) else None
         if isinstance(fact, _ENDS):
             self.ended_at = self.ended_at or recorded_at
 

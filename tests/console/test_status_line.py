@@ -150,7 +150,7 @@ def test_a_session_that_rests_has_no_line(line, resting):
     "on",
     [
         SessionContinued(by="message"),
-        ApprovalResolved(approval="a", verdict="granted", by="ada"),
+        ApprovalResolved(approval="one.1.0.1", verdict="granted", by="ada"),
     ],
 )
 def test_a_session_that_goes_on_works_again(line, on):
