@@ -1,4 +1,4 @@
-"""The beginning of an activation: its first facts, and what has to be checked before them."""
+"""Begins the activation of a session: returns its first facts, and checks its secrets."""
 
 from datetime import datetime
 from functools import partial
@@ -37,7 +37,7 @@ async def first_event(
 
 
 async def recover(entity: Entity, dependencies: HostDependencies) -> list[SessionEvent]:
-    """Return the facts to record first when a session with a past is activated."""
+    """Return the facts to record first at the activation of a session that has already started."""
     now, state = dependencies.clock.now(), entity.state
     if state.status in DRIVEN:
         lost = _lost(entity, dependencies)
@@ -65,7 +65,7 @@ def _lost(entity: Entity, dependencies: HostDependencies) -> tuple[LostAttempt, 
 
 
 async def _reachable(state: SessionState, dependencies: HostDependencies) -> bool:
-    """Whether the registry has new information about a runner that the session waits for."""
+    """Whether an unreachable runner of an open call answers again, or is known to be dead."""
     for call in state.open_calls:
         if call.unreached and call.runner is not None:
             if await dependencies.runners.answers(call.runner):

@@ -49,9 +49,10 @@ class LoadedAgent:
         return agent.tools != self.agent.tools or own_model(agent) != own_model(self.agent)
 
     def model(self, fallback: int) -> tuple[AgentSpec, Model]:
-        """Return the agent and the model of fallback *n*; 0 is its own model.
+        """Return the agent and the model for the number *fallback*; 0 is the agent's main model.
 
-        If its key has been replaced, this is a new model; the new key is a secret, too.
+        If the key of the model has been replaced, this returns a new model, and the journal
+        also removes the new key.
 
         Raises:
             ConfigError: the model cannot be made; the message says what to change.
@@ -114,6 +115,6 @@ class AgentCache:
             await self._agent_cache.pop(oldest).close()
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close the connections of all loaded agents."""
         for loaded_agent in self._agent_cache.values():
             await loaded_agent.close()

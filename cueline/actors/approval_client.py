@@ -149,7 +149,7 @@ def doubt_of(call: Call) -> Doubt | None:
 def _may_be_automatic(effect: AskApproval, about: Circumstances) -> bool:
     """Whether the call may be granted without a person.
 
-    Never if the policy names approvers (C15).
+    False if the policy names approvers (C15).
     """
     asked_of_all = not about.judged.people_only and not about.escalated
     return effect.question == "may_it_run" and asked_of_all

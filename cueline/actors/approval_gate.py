@@ -67,7 +67,7 @@ class GatePort(Protocol):
         """Record a person's decision and return the gate's answer."""
 
     async def expire(self, name: ApprovalName, at: datetime) -> GateAnswer:
-        """Expire the approval; call it only after all decisions before *at* were passed on."""
+        """Expire the approval; the gate must have all decisions that were recorded before *at*."""
 
     async def supersede(self, name: ApprovalName, reason: SupersedeCode) -> GateAnswer:
         """Close the approval because it is no longer needed."""
@@ -139,9 +139,10 @@ class ApprovalGate:
 
 
 def _key(command: ApprovalCommand) -> str:
-    """Return a key for the append: a vote's key is its message's, so a repeat changes nothing.
+    """Return the key of the append of *command*.
 
-    Other commands get a new key; the expected version decides which command is first.
+    A vote has the key of its message, so a repeated vote changes nothing. Any other command
+    gets a new key; the expected version decides which command is first.
     """
     return command.message if isinstance(command, Vote) else uuid4().hex
 
@@ -151,7 +152,7 @@ def _answer(name: ApprovalName, state: ApprovalState) -> GateAnswer:
 
 
 def _with_notice(answer: GateAnswer, state: ApprovalState, vote: Vote) -> GateAnswer:
-    """Add the note for the model to a grant; a denial is the call's result."""
+    """Return *answer*, with a note for the model if *vote* is a grant that runs the call."""
     assert state.opened is not None, "only what is asked is voted on"
     if vote.verdict != "grant" or vote.resolution == "happened":
         return answer

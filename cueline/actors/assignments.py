@@ -19,19 +19,19 @@ class HostReport(Struct, frozen=True):
     """The changes in a host since its last report."""
 
     number: int
-    """The number of this report, with which the next report is requested."""
+    """The number of this report; the request for the next report contains it."""
     ended: Mapping[str, bool]
     """The sessions that became inactive; True for a session with work left."""
     sessions: int
     """The number of active sessions."""
     places: int
-    """The most active sessions; 0 while the host takes none."""
+    """The highest number of active sessions; 0 while the host takes no sessions."""
     leaving: int = 0
-    """The number of active sessions that it gives up."""
+    """The number of active sessions that the host gives up."""
     lacking: Sequence[Unmet] = ()
-    """The demands of its calls that wait for a slot of a runner."""
+    """The demands of the host's calls that wait for a slot of a runner."""
     active: Collection[str] | None = None
-    """All active sessions, in the answer to a caller that does not know its last report."""
+    """All active sessions, if the caller does not have the host's last report; else None."""
 
 
 class _Host:
@@ -48,12 +48,12 @@ class _Host:
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """The place of the host or runner in the queue for new sessions."""
+        """The sort key of the host in the queue for new sessions: the lowest is first."""
         return self.silent, len(self.sessions)
 
 
 class Assignments:
-    """The sessions of each host, and those that need one."""
+    """The sessions of each host, and the sessions that need a host."""
 
     def __init__(self) -> None:
         self._host_of: dict[str, str] = {}
@@ -72,21 +72,21 @@ class Assignments:
 
     @property
     def unplaced(self) -> Collection[str]:
-        """The sessions that lost their host, or found none with a place."""
+        """The sessions that lost their host, or for which no host had a place."""
         return self._unplaced.keys()
 
     @property
     def are_hosts_full(self) -> bool:
-        """Whether hosts take sessions, but have no place for one more."""
+        """Whether hosts take sessions, but have no place for another session."""
         return self._least() is None and any(host.places for host in self._hosts.values())
 
     @property
     def unheard(self) -> list[str]:
-        """The hosts that never were asked for a report."""
+        """The hosts that were not asked for a report yet."""
         return list(self._unheard)
 
     def keep(self, hosts: Collection[str]) -> None:
-        """Remove all other hosts, whose sessions need a host now, and add these."""
+        """Replace the known hosts by *hosts*; the sessions of removed hosts need a host."""
         for name in self._hosts.keys() - hosts:
             self._former.add(name)
             self._unheard.pop(name, None)
@@ -101,11 +101,11 @@ class Assignments:
                 self._unheard[name] = None
 
     def last_report(self, host: str) -> int | None:
-        """Return the number of the host's last report; None: the host has to name all sessions."""
+        """Return the number of the last report of *host*; None requests a list of all sessions."""
         return self._hosts[host].number if host in self._hosts else None
 
     def take(self, host: str, report: HostReport | None) -> None:
-        """Apply the report of *host*; None: the host does not answer in time, and is asked last."""
+        """Apply the report of *host*; None: it did not answer in time, so it gets sessions last."""
         there = self._hosts.get(host)
         if there is None:
             return
@@ -117,7 +117,7 @@ class Assignments:
             self._push(host)
             return
         if report.active is not None:
-            # A session that it dropped without a word may have work.
+            # A session that the host dropped without a report may have work.
             ended = dict.fromkeys(there.sessions.difference(report.active), True)
             for stream in report.active:
                 self._put(stream, host)
@@ -134,7 +134,7 @@ class Assignments:
             self._push(host)
 
     def assign(self, streams: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
-        """Return the streams by host: the session's own, else the preferred, else the least loaded.
+        """Return the streams by host: the current, else the preferred, else the least loaded host.
 
         Streams for which no host has a place are left out, and still need a host.
         """
@@ -164,7 +164,7 @@ class Assignments:
             self._unplaced.pop(stream, None)
 
     def surplus(self) -> dict[str, int]:
-        """See `surplus`."""
+        """Return by host how many sessions it should give up; see the function `surplus`."""
         return surplus(
             {
                 name: Load(len(host.sessions), 0 if host.silent else host.places, host.leaving)

@@ -48,7 +48,7 @@ def safe_callback(tell: Trouble) -> Trouble:
 
 
 async def repeat_forever(what: str, step: Step, *, clock: Clock, on_trouble: Trouble) -> None:
-    """Repeat *step* without end; report the first of consecutive failures; wait after each."""
+    """Repeat *step* without end; wait after each failure; report the first of several in a row."""
     failed, tell = False, safe_callback(on_trouble)
     while True:
         try:
@@ -87,7 +87,7 @@ def background_task(work: Coroutine[object, object, None]) -> Iterator[None]:
 
 
 async def shielded(work: Coroutine[object, object, None]) -> None:
-    """Await *work* to its end, even if the caller is cancelled, also more than once.
+    """Await *work* to its end, even if the caller is cancelled, once or several times.
 
     Cleanup code needs this: a cancelled scope of anyio cancels at every await.
     """

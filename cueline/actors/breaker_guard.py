@@ -101,7 +101,7 @@ class BreakerGuard:
                 pass
 
     def target_of(self, effect: Effect, state: SessionState) -> BreakerTarget | None:
-        """Return the target of *effect*, if it has one."""
+        """Return the breakers in front of *effect*; None if no breaker applies to it."""
         match effect:
             case CallModel(fallback=fallback) | ReserveBudget(fallback=fallback):
                 return self._model(fallback)

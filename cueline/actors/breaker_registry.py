@@ -61,7 +61,7 @@ class BreakerTarget(Struct, frozen=True):
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The account's breaker first: while it is held, the model is not probed."""
+        """The streams of the breakers; the account's is first, as it can hold back a probe."""
         return (self.dependency,) if self.account is None else (self.account, self.dependency)
 
 
@@ -69,7 +69,7 @@ class _KnownBreaker(Struct, frozen=True):
     version: int = NO_STREAM
     state: BreakerState = BREAKER.initial_state
     successes: int = 0
-    """Time since the last failure that was counted here."""
+    """The number of successful calls of this process since the last change of the breaker."""
     blind: bool = False
     """Whether the breaker cannot be read; then it blocks no calls."""
 
@@ -134,7 +134,7 @@ class BreakerRegistry:
                         await self._read(stream)
 
     async def look(self) -> None:
-        """Read the new events of the breakers that are used here."""
+        """Read the new events of the breakers that calls of this host meet."""
         for stream in list(self._known):
             await self._read(stream)
 

@@ -68,7 +68,7 @@ class BudgetClient:
         return _closed(call, await self._ledger.release(budget_of(state), release))
 
     async def _counted(self, effect: ReserveBudget, messages: Sequence[bytes]) -> int | None:
-        """Return the vendor's token count of the prompt; None if there is none.
+        """Return the vendor's token count of the prompt; None if the vendor gives no count.
 
         The count can only make the reservation smaller, so failures are ignored.
         """
@@ -94,14 +94,14 @@ class BudgetClient:
         return self._dependencies.ledger
 
     def _spent(self, bill: Bill) -> Amount | None:
-        """Return the known cost of the call."""
+        """Return the cost of the call; None if its usage is unknown."""
         if bill.usage is None:
             return None
         return _amount(bill.usage.total, None if bill.cost is None else bill.cost.usd)
 
 
 def _amount(tokens: int, usd: Decimal | None) -> Amount:
-    """Return an amount; an unknown price is an error only if a limit needs the price."""
+    """Return the amount; an unknown price is an error only if a limit needs the price."""
     return Amount(tokens) if usd is None else Amount(tokens, usd)
 
 

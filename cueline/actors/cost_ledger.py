@@ -50,10 +50,10 @@ class LedgerPort(Protocol):
         """Reserve budget for a model call."""
 
     async def settle(self, budget: str, command: Settle) -> Closing:
-        """Settle a call that was started, at its cost if that is known."""
+        """Settle a call that was started; the command has no amount if the cost is unknown."""
 
     async def release(self, budget: str, command: Release) -> Closing:
-        """Release the reservation of a call that was not started, and cannot start any more."""
+        """Release the reservation of a call that was not started and never will be."""
 
     async def raise_limits(self, budget: str, command: Raise) -> None:
         """Raise limits of a session; lower values change nothing."""

@@ -50,15 +50,15 @@ class Work(NamedTuple):
 
 
 class WorkIndex(RunIndex, Protocol):
-    """Finds the sessions with work, and runs, in a read model."""
+    """Finds sessions with work in a read model; also finds runs, as a `RunIndex`."""
 
     def overdue(self, now: datetime) -> AsyncIterator[Sequence[Work]]:
         """Return the waiting sessions whose deadline has passed, in pages."""
 
     async def pending(self, after: str) -> Sequence[Work]:
-        """Return one page of the sessions with work at any time, in order, *after* a stream.
+        """Return the page of sessions with work that begins *after* a stream, sorted by stream.
 
-        These have unread messages, or are running or stopping, with or without a driver.
+        Such a session has unread messages, or is running or stopping, also if it has a driver.
         """
 
     async def driven(self) -> Sequence[str]:
@@ -67,9 +67,9 @@ class WorkIndex(RunIndex, Protocol):
     async def waiting(
         self, kind: WaitKind, offers: Collection[Offer] | None = None
     ) -> Sequence[str]:
-        """Return the sessions that wait for something of this kind.
+        """Return the sessions whose wait is of this *kind*.
 
-        With *offers*, without sessions that wait for a runner outside *offers*.
+        If *offers* is given, sessions that wait for a runner outside *offers* are left out.
         """
 
     async def unmet(self) -> Sequence[Unmet]:
@@ -83,17 +83,17 @@ class HostDirectory(Protocol):
     """Finds the hosts of a dispatcher."""
 
     async def hosts(self) -> dict[str, HostPort]:
-        """Return the living hosts by incarnation, also draining ones.
+        """Return the living hosts by incarnation, including draining hosts.
 
-        After each change this is another mapping, so that callers can compare by identity.
+        Each change creates a new mapping, so that callers can compare by identity.
         """
 
 
 class Dispatcher:
     """Assigns sessions to hosts; all its state is also in the log or in the hosts.
 
-    With a *scope*, as for one command, it handles only these sessions. Their children join a
-    scope that is a set.
+    With a *scope*, for example of one command, the dispatcher handles only these sessions. If
+    the scope is a set, their children are added to it.
     """
 
     def __init__(
@@ -115,12 +115,12 @@ class Dispatcher:
         self._sessions = Assignments()
         self._hosts: dict[str, HostPort] = {}
         self._calls: dict[str, asyncio.Lock] = {}
-        """Held during a call to a host: a report at that time may or may not include the call."""
+        """A lock for each host, held during a call, which a report at that time may not include."""
         self._rests = RestCache(Journal(store, Codec(), clock.now))
         self._looked_to = ""
         """The stream up to which the index was last searched for pending work."""
         self._follows = 0
-        """The number of starts of following the log."""
+        """The number of times that `follow` has started to read the log."""
         self._asked_in = -1
         """The value of `_follows` when the index was last read."""
 
@@ -137,7 +137,7 @@ class Dispatcher:
         await _each(map(self._ask, self._hosts))
         try:
             await self._place_work()
-        finally:  # last: whatever fails in it keeps no session from a host
+        finally:  # last, so that an error in it keeps no session from a host
             surplus = self._sessions.surplus()
             await _each(self._hosts[host].hand_over(count) for host, count in surplus.items())
 
@@ -193,7 +193,7 @@ class Dispatcher:
         """
         after = await self._store.last_position()
         self._follows += 1
-        # Breaker events from before are covered by one look.
+        # This covers the breaker events before *after*.
         await self._look_at_breakers()
         async for recorded in self._store.follow(after, {"inbox", "breaker", "fleet"}):
             stream = sibling(recorded.stream, "session")
@@ -254,7 +254,7 @@ class Dispatcher:
         """Let *host* activate *streams*; return the streams for which it has no place."""
         port = self._hosts.get(host)
         if port is None:
-            return []  # it has left, and they need another
+            return []  # the host has left, and the sessions need another host
         async with self._calls[host]:
             refused = await port.activate_all(streams)
             self._sessions.refuse(host, refused)
@@ -263,13 +263,13 @@ class Dispatcher:
     async def unmet(self) -> Sequence[Unmet]:
         """Return the demands of calls that wait for a runner or for a slot, and how many wait.
 
-        More runners that meet these demands would have work: a fleet starts workers by this.
+        More runners that meet these demands would have work, so a fleet starts workers for them.
         Demands may be listed more than once.
         """
         return [*await self._index.unmet(), *self._sessions.lacking()]
 
     def loads(self) -> dict[str, int]:
-        """Return the number of sessions of each host, by which a fleet retires idle hosts."""
+        """Return the number of sessions of each host, so that a fleet can retire idle hosts."""
         return self._sessions.loads()
 
     async def wake(self, kind: WaitKind, offers: Collection[Offer] | None = None) -> None:
@@ -318,7 +318,7 @@ Placing = Callable[[Collection[str]], Awaitable[None]]
 
 
 class RecoveryFilter(Container[str]):
-    """Contains every session, except the ones that were *left*, until one gets a message."""
+    """Contains every session that is not in *left*; a session leaves *left* with a new message."""
 
     def __init__(self, left: Collection[str], after: int) -> None:
         self._left = set(left)
@@ -336,7 +336,7 @@ class RecoveryFilter(Container[str]):
             self._after = recorded.position
             stream = sibling(recorded.stream, "session")
             if stream in self._left:
-                # First: if placing it fails, the dispatcher's tick finds it.
+                # Before `place`: if that fails, the tick of the dispatcher finds the session.
                 self._left.discard(stream)
                 await place([stream])
 

@@ -83,7 +83,7 @@ def hook_payload(
 
 
 LONGEST_PAUSE_SECONDS = 60.0
-"""Wait between retries of an effect that keeps failing."""
+"""The longest wait between retries of an effect that keeps failing."""
 _FIRST_PAUSE = RETRY_SECONDS / 2
 Facts = Sequence[SessionEvent]
 
@@ -139,7 +139,7 @@ class EffectExecutor:
                     await self._dependencies.clock.sleep(RETRY_SECONDS)
                 except Exception as error:
                     if not isinstance(effect, CallModel | RunTool | RecoverTool | NotifyPeople):
-                        raise  # nothing began that has an outcome: it is due again
+                        raise  # no call began, so the effect stays due
                     return await self._given_up(effect, error)
         finally:
             if isinstance(effect, RunTool | RecoverTool):
@@ -196,7 +196,7 @@ class EffectExecutor:
         messages, cut = sent
         limited = state.limited
         outcome = await self._model.call(effect, state.turn.number, messages, cut)
-        # If the ledger reserved budget, it settles the call, at known cost or not.
+        # If the ledger reserved budget, it settles the call, also at an unknown cost.
         with suppress(Exception):  # an outcome is recorded in any case
             return outcome if limited else self._model.estimated(effect, outcome, messages)
         return outcome
@@ -290,7 +290,7 @@ class EffectExecutor:
         return self._loaded_agent.clean(told)
 
     def name(self, effect: str, attempt: int, runner: str = "") -> CallName:
-        """Return the runner's name of the call; by default for the runner that has it."""
+        """Return the name of the call for *runner*, by default for the runner that has the call."""
         call = None if runner else self._entity.state.call(effect)
         has_it = call.runner if call is not None and call.runner is not None else runner
         stream = self._entity.stream
@@ -300,7 +300,7 @@ class EffectExecutor:
         """Return the calls that runners can forget once *facts* are recorded.
 
         These are the calls that *facts* end. If the turn ends, too, each runner gets
-        the name of a call of the next turn, and forgets all earlier ones.
+        the name of a call of the next turn, and forgets all earlier calls.
         """
         turn = self._entity.state.turn
         if after.finished or after.turn.number > turn.number:
@@ -340,7 +340,7 @@ class EffectExecutor:
     async def _given_up(self, effect: Effect | AcquireProbe, error: Exception) -> Facts:
         fact = self._broken(effect, error)
         if fact.type == "SessionWaiting":
-            # An effect that is not over by then stays due, and is retried with growing waits.
+            # An effect that this fact does not end stays due, and is retried with growing waits.
             self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
             await self._dependencies.clock.sleep(self._pause)
         return [fact]

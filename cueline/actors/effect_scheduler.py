@@ -55,7 +55,7 @@ _Startable = CallModel | ReserveBudget | RunTool | StartChild | AwaitMessage | A
 
 
 class EffectScheduler:
-    """Finds the effects of one session that can start, and the facts of their starts."""
+    """Finds the effects of one session that can start, and adds their starts to an append."""
 
     __slots__ = ("_dependencies", "_entity", "_guard", "_in_flight", "_loaded_agent", "_slots")
 
@@ -178,7 +178,7 @@ class EffectScheduler:
         return isinstance(effect, ReserveBudget) and effect in due(self._entity.state)
 
     def _start_fact(self, effect: RunTool, state: SessionState) -> SessionEvent | Demands:
-        """Return the start of *effect*, or why it cannot start; its demands if it has no slot."""
+        """Return the start of *effect*, or why it cannot start; its demands if no slot is free."""
         call = state.call(effect.effect)
         assert call is not None, "what is due is in the state"
         tool, runners = self._loaded_agent.tools[call.tool], self._dependencies.runners
@@ -231,7 +231,7 @@ class EffectScheduler:
             reason = left.refusal
         elif agent not in state.agent.agents:
             reason = self._fault(tool, room.blueprints[agent], parameters)
-        if not reason and state.progress is not None:  # of a model's call this was checked before
+        if not reason and state.progress is not None:  # a model's call was checked earlier
             reason = self._dependencies.check_call(tool, parameters) or ""
         if reason:
             degraded = degrades(state, call)
@@ -284,6 +284,6 @@ class EffectScheduler:
 
 
 def _has_parameters(state: SessionState, agent: str) -> bool:
-    """Whether *agent* has parameters of its own; then `mode` is no argument of the call."""
+    """Whether *agent* declares parameters; then `mode` is no argument of the call."""
     known = state.agent.agents.get(agent)
     return known is not None and known.parameters_schema is not None

@@ -81,12 +81,12 @@ class PendingAppend:
         return bool(facts)
 
     def hold(self, facts: Sequence[SessionEvent], pause: SessionEvent, *, ask: bool) -> None:
-        """Add *facts* up to one whose rules raise; the reported facts after it; and *pause*.
+        """Add *facts* up to the first whose rules raise, then the later reported facts and *pause*.
 
-        Without *ask*, no rules are applied.
+        If *ask* is false, no rules are applied: only the reported facts and *pause* are added.
         """
         left = list(facts)
-        with suppress(Exception):  # known by then: it is why the session pauses
+        with suppress(Exception):  # the same error is already the reason of *pause*
             while ask and left:
                 self.take(left[0])
                 del left[0]
@@ -192,11 +192,12 @@ class Entity:
         """Append *steps* and make their state the current one.
 
         The inbox messages at *secret_versions* held a secret; the append that records them
-        without the secret redacts them (I11). *alone*: at most a parent gets a message.
+        without the secret redacts them (I11). With *alone*, the only message is one to a parent.
 
         Raises:
             FencedError: another process owns the session; drop it.
-            WrongExpectedVersionError: as for `FencedError`; of the tree: decide again.
+            WrongExpectedVersionError: of the session: as for `FencedError`. Of the tree's
+                stream: decide again.
         """
         if not steps.steps:
             return
@@ -249,7 +250,7 @@ class Entity:
             except CuelineError:
                 raise
             except Exception:
-                if self.version == before:  # else it is recorded, and the prompt raised
+                if self.version == before:  # else the facts are recorded, and the prompt raised
                     if not ask:
                         raise
                     ask = False
@@ -274,13 +275,13 @@ class Entity:
         return sanitize(self._read_output(text, schema), self._redactor)[0]
 
     async def rest(self) -> None:
-        """Write a snapshot if enough was appended since the last."""
+        """Write a snapshot if enough events were appended since the last snapshot."""
         if self.version - self._snapshot > self.journal.snapshots.every:
-            # A command exits as soon as it has its answer.
+            # Shielded, because a command exits as soon as it has its answer.
             await shielded(fold.keep(self.journal, self.stream))
 
     async def patiently(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Call the log until it answers; the state stays in memory meanwhile."""
+        """Repeat the request *ask* until the log answers; the state stays in memory meanwhile."""
         told = False
         while True:
             try:

@@ -88,7 +88,7 @@ class FleetLog:
 async def claims(fleet: FleetLog, state: SessionState, now: datetime) -> list[SessionEvent]:
     """Return the claim of a queued run by the runner that offers its blueprint now.
 
-    Without such a runner, the run gets a deadline, if it has none. A run that has to be admitted
+    If no runner offers it, a run without a deadline gets a deadline. A run that has to be admitted
     first waits without a deadline.
     """
     run = state.run
@@ -107,7 +107,7 @@ async def claims(fleet: FleetLog, state: SessionState, now: datetime) -> list[Se
 
 
 async def queue_end(fleet: FleetLog, state: SessionState, now: datetime) -> list[SessionEvent]:
-    """Return the end of a run's wait for a runner; nothing if one claims it now.
+    """Return the end of a run's wait for a runner; empty if a runner can claim the run now.
 
     The run waits for a stale runner until the runner is removed (C32).
     """

@@ -34,7 +34,7 @@ from cueline.events.store import NO_STREAM
 
 
 class Folded(NamedTuple):
-    """A session up to a version, from a snapshot."""
+    """The state and prompt of a session at a version, read from a snapshot."""
 
     state: SessionState
     prompt: Prompt
@@ -44,7 +44,7 @@ class Folded(NamedTuple):
 
 
 async def newest(journal: Journal, stream: str, until: int | None = None) -> Folded | None:
-    """Return the newest valid snapshot of *stream*, at most at version *until*; or None."""
+    """Return the newest valid snapshot of *stream*, at most at version *until*, else None."""
     kept = journal.snapshots
     if kept is NO_SNAPSHOTS:
         return None
@@ -63,7 +63,7 @@ async def newest(journal: Journal, stream: str, until: int | None = None) -> Fol
 async def newest_with_messages(
     journal: Journal, stream: str, until: int | None = None
 ) -> Folded | None:
-    """Return the newest valid snapshot with the prompt's messages; or None."""
+    """Return the newest valid snapshot with the prompt's messages, else None."""
     folded = await newest(journal, stream, until)
     if folded is None:
         return None
@@ -81,8 +81,8 @@ async def newest_with_messages(
 
 
 async def keep(journal: Journal, stream: str) -> None:
-    """Write a snapshot of *stream* if enough events came since the last; errors are ignored."""
-    with suppress(Exception):  # of the rules, too: no snapshot holds a state that they lack
+    """Write a snapshot of *stream* if enough events came since the last one, ignoring errors."""
+    with suppress(Exception):  # also of the rules: a state that they cannot fold gets no snapshot
         await _keep(journal, stream)
 
 
@@ -160,7 +160,7 @@ async def fold(
 
 
 class SessionCache:
-    """Caches the states of sessions; the next `fold` reads only the events after that."""
+    """Caches the states of sessions, so that the next `fold` reads only the new events."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal

@@ -67,7 +67,7 @@ class HostDependencies:
     preview: Callable[[ToolSpec, Mapping[str, JsonValue], Workspace | None], str]
     """Previews the change of a call as a unified diff, or warns that it can change the log."""
     tell: Callable[[AgentSpec, Hook, bytes], Awaitable[str | None]]
-    """Runs a hook with its input; returns the error, if it failed."""
+    """Runs a hook with its input; returns the error; None if the hook succeeded."""
     price: Callable[[AgentSpec, str, Usage], Cost | None]
     ledger: LedgerPort
     bound: Callable[[AgentSpec, int, int | None], tuple[int, Decimal | None]]

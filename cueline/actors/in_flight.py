@@ -40,7 +40,7 @@ _NAMES: dict[type[Effect | AcquireProbe], tuple[str, Callable[[object], object]]
     NotifyPeople: ("h", attrgetter("hook", "approval", "effect")),
     AcquireProbe: ("p", _EFFECT),
 }
-"""The effect, or its kind, with the call it is about."""
+"""For each type of effect: the prefix of its name, and the field with the rest of the name."""
 Work = Callable[[Effect | AcquireProbe], Awaitable[Sequence[SessionEvent]]]
 
 

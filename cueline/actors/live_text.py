@@ -213,7 +213,7 @@ class LiveTextServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            with suppress(OSError, ValueError, TimeoutError):  # of a watcher that has left
+            with suppress(OSError, ValueError, TimeoutError):  # the watcher has left
                 async with asyncio.timeout(HELLO_SECONDS):
                     hello = msgspec.json.decode(await reader.readline(), type=Hello)
                 if compare_digest(hello.token.encode(), self.token.encode()):

@@ -225,7 +225,7 @@ def _summary(reply: ModelReply) -> ModelReply:
 
 
 def _made(estimate: asyncio.Future[Estimate]) -> Estimate:
-    """Return the requested estimate, or why there is none."""
+    """Return the result of *estimate*; stop it if it still runs, and return the problem."""
     if estimate.done():
         return estimate.result()
     estimate.cancel()

@@ -20,7 +20,7 @@ class ModelRequest(Struct, frozen=True):
     attempt: int
     agent: AgentSpec
     messages: Sequence[bytes]
-    """Each is an `events.message.Message` in canonical JSON."""
+    """The prompt: each element is an `events.message.Message` in canonical JSON."""
 
 
 class ModelReply(Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class ModelReply(Struct, frozen=True, kw_only=True):
     model: str = ""
     """The model that answered, by the provider's name for it."""
     lacking: tuple[str, ...] = ()
-    """The capabilities that the model lacks and the request needed, as `tools`."""
+    """The capabilities that the model lacks and the request needed, for example `tools`."""
 
 
 class Delta(Struct, frozen=True):

@@ -19,7 +19,7 @@ Interval = tuple[datetime, datetime]
 async def children_at_rest(
     journal: Journal, state: SessionState, now: datetime
 ) -> tuple[list[SessionState], bool]:
-    """Return the descendants that wait for a person, and whether all others wait for these.
+    """Return the descendants that wait for a person, and whether all other ones wait for these.
 
     Raises the errors of `Journal.read`.
     """
@@ -27,7 +27,7 @@ async def children_at_rest(
     everyone = True
     for child in awaited(state):
         last = await last_fact(journal, child.stream)
-        if last is None or last.type in BUSY:  # it is at work, and its past need not be read
+        if last is None or last.type in BUSY:  # the child works, so its past need not be read
             everyone = False
             continue
         below, _ = await fold(journal, child.stream, SESSION, session_of(child.stream))

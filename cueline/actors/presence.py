@@ -47,7 +47,8 @@ def presence_of(role: str) -> Presence:
 async def beat_always(board: PresenceBoard, presence: Presence, clock: Clock) -> None:
     """Send heartbeats without end."""
     while True:
-        # One missed heartbeat does no harm; without any more, others would take our sessions.
+        # One missed heartbeat does no harm. Without further heartbeats, other hosts would take the
+        # sessions of this process.
         with suppress(Exception):
             await board.beat(presence)
         await clock.sleep(BEAT_SECONDS)
@@ -72,7 +73,7 @@ def silent_seconds(presence: Presence, now: datetime) -> float:
 def deaf_seconds(removal_seconds: float) -> float:
     """Return the silence after which a runner, or a host without a dispatcher, ends itself.
 
-    Others count it as ended only later, after *removal_seconds*.
+    Other processes count it as ended only later, after *removal_seconds*.
     """
     return removal_seconds / 2
 

@@ -1,7 +1,7 @@
 """Records a session whose rules raise: the reported facts, and a pause.
 
-The callers of the rules do not trust them. An outcome is also recorded if the rules
-cannot decide what follows; with corrected rules the session continues from there.
+A bug in the rules loses no outcome: the outcome is also recorded if the rules raise. With
+corrected rules, the session continues from there.
 """
 
 import traceback
@@ -40,7 +40,7 @@ _HAPPENED = frozenset(
         "ToolReturned",
     }
 )
-"""The facts that no process would report again; the next owner requests all others again."""
+"""The facts that no process would report again; the next owner requests all other facts again."""
 _UNKNOWN = frozenset({"lost", "cancelled", "killed"})
 """The errors of calls that may have had effects."""
 _UNJUDGED = "The rules failed before they could judge this call; nothing was run. Ask again."
@@ -78,7 +78,7 @@ def folded(state: SessionState, event: SessionEvent) -> SessionState:
 
 
 def known_facts(state: SessionState, facts: Sequence[SessionEvent]) -> list[SessionEvent]:
-    """Return the reported ones of *facts*, completed by the rules, or unchanged if these raise."""
+    """Return the *facts* that were reported, completed by the rules; unchanged if these raise."""
     known: list[SessionEvent] = []
     for fact in facts:
         if fact.type not in _HAPPENED:

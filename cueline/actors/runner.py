@@ -38,9 +38,9 @@ class ToolReport(Struct, frozen=True):
 
 
 KEPT_SECONDS = 60.0
-"""The time after which an owner that has not recorded an outcome never will.
+"""How long the runner waits for the owner of a session to record the outcome of an ended call.
 
-The next owner of a session whose host died asks within seconds.
+If the owner's host dies, the next owner of the session asks within seconds.
 """
 NOT_BEGUN = ToolReport("failed", kind="not_started", message="it was stopped before it began")
 
@@ -77,7 +77,7 @@ class RunnerPort(Protocol):
         """Terminate the call's processes; kill them after 5 s."""
 
     def forget(self, name: CallName) -> None:
-        """Drop the result, which the owner has recorded, and all of earlier turns.
+        """Drop the recorded result of the call, and all results of earlier turns.
 
         Best effort: the session's next turn also drops it.
         """
@@ -118,7 +118,7 @@ class _Served:
     """The runner's memory of one session."""
 
     epoch: int = 0
-    """The highest epoch that it has seen."""
+    """The highest epoch in an order for the session."""
     turn: int = 0
     """The latest turn; calls of earlier turns are over."""
     calls: dict[tuple[str, int], _Call | None] = field(default_factory=dict)
@@ -142,9 +142,9 @@ class Runner:
         self._served: dict[str, _Served] = {}
         self._running: set[asyncio.Task[None]] = set()
         self._kept: dict[_Call, float | None] = {}
-        """The ended calls whose outcome no owner has recorded, as far as is known.
+        """The ended calls that no owner has asked to forget.
 
-        Each with the time of the first check.
+        The value is the time of the first check by `unsettled`; None before that check.
         """
         self._closed = False
 
@@ -201,7 +201,7 @@ class Runner:
             return ReconcileFinding("unknown", str(error))
 
     async def close(self) -> None:
-        """Start no more calls, kill the running ones, and end."""
+        """Start no more calls, kill the running calls, and end."""
         self._closed = True
         for task in self._running:
             task.cancel()

@@ -1,6 +1,6 @@
 """Registers runners and their blueprints, and admits and ends their runs.
 
-This is the dispatcher's part, which records the changes. The host of a run claims it.
+The dispatcher records these changes. The claim of a run is recorded by the host of the run.
 """
 
 from collections.abc import Collection, Sequence
@@ -29,7 +29,7 @@ class ClaimedRun(NamedTuple):
     stream: str
     runner: str
     unread: bool
-    """Whether its inbox holds messages that it has not read."""
+    """Whether the inbox of the run holds unread messages."""
 
 
 class RunIndex(Protocol):
@@ -39,7 +39,7 @@ class RunIndex(Protocol):
         """Return the runs that were claimed and have not ended."""
 
     async def oldest(self, blueprint: str, limit: int) -> Sequence[str]:
-        """Return the streams of unfinished runs, at most a number, in the order of their start."""
+        """Return the streams of the oldest unfinished runs of *blueprint*, at most *limit*."""
 
 
 class RunnerRegistry:
@@ -177,7 +177,7 @@ class RunnerRegistry:
 def _end_of(incarnation: str, presence: Presence | None) -> str | None:
     """Return the evidence that a registered runner has ended."""
     if presence is None:
-        # The runner had sent heartbeats once.
+        # A registered runner has sent heartbeats, so its presence was removed.
         return f"runner {incarnation} has left"
     return evidence_of_end(presence)
 

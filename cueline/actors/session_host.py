@@ -39,11 +39,11 @@ class HostPort(Protocol):
     async def activate_all(self, streams: list[str]) -> list[str]:
         """Activate sessions; active ones read their inbox.
 
-        Returns the sessions for which it has no place, because it is full or draining.
+        Returns the sessions for which the host has no place, because it is full or draining.
         """
 
     async def report(self, after: int | None) -> HostReport | None:
-        """Return the changes since the report *after*; all sessions if that was not the last one.
+        """Return the changes since the report *after*, or all sessions if that is not the last.
 
         Returns None if the host does not answer.
         """
@@ -80,7 +80,7 @@ class SessionHost:
         self._loops: dict[str, SessionLoop] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._context = copy_context()
-        """The task factory of all sessions; one in each would take 0.3 KB."""
+        """The context of all sessions' tasks; a separate context for each would take 0.3 KB."""
         self._loading = asyncio.Semaphore(ACTIVATIONS)
         self._set_aside: dict[str, int] = {}
         """Sessions that cannot be driven here, with the inbox version at the failure."""
@@ -138,7 +138,7 @@ class SessionHost:
             return False
         self._ended.pop(stream, None)
         live = self._live(stream)
-        # With a name: Python would make one, of 57 bytes.
+        # With a name: otherwise Python would make a name of 57 bytes.
         self._tasks[stream] = asyncio.create_task(live, name=stream, context=self._context)
         return True
 

@@ -41,7 +41,7 @@ from cueline.events.store import NO_STREAM
 from cueline.events.stream import is_model_call
 
 _WITH_A_FACT = Cancel | CallModel | ReserveBudget | RunTool | StartChild | AwaitMessage
-"""Effects that begin with a fact of their own, or that end a reservation or approval."""
+"""Effects whose start is recorded, or that end a reservation or an approval."""
 _WITHOUT_WAIT = frozenset({"CallDelegated", "MessageAwaited", "ToolSkipped"})
 """Facts that start a call, and that may end it at once."""
 _NO_FACTS: tuple[int, Sequence[SessionEvent]] = (NO_STREAM, ())
@@ -80,7 +80,7 @@ class SessionLoop:
         "_slots",
     )
     _loaded_agent: LoadedAgent
-    """The effects in flight; set once the agent is known, like the objects that need it."""
+    """The agent and its models; set once the agent is known, like the objects that need it."""
 
     def __init__(
         self,
@@ -155,9 +155,10 @@ class SessionLoop:
         return max(self._entity.state.inbox_read, 1)
 
     def is_held(self, inbox: int) -> bool:
-        """Whether the session is paused because a rule raised; raises that error without a pause.
+        """Whether the session is paused because a rule raised; the loop then stops.
 
-        The loop then stops, unless the session has to read its *inbox* up to that version.
+        Raises the error of the rule if the session is not paused, or has not read its *inbox* up
+        to that version.
         """
         if self._entity.failure is not None and (self.is_driven or inbox > self.inbox_seen):
             raise self._entity.failure
@@ -184,7 +185,7 @@ class SessionLoop:
                 await self._in_flight.wait(self._wake_time(moment))
                 news = self._in_flight.take()
                 self._facts = (self._entity.version, news)
-                if moment is not None:  # a breaker that blocks has one, too
+                if moment is not None:  # a wait for a breaker has a wake-up time, too
                     news += await self._passed_deadline(moment)
                     news += self._end_breaker_wait()
                 if self._mailbox.news:

@@ -98,7 +98,7 @@ def check_resume(state: "SessionState", unread: Iterable[object], owner: Presenc
 
     Raises:
         SessionFinishedError: it has ended; fork it.
-        SessionOwnedError: a living process drives it; ask that one.
+        SessionOwnedError: a living process drives it; resume it there.
     """
     from cueline.deciders.session import DRIVEN
     from cueline.deciders.session.messages import will_be_held
@@ -150,7 +150,7 @@ class OrphanDetector:
         """
         now = self._clock.now()
         if now - self._looked_at > 2 * timedelta(seconds=LOOK_SECONDS):
-            self._left_since = None  # the owner in between is unknown
+            self._left_since = None  # the session may have had an owner since the last look
         self._looked_at = now
         why = None if idle else await self._why_now()
         if why is None:

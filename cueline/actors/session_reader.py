@@ -28,7 +28,7 @@ class SessionReader:
         self.state = session_of(stream)
         self.version = NO_STREAM
         self.emptied: CorruptEventError | None = None
-        """For a session with a redacted event: the reason why it cannot continue."""
+        """The reason why a session with a redacted event cannot continue; otherwise None."""
         self.journal = journal
         """The journal of the log."""
 
@@ -46,7 +46,7 @@ class SessionReader:
         already: see `Journal.read`.
 
         Raises:
-            CorruptEventError: restore the log; the events before are valid.
+            CorruptEventError: restore the log; the earlier events are valid.
             UnknownEventTypeError: upgrade cueline.
         """
         async for recorded, fact in self.journal.read(self.stream, self.version, until, heard):

@@ -1,4 +1,4 @@
-"""Requests the next session of a series, in the append that starts the work of one."""
+"""Requests the next session of a series, in the append that starts the current session."""
 
 from datetime import datetime
 

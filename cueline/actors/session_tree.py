@@ -1,6 +1,6 @@
 """Links the sessions of a tree: starts, counts and stops children; reports ends to parents.
 
-Each of these is in one append with its fact, so a crash cannot separate them (I7).
+Each message and count is in the same append as its fact, so a crash cannot separate them (I7).
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -189,11 +189,11 @@ def child_writes(
     """Return the start requests of the children that *facts* start, and their count.
 
     Args:
-        state: the session's, after the facts.
-        facts: of one append.
+        state: the state of the session after *facts*.
+        facts: the facts of one append.
         calls: the calls of the turn, by effect.
-        room: of the tree, as it was counted before the facts.
-        now: when they are started.
+        room: the room of the tree, as it was counted before *facts*.
+        now: the time of the start requests.
     """
     started = [fact for fact in facts if isinstance(fact, CallDelegated)]
     if room is None or not started:

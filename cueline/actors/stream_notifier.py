@@ -28,7 +28,7 @@ class _Subscriber:
 class StreamNotifier:
     """Follows the log while a task of this process waits for a session.
 
-    If each waiter followed the log alone, each would read all events of the others.
+    If each waiter followed the log separately, each would read the events of all streams.
     """
 
     def __init__(self, store: EventStore) -> None:

@@ -63,8 +63,8 @@ class ToolExecutor(Protocol):
         Cancelling terminates the tool's processes, and kills them after 5 s.
 
         Raises:
-            ToolFailedError: for the model; kinds tool_error, timeout,
-                invalid_arguments, killed.
+            ToolFailedError: the call failed; its kind is `tool_error`, `timeout`,
+                `invalid_arguments` or `killed`.
             ToolImportError: there is no such tool here.
         """
 
@@ -72,7 +72,7 @@ class ToolExecutor(Protocol):
         """Ask the tool's `reconcile` for the outcome of the call with this key.
 
         Raises:
-            ToolFailedError: the outcome could not be asked for.
+            ToolFailedError: `reconcile` failed.
         """
 
     async def close(self) -> None:
