@@ -1,7 +1,8 @@
-"""Run the benches, print one table, and fail if a bench fails or a floor is missed.
+"""Runs the benches and prints one table; fails if a bench fails or a figure misses its floor.
 
-`--sample` takes about a minute: small rounds of the benches whose floors are ratios, each with half
-of its floor or less. It finds what became several times slower, on any machine and under load.
+`--sample` takes about a minute. It runs small rounds of the benches whose floors are ratios, with
+half of each floor or less. It finds code that became several times slower, on any machine and under
+load.
 """
 
 import argparse
@@ -46,23 +47,23 @@ SAMPLED = ("append", "plan", "api")
 PAGE = Path(__file__).parent.parent / "docs/performance.md"
 OPENING = """# What does it cost?
 
-The figures of `bench/`, taken in one run at {commit}; `python -m bench --write` writes this page.
-Ratios compare what was measured in turn in the same run, so they say more than the rates, which belong to the machine.
-A floor is what a change must not fall below; *kept* and *MISSED* say how it stands in this run.
-A load average above one a core means that others worked on the machine: then read the ratios only, and measure again.
+The figures of `bench/` come from one run at {commit}; `python -m bench --write` writes this page.
+A ratio compares two values that were measured in turn in the same run, so it depends less on the machine than a rate.
+A floor is a bound that a change must keep; *kept* and *MISSED* show the result of this run.
+A load average above one a core means that other programs used the machine: then read only the ratios, and measure again.
 
 """  # noqa: E501 - the page has a sentence a line
 
 
 def existing() -> list[str]:
-    """Return the benches that there are."""
+    """Return the names of the existing benches."""
     return [name for name in BENCHES if find_spec(f"bench.{name}")]
 
 
 def measured(
     names: Iterable[str], measure: str = "measure"
 ) -> tuple[dict[str, list[Row]], dict[str, str]]:
-    """Run the benches, one after the other; return their rows, and why others have none."""
+    """Run the benches one by one; return the rows by bench, and the errors of failed benches."""
     rows, failed = {}, {}
     for name in names:
         began = time.monotonic()
@@ -80,13 +81,13 @@ def measured(
 
 
 def sentences(name: str) -> str:
-    """Return what a bench says of itself, a sentence a line."""
+    """Return the docstring of a bench's module, with one sentence on each line."""
     text = " ".join((import_module(f"bench.{name}").__doc__ or "").split())
     return text.replace(". ", ".\n")
 
 
 def page(rows: dict[str, list[Row]], failed: dict[str, str], commit: str) -> str:
-    """Return the page of the documentation, with the rows of this run alone."""
+    """Return the text of `docs/performance.md`, with only the rows of this run."""
     table = markdown(row for found in rows.values() for row in found)
     told = "\n\n".join(f"### {name}\n\n{sentences(name)}" for name in rows)
     missing = "".join(f"\nNo rows of `{name}`: {why}." for name, why in failed.items())
@@ -95,7 +96,7 @@ def page(rows: dict[str, list[Row]], failed: dict[str, str], commit: str) -> str
 
 
 def main() -> int:
-    """Return 0 if all benches ran and all floors are kept."""
+    """Run the benches of the command line; return 0 if all ran and all floors are kept."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", help=f"of {', '.join(existing())}; all by default")
     parser.add_argument("--write", action="store_true", help=f"all of them, and write {PAGE.name}")

@@ -1,15 +1,15 @@
-"""Through the Python API: 200 sessions are started, and their results awaited together.
+"""Measures 200 sessions that a program starts through the Python API and awaits together.
 
-The sessions are those of the bench of sessions, which looks inside the host: the same agent and
-text, said by a script. The clock runs from the first `start` until the last `result` is there, so
-that asking for the sessions counts here, and does not there.
-Both are held in turn, on a WAL that is warm.
-On Ray the host, its runner and the log's writer are processes of their own; the runtime starts
-that Ray, and the clock does not run meanwhile.
-Floor: 0.8 × the turns inside the host, inline. On Ray 0.15 ×: two cores share six
-processes there, and starts that wait for one another took it to 0.05 ×.
-Sessions that are followed with `events` have no floor: the reader is woken twice a turn,
-and checks, decodes and folds each fact.
+The bench `session` runs the same agent and the same texts directly in a host; here the replies come
+from a script. The clock runs from the first `start` to the last `result`. So the time to request
+the sessions is included here, but not inside the host.
+Both variants are measured in turn, on a warm WAL.
+On Ray, the host, its runner and the log's writer are separate processes. The runtime starts this
+Ray before the clock runs.
+Floor: 0.8 × the turns inside the host, inline. The floor on Ray is 0.15 ×, because two cores share
+six processes; starts that waited for one another reduced the ratio to 0.05 ×.
+Sessions that are followed with `events` have no floor: the reader wakes twice a turn, and checks,
+decodes and folds each fact.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ usage = {{ input = 1000, output = 200 }}
 
 
 def talker(folder: Path, turns: int) -> Agent:
-    """Return an agent that holds the conversation of the benches by a script."""
+    """Return an agent whose scripted model has *turns* turns of the benches' conversation."""
     script = folder / f"talks-{turns}.toml"
     replies = [
         REPLY.format(said=text(turn, SAID), asked=text(turn, ASKED)) for turn in range(1, turns + 1)
@@ -75,7 +75,7 @@ async def ask(
     warm: int = WARM_TURNS,
     wait: Callable[[Session], Awaitable[None]] = result,
 ) -> float:
-    """Have *sessions* sessions of *turns* turns held in a warm log, and return turns a second."""
+    """Run *sessions* sessions of *turns* turns in a warm log, and return turns a second."""
     agent = talker(folder, turns)
     async with open_runtime(folder / f"{on}.db", on=on) as runtime:
         await (await runtime.start(talker(folder, warm), "Begin.")).result()

@@ -1,9 +1,9 @@
-"""What an append costs beside the database's own commit.
+"""Measures the cost of an append, beside the cost of a commit by the database alone.
 
-Bare is SQLite on the same file system: the same columns, the same rows,
-`UNIQUE (stream, version)`, `synchronous = FULL`, its WAL as warm as ours.
-Ours appends as sessions do: as the owner of a stream, without a key.
-Floors: 0.5 × bare for one caller, 0.30 × for 256 beside commits of 100.
+The bare variant is SQLite on the same file system, with the same columns, the same rows, `UNIQUE
+(stream, version)` and `synchronous = FULL`. Its WAL is as warm as cueline's.
+cueline appends as sessions do: as the owner of a stream, without a key.
+Floors: 0.5 × the bare variant for one caller; for 256 callers, 0.30 × bare commits of 100 rows.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ def draft() -> Draft:
 
 
 class Bare:
-    """SQLite alone."""
+    """The bare variant: SQLite without cueline."""
 
     def __init__(self, path: Path) -> None:
         self._db = sqlite_library().connect(path, isolation_level=None)
@@ -67,7 +67,7 @@ class Bare:
         )
 
     def single(self, count: int) -> float:
-        """Return how many inserts a second, each committed, are made."""
+        """Return the number of inserts a second, each with its own commit."""
         rows = [self.row(0) for _ in range(count)]
         began = perf_counter()
         for row in rows:
@@ -77,7 +77,7 @@ class Bare:
         return count / (perf_counter() - began)
 
     def many(self) -> float:
-        """Return how many inserts a second are made in commits of 100."""
+        """Return the number of inserts a second in commits of 100."""
         rows = [self.row(1 + caller) for _ in range(EACH) for caller in range(CALLERS)]
         began = perf_counter()
         for start in range(0, len(rows), 100):
@@ -88,7 +88,7 @@ class Bare:
 
 
 class Ours:
-    """The store, through its port, with every check and the chain."""
+    """cueline's variant: the store behind its port, with all checks and the chain."""
 
     def __init__(self, path: Path) -> None:
         self._store = SqliteStore.open(path, SystemClock())
@@ -105,14 +105,14 @@ class Ours:
         self._versions[stream] = version + 1
 
     async def single(self, count: int) -> float:
-        """Return how many appends a second one caller makes."""
+        """Return the number of appends a second of one caller."""
         began = perf_counter()
         for _ in range(count):
             await self.append("session-default/single")
         return count / (perf_counter() - began)
 
     async def many(self) -> float:
-        """Return how many appends a second all callers make together."""
+        """Return the number of appends a second of all callers together."""
 
         async def call(stream: str) -> None:
             for _ in range(EACH):
@@ -123,12 +123,12 @@ class Ours:
         return CALLERS * EACH / (perf_counter() - began)
 
     async def close(self) -> None:
-        """Let go of the file."""
+        """Close the log's file."""
         await self._store.close()
 
 
 async def rounds(count: int) -> dict[str, list[float]]:
-    """Measure both sides in turn, so that the machine's moods meet both."""
+    """Measure both variants in turn, so that other load of the machine affects both."""
     figures: dict[str, list[float]] = {name: [] for name in ("bare", "ours", "bulk", "group")}
     with tempfile.TemporaryDirectory(dir=".") as folder:
         bare, ours = Bare(Path(folder, "bare.db")), Ours(Path(folder, "log.db"))

@@ -1,9 +1,9 @@
-"""Backtest: a policy is tried on the past, as `cueline policy backtest` tries it.
+"""Measures the time to judge recorded calls by a policy, as `cueline policy backtest` does.
 
-The log holds one conversation of 250,000 events; each turn asks for a call.
-Two rules look at it: one at the tool, one for commands in its text.
-What takes the time is reading each row and decoding the facts that say something of a call.
-Of several rounds the quickest counts: what else the machine does only adds.
+The log has one conversation of 250,000 events; each turn requests a call.
+The policy has two rules: one matches the tool, the other matches commands in the call's text.
+Most of the time is needed to read each row, and to decode the facts about calls.
+The quickest of several rounds counts, because other work of the machine only adds time.
 Floor: 20 s for a million events.
 """
 
@@ -29,14 +29,14 @@ POLICY = Policy(
 
 
 async def recorded(path: Path) -> int:
-    """Record a past, and return how many events it has."""
+    """Record a conversation, and return the number of its events."""
     async with open_log(path) as log:
         await record(log, TURNS)
         return await log.store.last_position()
 
 
 async def tried(path: Path) -> float:
-    """Return the seconds that the policy takes over the whole past."""
+    """Return the seconds in which the policy judges the whole log."""
     began = time.perf_counter()
     async with open_log(path) as log:
         test = await backtest_policy(log, POLICY)

@@ -1,4 +1,4 @@
-"""What SQLite and the disk take for the rows of a session, with nothing of ours around them."""
+"""Inserts and commits the rows of a session by SQLite alone, and measures the time."""
 
 import sqlite3
 import time
@@ -19,7 +19,7 @@ Appends = list[list[RecordedEvent]]
 
 
 async def played(path: Path) -> tuple[Appends, Appends]:
-    """Return the rows of the session that warmed up and of the one after it, by append."""
+    """Return the rows of the warm-up session and of the measured session, by append."""
     async with open_log(path) as log:
         return await _appends(log, "warm"), await _appends(log, "bench")
 
@@ -30,7 +30,7 @@ async def _appends(log: OpenLog, name: str) -> Appends:
 
 
 def bare(path: Path, warm: Appends, appends: Appends) -> float:
-    """Insert and commit every append, first those to warm up; return the seconds of the others."""
+    """Insert and commit the rows of *warm* and *appends*; return the seconds of *appends*."""
     database = sqlite_library().connect(path, isolation_level=None)
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = FULL")

@@ -1,10 +1,11 @@
-"""Bytes: what the log takes on disk for a turn, closed and with its WAL written back.
+"""Measures the bytes on disk that the log takes for a turn.
 
-A turn has 1,000 characters of payload text: 500 that the model says, 100 that it asks the tool for,
-400 that the tool answers; names, ids, JSON, hashes, indexes and the inbox are what comes on top.
-A state snapshot of the session lies beside the log; it can be deleted, and has a row of its own.
-The last ratio is to LangGraph, which keeps the same text of 400 turns with `SqliteSaver`.
-Floors: 3.3 × the payload text, and 1/100 of LangGraph's.
+The log is closed, and its WAL is written back. A turn has 1,000 characters of payload text: 500
+characters of the model's reply, 100 of the tool's arguments, 400 of the tool's result. Names, ids,
+JSON, hashes, indexes and the inbox take the remaining bytes.
+A state snapshot of the session is beside the log. It can be deleted, and has a separate row.
+The last ratio is to LangGraph, which records the same text of 400 turns with `SqliteSaver`.
+Floors: 3.3 × the payload text, and 1/100 of LangGraph's bytes.
 """
 
 import tempfile
@@ -20,7 +21,7 @@ TURNS = 400
 
 
 def stored(path: Path, *, snapshots: bool = False) -> int:
-    """Return the bytes of a database and its WAL, or of the snapshots beside it."""
+    """Return the bytes of a log and its WAL or, with *snapshots*, of the snapshots beside it."""
     files = path.parent.glob(f"{path.name}*")
     return sum(file.stat().st_size for file in files if ("snapshots" in file.name) == snapshots)
 

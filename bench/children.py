@@ -1,9 +1,11 @@
-"""Children: a session starts 100, and 1,000, in one reply; inline and durable.
+"""Measures the CPU time of a child, if one reply starts 100 children or 1,000 children.
 
-Each child answers at once.
-With `sync` the parent waits for all of them; with `async_callback` a message tells it of each end.
-What is measured is the processor's time a child, with the parent's share; the model reads nothing.
-Floor: a child of 1,000 takes at most 1.5 × the processor time of a child of 100.
+The sessions run inline, and everything is durable. Each child answers at once.
+With `sync` the parent waits for all children. With `async_callback` the parent gets a message at
+the end of each child.
+The CPU time of a child includes its share of the parent's time. The model is a script, which does
+not read the prompt.
+Floor: a child of 1,000 takes at most 1.5 × the CPU time of a child of 100.
 """
 
 import json
@@ -24,7 +26,7 @@ MODES: tuple[Mode, ...] = ("sync", "async_callback")
 
 
 def lead(folder: Path, children: int, mode: Mode) -> Agent:
-    """Return an agent whose first reply starts so many *children*."""
+    """Return an agent whose first reply starts *children* children."""
     said = '[[reply]]\ntext = "Done."\n'
     helps, leads = folder / "helps.toml", folder / "leads.toml"
     helps.write_text(said)
@@ -42,7 +44,7 @@ def lead(folder: Path, children: int, mode: Mode) -> Agent:
 
 
 async def delegated(folder: Path, children: int, mode: Mode) -> float:
-    """Start *children* and wait for their ends; return the seconds of the processor a child."""
+    """Start *children* children and wait for their ends; return the CPU seconds of one child."""
     async with open_runtime(folder / "log.db", on="inline") as runtime:
         began = time.process_time()
         session = await runtime.start(lead(folder, children, mode), "Begin.")
@@ -53,7 +55,7 @@ async def delegated(folder: Path, children: int, mode: Mode) -> float:
 
 
 def one(children: int, mode: Mode) -> float:
-    """Measure once, in a new log."""
+    """Return the CPU seconds of one child, measured once in a new log."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
         return run(delegated(Path(folder), children, mode))
 

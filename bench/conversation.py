@@ -1,4 +1,4 @@
-"""The conversation that the benches hold, as cueline holds it and as it is recorded."""
+"""The conversation of the benches: run by a host, or only recorded in a log."""
 
 import asyncio
 import time
@@ -42,7 +42,7 @@ _TURNS_AN_APPEND = 100
 
 @tool(read_only=True)
 async def look_up(query: str) -> str:
-    """Look something up."""
+    """Return a text of fixed length for *query*."""
     return text(int(query[:6]), ANSWERED)
 
 
@@ -57,7 +57,7 @@ AGENT = AgentSpec(
 
 
 class Talker:
-    """A model that says the same at the same turn, and ends after so many."""
+    """A model whose reply depends only on the turn; it stops after *turns* turns."""
 
     def __init__(self, turns: int) -> None:
         self._turns = turns
@@ -78,12 +78,12 @@ class Talker:
 
 
 def call(turn: int) -> ToolCall:
-    """Return what the model asks for in that turn."""
+    """Return the tool call that the model requests in *turn*."""
     return ToolCall(id=f"call_{turn}", name="look_up", arguments={"query": text(turn, ASKED)})
 
 
 async def play(path: Path, turns: int, goal: str = "Begin.") -> float:
-    """Hold *turns* turns in a new log, everything durable, and return the seconds."""
+    """Run *turns* turns in a new durable log, and return the seconds."""
     async with open_log(path) as log, hosted(log, Talker(turns)) as (host, _):
         await _ask(log, goal)
         began = time.perf_counter()
@@ -96,7 +96,7 @@ async def play(path: Path, turns: int, goal: str = "Begin.") -> float:
 async def hosted(
     log: OpenLog, model: Model, clock: Clock | None = None
 ) -> AsyncIterator[tuple[SessionHost, Runner]]:
-    """Have a host whose sessions all think with *model*, and the runner of their calls."""
+    """Run a host whose sessions all use *model*, and the runner of their calls."""
     here = presence_of("inline")
     runner = Runner(here.incarnation, ProcessToolExecutor(), asyncio.get_running_loop().time)
     gate, ledger = ApprovalGate(log.journal()), CostLedger(log.journal())
@@ -109,16 +109,16 @@ async def hosted(
 
 
 async def loaded(log: OpenLog, owner: str) -> Entity:
-    """Return the session, as it is when it is ready to decide."""
+    """Return the acquired session with its folded state and prompt."""
     entity = Entity(STREAM, owner, log.journal(), log.clock, report=refuse, read_output=read_value)
     await entity.load()
     return entity
 
 
 async def record(log: OpenLog, turns: int, *, rests: bool = False) -> None:
-    """Record *turns* turns, five events each, a hundred turns an append.
+    """Record *turns* turns, with five events a turn and a hundred turns an append.
 
-    Where the session *rests*, it does after each append but the last.
+    With *rests*, the session rests after each append but the last.
     """
     await _ask(log)
     entity = await loaded(log, "bench")
@@ -163,5 +163,5 @@ def _take_turn(steps: PendingAppend, turn: int, epoch: int) -> None:
 
 
 def refuse(stream: str, error: CuelineError) -> None:
-    """Have no trouble."""
+    """Raise for any session that cannot run."""
     raise AssertionError(f"{stream}: {error}")

@@ -1,20 +1,22 @@
-"""A fleet of 1,000 nodes with 10,000 runners and a host a node, simulated in one process.
+"""Simulates in one process a fleet of 1,000 nodes, with 10,000 runners and a host on each node.
 
-The rules and the dispatcher are the real ones; the nodes, hosts and the clock are fakes, and the
-log says of each session who owns it. The read model is a real one in memory: it holds 1,000,000
+The rules and the dispatcher are the real ones. The nodes, the hosts and the clock are fakes, and a
+fake log has the owner of each session. The read model is a real one in memory: it holds 1,000,000
 sessions that wait for a person, and 50,000 that run.
-A tick compares the workers with those wanted, hears of the hosts what has changed, and gives them
-the sessions that need one. With k changes, k sessions have ended, k others have a message, and k
-runners were lost; what each change adds is told for ten times as many, too.
-Then a tenth of the nodes is lost, with their hosts and runners: the clock runs until all their
+A tick compares the existing workers with the desired ones, gets the changes from the hosts, and
+gives sessions with work to hosts. With k changes, k sessions have ended, k others have a message,
+and k runners were lost. The cost of a change is measured among k changes and among ten times as
+many.
+Then a tenth of the nodes is lost, with their hosts and runners. The clock runs until all their
 sessions have another host, and as many runners as before are started.
-Seconds are those of the processor: nothing waits here.
-Memory is what Python holds for all that, by `tracemalloc`, without the read model.
-Not simulated is what the processes of a fleet send: heartbeats, and the answers to the dispatcher.
-A fleet of that size has limits elsewhere: each of 11,000 processes writes a heartbeat every two
-seconds, and each runner that joins or leaves is told to each host with the whole list of runners.
-Floors: 20 ms for a tick with nothing changed; a change adds no more than 2 × among ten times as
-many changes.
+Seconds are CPU time: no code waits here.
+Memory is what Python holds for the fleet and its sessions, by `tracemalloc`, without the read
+model.
+The messages between processes are not simulated: heartbeats, and answers to the dispatcher.
+These messages limit a fleet of this size: each of 11,000 processes writes a heartbeat every two
+seconds. If a runner joins or leaves, each host gets the whole list of runners.
+Floors: 20 ms for a tick without changes; a change takes at most 2 × as long among ten times as many
+changes.
 """
 
 import random
@@ -56,7 +58,7 @@ NODE = Node({}, {"cpus": 64.0})
 
 
 class Log:
-    """Says who owns each session; no event comes."""
+    """A log that has the owner of each session, and no events."""
 
     def __init__(self) -> None:
         self.owners: dict[str, str] = {}
@@ -76,7 +78,7 @@ class Log:
 
 
 class Host:
-    """A host that does nothing; see `HostPort`."""
+    """A host without effects; see `HostPort`."""
 
     def __init__(self, name: str, log: Log) -> None:
         self.name = name
@@ -105,14 +107,14 @@ class Host:
         """See `HostPort.look_at_breakers`."""
 
     def end_one(self) -> str:
-        """End a session, and return which."""
+        """End a session, and return its stream."""
         stream = self.sessions.pop()
         self._ended[stream] = False
         return stream
 
 
 class Fleet:
-    """Nodes with workers, as the rules want them; see `HostDirectory`."""
+    """Nodes with the workers that the rules request; see `HostDirectory`."""
 
     def __init__(self, log: Log, board: MemoryPresence) -> None:
         self.observed = Observed()
@@ -134,7 +136,7 @@ class Fleet:
         return cast("dict[str, HostPort]", self.there)
 
     async def act(self) -> None:
-        """Do what the rules want."""
+        """Start and retire the workers that the rules request."""
         self._now += 1
         for action in decide(WANTED, self.observed, self._now):
             match action:
@@ -185,7 +187,7 @@ class Fleet:
 
 
 def fill(views: Views, status: str, count: int, due_us: int) -> None:
-    """Put so many sessions into the read model."""
+    """Put *count* sessions with this *status* into the read model."""
     wait = {"wait_kind": "approval", "wait_cause": '{"code": "asked"}', "deadline_us": due_us}
     known = {"status": status, "version": 10, "due_us": due_us, "created_us": 0, "updated_us": 0}
     row = new_row(SessionReadModel, **known)
@@ -223,14 +225,14 @@ class Simulation:
         self._chance = random.Random(1)
 
     async def tick(self) -> float:
-        """Return the seconds of one look at everything."""
+        """Run one tick of the fleet and the dispatcher, and return its CPU seconds."""
         began = time.process_time()
         await self.fleet.act()
         await self.dispatcher.tick()
         return time.process_time() - began
 
     def undriven(self) -> int:
-        """Return how many of the running sessions no living host has."""
+        """Return the number of running sessions without a living host."""
         return self.running - sum(len(host.sessions) for host in self.fleet.there.values())
 
     async def until_driven(self) -> tuple[float, int]:
@@ -247,7 +249,7 @@ class Simulation:
         return seconds, ticks
 
     async def changes(self, count: int) -> float:
-        """Have changes of each kind, and return the seconds until they are dealt with."""
+        """Make *count* changes of each kind, and return the CPU seconds to handle them."""
         hosts = [host for host in self.fleet.there.values() if host.sessions]
         for number in range(count):
             stream = hosts[number % len(hosts)].end_one()
@@ -268,14 +270,14 @@ class Simulation:
         return took + await self.tick()
 
     async def lose_nodes(self) -> tuple[float, int]:
-        """Lose a tenth of the nodes, and return how long it takes to have all as before."""
+        """Lose a tenth of the nodes; return the seconds and ticks until all is replaced."""
         for name in self._chance.sample(sorted(self.fleet.nodes), LOST):
             await self.fleet.lose_node(name)
         return await self.until_driven()
 
 
 async def weighed() -> float:
-    """Return how many MB the fleet and its sessions take."""
+    """Return the memory of the fleet and its sessions, in MB."""
     tracemalloc.start()
     simulation = Simulation()
     before = tracemalloc.get_traced_memory()[0]

@@ -1,11 +1,13 @@
-"""How long 50 active sessions stand still when their host is killed.
+"""Measures how long 50 active sessions stand still after their host is killed.
 
-One host drives all of them, each with a model that takes half a second and a
-tool of which nothing is declared; then it gets SIGKILL, and so does the next, five times.
-The clock runs until the last session has appended by its next host.
-A duplicate is a call that the tool's own journal has twice.
+One host drives all sessions. Each has a model that takes half a second, and a tool without
+declarations. Then the host gets SIGKILL. The next host takes over the sessions, and is killed too;
+there are five kills.
+The clock runs until the next host of the last session has appended to it.
+A duplicate is a call that is in the tool's journal twice.
 Floors: 1 s for the median, 6 s for the slowest, and no duplicate.
-The next host is ready, as a fleet keeps one so: without it, its process alone takes up to a second.
+The next host is already running, because a fleet keeps a spare host. Otherwise the start of its
+process takes up to a second.
 """
 
 import asyncio
@@ -38,7 +40,7 @@ SESSIONS = 50
 TURNS = 1000
 KILLS = 5
 APART_SECONDS = 6.0
-"""A host that lived for less is replaced after a rest, and has no host ready beside it."""
+"""A host that lived for less time is replaced after a pause, and has no spare host."""
 LOOK_SECONDS = 0.01
 REPLY = """
 [[reply]]
@@ -57,7 +59,7 @@ async def note(context: ToolContext) -> str:
 
 
 def worker(folder: Path) -> AgentSpec:
-    """Return who works in *folder*."""
+    """Return the agent that works in *folder*."""
     script = folder / "script.toml"
     script.write_text(REPLY * TURNS)
     agent = Agent(
@@ -72,7 +74,7 @@ def worker(folder: Path) -> AgentSpec:
 
 
 async def ask(log: OpenLog, spec: AgentSpec) -> list[str]:
-    """Ask for the sessions."""
+    """Request the sessions, and return their streams."""
     asked = StartAsked(agent=spec, goal="Go on.", asked_at=log.clock.now())
     return [await ask_start(log.journal(spec), f"s{n}", asked) for n in range(SESSIONS)]
 
@@ -86,9 +88,9 @@ async def driven(log: OpenLog, streams: list[str]) -> AsyncIterator[None]:
 
 
 async def host_on(board: PresenceBoard, clock: Clock) -> int:
-    """Return the process of the living host on *board*, once it has written itself there.
+    """Return the pid of the living host on *board*, after its first heartbeat.
 
-    A host drives sessions before its first beat arrives.
+    A host drives sessions before its first heartbeat arrives.
     """
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
@@ -99,12 +101,12 @@ async def host_on(board: PresenceBoard, clock: Clock) -> int:
 
 
 def trouble(stream: str, error: CuelineError) -> None:
-    """Say what went wrong."""
+    """Print the error of a session."""
     print(f"{stream}: {error}")
 
 
 async def seen(events: AsyncIterator[RecordedEvent], kind: str, epoch: int) -> None:
-    """Return once every session has appended, by an owner of that *epoch* or a later one."""
+    """Wait until an owner with *epoch*, or a later epoch, has appended *kind* to every session."""
     missing = {f"session-default/s{n}" for n in range(SESSIONS)}
     async for event in events:
         if event.epoch >= epoch and (not kind or event.type == kind):
@@ -114,7 +116,7 @@ async def seen(events: AsyncIterator[RecordedEvent], kind: str, epoch: int) -> N
 
 
 async def killed(folder: Path) -> tuple[list[float], int]:
-    """Return seconds until all go on after each kill, and how many calls ran twice."""
+    """Return the seconds until all continue, for each kill, and the number of repeated calls."""
     took = []
     async with open_log(folder / "log.db") as log:
         streams = await ask(log, worker(folder))

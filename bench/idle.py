@@ -1,10 +1,11 @@
-"""What `cueline up` costs while nothing happens, and how soon it is there.
+"""Measures the start and the idle costs of `cueline up`.
 
-The log has 1,000 sessions whose model takes its time, and 100,000 that wait for a person.
-`cueline up` takes it up; once all that run are with their model, the clock runs for some seconds,
-and counts what dispatcher and host take of a core.
+The log has 1,000 sessions whose model call takes an hour, and 100,000 sessions that wait for a
+person. `cueline up` starts on this log. Once the model calls of all 1,000 sessions are in flight,
+the bench measures for some seconds the CPU time of the dispatcher and of the host.
 Then `list` and `pending` are timed as whole processes.
-Floors: ready 10 s after a bare Ray would be; 3 % of a core each; 0.5 s for each command.
+Floors: `up` is ready 10 s after a bare Ray would be; 3 % of a core for each of the two processes;
+0.5 s for each command.
 """
 
 import asyncio
@@ -66,7 +67,7 @@ async def wait_for_person(log: OpenLog, agent: AgentSpec, number: int) -> None:
 
 
 async def fill(folder: Path) -> None:
-    """Make the log, and its read models."""
+    """Create the log and its read models."""
     agent = slow(folder)
     async with open_log(folder / "log.db") as log:
         for first in range(0, WAITING, AT_ONCE):
@@ -81,7 +82,7 @@ async def fill(folder: Path) -> None:
 
 
 async def all_with_their_model(folder: Path) -> dict[str, int]:
-    """Wait until every session that runs has asked its model; return the pids by role."""
+    """Wait until each running session has a model call in flight; return the pids by role."""
     async with open_log(folder / "log.db") as log:
         missing = {stream_name("session", f"a{number}") for number in range(ACTIVE)}
         async for event in log.store.follow(0, {"session"}):
@@ -93,13 +94,13 @@ async def all_with_their_model(folder: Path) -> dict[str, int]:
 
 
 def share(process: psutil.Process) -> float:
-    """Return the seconds of a core that *process* took so far."""
+    """Return the CPU seconds that *process* has taken."""
     times = process.cpu_times()
     return float(times.user + times.system)
 
 
 def shares(pids: dict[str, int]) -> dict[str, float]:
-    """Return what dispatcher and host take of a core, in percent."""
+    """Return the CPU time of dispatcher and host, in percent of a core."""
     processes = {role: psutil.Process(pids[role]) for role in ("dispatcher", "host")}
     before, began = {role: share(each) for role, each in processes.items()}, time.monotonic()
     time.sleep(SECONDS)
@@ -108,7 +109,7 @@ def shares(pids: dict[str, int]) -> dict[str, float]:
 
 
 def command_seconds(folder: Path, name: str) -> float:
-    """Return how long a command takes as a whole process."""
+    """Return the seconds of a command as a whole process."""
     words = [sys.executable, "-m", "cueline.cli", name, "--log", str(folder / "log.db")]
     took = []
     for _ in range(COMMANDS):

@@ -1,15 +1,17 @@
-"""Model calls over the network, and live text, with a model server in a process of its own.
+"""Measures model calls over the network, and live text; the model server is a separate process.
 
-A call is compared with the same call by the bare SDK: of a session of 100 turns, each a streamed
-reply of ten pieces and a call of a trivial tool, the median turn; the bare client sends a
-conversation that grows in the same way.
-Floor: a turn takes no more than the bare call, its two commits by SQLite alone, and 2 ms.
-The first piece is in the hands of who watches with `session.stream()` no more than 5 ms later than
-the bare SDK has it, counted from the record of the call's start.
-A watcher in another process follows one session, with `stream()`.
-Floor: it has 99 of 100 pieces within 100 ms after the server sent them.
-About 1 ms of a call builds the request from the whole transcript, each turn anew: that grows with
-the conversation. To keep the built messages from turn to turn would save it.
+A call of cueline is compared with the same call by the bare SDK. A session has 100 turns; each is a
+streamed reply of ten pieces and a call of a trivial tool. The median turn counts. The bare client
+sends a conversation that grows in the same way.
+Floor: a turn takes at most 2 ms longer than the bare call and the turn's two commits by SQLite
+alone.
+Floor: `session.stream()` yields the first piece at most 5 ms later than the bare SDK. This time is
+counted from the record of the call's start.
+A watcher in another process follows one session with `stream()`.
+Floor: the watcher gets 99 of 100 pieces within 100 ms after the server sent them.
+About 1 ms of a call is the time to build the request from the whole transcript. This happens in
+each turn, and takes longer as the conversation grows. A cache of the built messages would save this
+time.
 """
 
 import multiprocessing
@@ -44,7 +46,7 @@ KEY = "BENCH_KEY"
 
 
 def agent(url: str, model: str) -> Agent:
-    """Return an agent of the server at *url*."""
+    """Return an agent that uses the model server at *url*."""
     return Agent(
         name="bench",
         provider="anthropic",
@@ -59,12 +61,12 @@ def agent(url: str, model: str) -> Agent:
 
 
 def milliseconds(seconds: Sequence[float]) -> float:
-    """Return the median in milliseconds."""
+    """Return the median of *seconds*, in milliseconds."""
     return 1000 * median(seconds)
 
 
 async def bare_calls(url: str) -> tuple[float, float]:
-    """Return how long a call by the SDK takes in ms, and how long until its first piece."""
+    """Return the time of a call by the SDK, and the time until its first piece, in ms."""
     client = AsyncAnthropic(base_url=url, api_key="bench", max_retries=0)
     tool = {"name": "look_up", "description": "Look it up.", "input_schema": {"type": "object"}}
     messages: list[dict[str, object]] = [{"role": "user", "content": "Begin."}]
@@ -99,7 +101,7 @@ async def bare_calls(url: str) -> tuple[float, float]:
 
 
 async def turns(path: Path, url: str) -> tuple[float, float]:
-    """Return how long a turn takes in ms, and how long after its start the first piece is there."""
+    """Return the time of a turn, and the time from its start to its first piece, in ms."""
     came: dict[str, int] = {}
     async with open_runtime(path, on="inline") as runtime:
         await (await runtime.start(talker(path.parent, WARM), "Begin.", id="warm")).result()
@@ -119,7 +121,7 @@ async def turns(path: Path, url: str) -> tuple[float, float]:
 
 
 def one_round(url: str) -> tuple[float, float, float]:
-    """Return in ms: a turn beside the bare call and its commits, the first piece, two commits."""
+    """Return the extra ms of a turn and of its first piece, and the ms of two commits."""
     with tempfile.TemporaryDirectory(dir=".") as name:
         folder = Path(name)
         bare_whole, bare_first = run(bare_calls(url))
@@ -130,7 +132,7 @@ def one_round(url: str) -> tuple[float, float, float]:
 
 
 async def host(path: Path, url: str, ready: Connection) -> None:
-    """Hold one session that streams, and end when it has."""
+    """Run one session with a streaming reply until it ends."""
     async with open_runtime(path, on="inline") as runtime:
         session = await runtime.start(agent(url, f"{PIECES}x50"), "Begin.", id="one")
         ready.send(None)
@@ -138,12 +140,12 @@ async def host(path: Path, url: str, ready: Connection) -> None:
 
 
 def hosting(path: Path, url: str, ready: Connection) -> None:
-    """Do so in a process of its own."""
+    """Run `host` in a separate process."""
     run(host(path, url, ready))
 
 
 async def watched(path: Path) -> float:
-    """Return the 99th percentile of the way of a piece, in ms, from the server to this process."""
+    """Return the 99th percentile of a piece's time from the server to this process, in ms."""
     taken, text = [], ""
     async with open_client(path) as client:
         async for each in client.session("one").stream():
@@ -157,7 +159,7 @@ async def watched(path: Path) -> float:
 
 
 def from_another_process(folder: Path, url: str) -> float:
-    """Return what `watched` does, of a session that another process drives."""
+    """Return the result of `watched` for a session that another process drives."""
     path = folder / "one.db"
 
     async def make() -> None:

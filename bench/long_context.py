@@ -1,12 +1,13 @@
-"""Bytes of 100 turns on a long transcript: what the log grows by, closed and its WAL written back.
+"""Measures the bytes by which the log grows in 100 turns on a long transcript.
 
-The session begins with a message of 800,000 characters, about 200,000 tokens; a turn has the 1,000
-characters of payload text of the bench of bytes, a model call and a tool call.
-The growth is what a log with 101 turns takes more than one with a single turn.
-A state snapshot of the session lies beside the log; it can be deleted, and has a row of its own,
-whole and not its growth.
-The ratio is to the growth of LangGraph, which keeps the same text with `SqliteSaver`.
-Floors: 2.5 KB a turn beside its unique text, and 1/100 of LangGraph's.
+The log is closed, and its WAL is written back. The session begins with a message of 800,000
+characters, about 200,000 tokens. A turn is a model call and a tool call, and has the 1,000
+characters of payload text of the bench `bytes`.
+The growth is the size of a log with 101 turns less the size of a log with one turn.
+A state snapshot of the session is beside the log. It can be deleted, and has a separate row, which
+shows the whole size and not the growth.
+The ratio is to the growth of LangGraph, which records the same text with `SqliteSaver`.
+Floors: 2.5 KB a turn beside its unique text, and 1/100 of LangGraph's growth.
 """
 
 import tempfile

@@ -1,4 +1,4 @@
-"""Where a table was measured: the machine, and the versions of what took part."""
+"""Describes the machine of a measurement, and the versions of the measured programs."""
 
 import json
 import os
@@ -22,7 +22,7 @@ print(json.dumps(versions | {{"SQLite": sqlite3.sqlite_version}}))
 
 
 def told() -> str:
-    """Return the machine and the versions, a sentence a line."""
+    """Return the machine and the versions, with one sentence on each line."""
     ours = {"Python": platform.python_version(), "SQLite": sqlite_library().sqlite_version}
     ours |= {name: version(name) for name in PARTS}
     system = f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}"
@@ -38,7 +38,7 @@ def told() -> str:
 
 
 def commit() -> str:
-    """Return the commit that is checked out; a `+` behind it says that files differ from it."""
+    """Return the current commit, with a `+` at its end if files differ from it."""
 
     def git(*asked: str) -> str:
         command = ["git", *asked]

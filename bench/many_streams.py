@@ -1,14 +1,14 @@
-"""What 500 streaming replies take of their host, and of the other sessions in it.
+"""Measures how much 500 streaming replies slow down their host, and another session in that host.
 
-A model server in a separate process streams 500 replies at once, each with ten pieces a second.
-One host receives all 500 replies. Meanwhile another session in that host, whose model and tool
-answer at once, goes through its turns, and a task looks how late the event loop wakes it.
-The turns are compared with those of the same session before, while nothing streams.
-All of it is measured three times; the median counts.
-The turns are told also for when all 500 are followed with `stream()`, in the same loop.
-On two cores the host shares one with the server.
-A piece takes about 0.12 ms of the processor, nearly all of it in the vendor's SDK and in HTTP:
-5,000 a second leave a host 0.4 of a core.
+A model server in a separate process streams 500 replies at once, each with ten pieces a second. One
+host receives all 500 replies. Meanwhile another session in that host, whose model and tool answer
+at once, runs its turns. A task measures how late the event loop wakes it.
+The turns are compared with earlier turns of such a session, while no reply streams.
+The whole measurement is repeated three times; the median counts.
+A further row has the turns while all 500 replies are followed with `stream()` in the same loop.
+On two cores the host shares a core with the server.
+A piece takes about 0.12 ms of CPU time, nearly all of it in the vendor's SDK and in HTTP: 5,000
+pieces a second leave 0.4 of a core to the host.
 Floors: 99 of 100 times the loop is at most 50 ms late; a turn takes at most 2 × as long.
 """
 
@@ -42,16 +42,16 @@ ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How a session fares in a host."""
+    """The times of a session and of the event loop in a host."""
 
     turn: float
-    """Its turn, in ms."""
+    """The time of a turn, in ms."""
     late: float
-    """How late the loop wakes a task, in ms, of 100 times the 99th."""
+    """The 99th percentile of the time by which the loop wakes a task too late, in ms."""
 
 
 async def lateness(late: list[float]) -> None:
-    """Note in ms how late the loop wakes this task, for ever."""
+    """Add to *late*, without end, the time in ms by which the loop wakes this task too late."""
     while True:
         due = time.perf_counter() + LOOK_SECONDS
         await asyncio.sleep(LOOK_SECONDS)
@@ -59,7 +59,7 @@ async def lateness(late: list[float]) -> None:
 
 
 async def turns(runtime: Runtime, folder: Path) -> Share:
-    """Have one more session go through its turns for some seconds."""
+    """Run another session for some seconds, and return its times."""
     session = await runtime.start(talker(folder, TURNS), "Begin.")
     store, stream = runtime.log.store, session.stream_name
     async for recorded in store.follow(0, {"session"}):
@@ -77,7 +77,7 @@ async def turns(runtime: Runtime, folder: Path) -> Share:
 
 
 async def stream(runtime: Runtime, url: str) -> None:
-    """Start the sessions that stream, and wait until all have asked their model."""
+    """Start the sessions that stream, and wait until all their model calls are in flight."""
     who, after = agent(url, f"{PIECES}x100"), await runtime.log.store.last_position()
     starts = (runtime.start(who, "Begin.", id=name_of(number)) for number in range(STREAMS))
     await asyncio.gather(*starts)
@@ -102,7 +102,7 @@ async def watch(runtime: Runtime, number: int) -> None:
 
 @asynccontextmanager
 async def watched(runtime: Runtime) -> AsyncIterator[None]:
-    """Follow all that streams, in this process."""
+    """Follow all streaming sessions in this process."""
     watching = [asyncio.create_task(watch(runtime, number)) for number in range(STREAMS)]
     await asyncio.sleep(SETTLE_SECONDS)
     yield
@@ -112,7 +112,7 @@ async def watched(runtime: Runtime) -> AsyncIterator[None]:
 
 
 async def one_round(folder: Path, url: str) -> tuple[Share, Share, Share]:
-    """Return how a session fares alone, beside all that streams, and while that is watched."""
+    """Return the times of a session alone, beside all streams, and while these are followed."""
     async with open_runtime(folder / "log.db", on="inline") as runtime:
         await (await runtime.start(talker(folder, WARM), "Begin.")).result()
         alone = await turns(runtime, folder)

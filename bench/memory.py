@@ -1,12 +1,13 @@
-"""Memory: of a session that is live in its host, of its prompt, and at rest.
+"""Measures the memory of an active session, of its prompt, and of a session at rest.
 
-An active idle session has nothing in hand: it waits for a near retry, its timer set.
-While a model call is in flight, its task and what a provider's client holds come on top; that
-is told beside it, for a model that only waits, and without a floor: it is the call's own.
+An active idle session has no effect in flight: it waits for a near retry, and its timer is set.
+While a model call is in flight, its task and the provider's client take more memory. A separate row
+has this memory, for a model that only waits. It has no floor, because the memory belongs to the
+call.
 
-What is measured is what Python holds more, by `tracemalloc`, with so many sessions than with none;
-each has had so many turns. The log is on disk.
-The fence that a runner keeps of each session is not the host's, and not counted.
+The bench compares the memory that Python holds, by `tracemalloc`, with many sessions and without
+any. Each session has had the same number of turns. The log is on disk.
+The fence that a runner keeps for each session is not counted, because it is not in the host.
 Floors: 4 KB a session beside its prompt; 1.2 × its text for the prompt; 0 at rest.
 """
 
@@ -42,7 +43,7 @@ PATIENT = AGENT.model_copy(update={"retry": NEAR, "breaker": BreakerPolicy(thres
 
 
 class Patience(SystemClock):
-    """A clock on which nothing goes on until it is told to."""
+    """A clock on which each sleep lasts until `over` is set."""
 
     def __init__(self) -> None:
         self.over = asyncio.Event()
@@ -54,7 +55,7 @@ class Patience(SystemClock):
 
 
 class Busy(Talker):
-    """A model that at its last turn, when it is asked first, is overloaded, or takes its time."""
+    """A model that fails or blocks at the first attempt of its last turn."""
 
     def __init__(self, turns: int, over: asyncio.Event | None) -> None:
         super().__init__(turns)
@@ -74,13 +75,13 @@ class Busy(Talker):
 
 
 def held() -> int:
-    """Return how many bytes are held."""
+    """Return the number of bytes that Python holds."""
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
 
 
 async def weigh(log: OpenLog, clock: Patience, busy: Busy) -> tuple[float, float, float, float]:
-    """Return bytes a session: active beside its prompt, of its prompt, of its text, at rest."""
+    """Return bytes a session: active without its prompt, its prompt, its text, at rest."""
     async with hosted(log, busy, clock) as (host, runner):
         tracemalloc.start()
         # What the process keeps once is held after as many sessions have come and gone, twice.
@@ -104,7 +105,7 @@ async def weigh(log: OpenLog, clock: Patience, busy: Busy) -> tuple[float, float
 
 
 async def bring(log: OpenLog, host: SessionHost, name: str, busy: Busy) -> None:
-    """Bring sessions to where they wait: for a retry that is near, or for the model."""
+    """Start sessions, and wait until each waits for a near retry or for the model."""
     for number in range(SESSIONS):
         host.activate(await ask(log, f"{name}.{number}", PATIENT))
     while len(host._alarm._moments) + busy.in_flight < SESSIONS:  # noqa: SLF001 - nobody else knows who waits
@@ -121,13 +122,13 @@ async def rest(log: OpenLog, host: SessionHost, clock: Patience) -> None:
 
 
 async def ask(log: OpenLog, name: str, agent: AgentSpec) -> str:
-    """Ask for a session."""
+    """Request a session, and return its stream."""
     asked = StartAsked(agent=agent, goal="Begin.", asked_at=datetime.now(UTC))
     return await ask_start(log.journal(), name, asked)
 
 
 def deep(value: object) -> int:
-    """Return the bytes of *value* and of what it holds."""
+    """Return the bytes of *value* and of the values in it."""
     if isinstance(value, dict):
         return getsizeof(value) + sum(map(deep, value.items()))
     if isinstance(value, tuple):
@@ -138,7 +139,7 @@ def deep(value: object) -> int:
 
 
 async def weighed(*, in_flight: bool) -> tuple[float, float, float, float]:
-    """Weigh on a new log, while a retry is waited for or while a model call is in flight."""
+    """Measure in a new log: sessions wait for a retry or, if *in_flight*, for a model call."""
     clock = Patience()
     busy = Busy(TURNS, clock.over if in_flight else None)
     with tempfile.TemporaryDirectory(dir=".") as folder:

@@ -1,7 +1,7 @@
-"""A server with Anthropic's protocol, in a process of its own: `python -m bench.model_server`.
+"""A server with Anthropic's protocol, for a separate process: `python -m bench.model_server`.
 
-The name of the model says what it answers: `10x50` is ten pieces, one each 50 ms, and
-`10x0t40` is that, with a call of `look_up` in each of the first forty turns.
+The name of the model defines the reply: `10x50` is ten pieces, one each 50 ms. `10x0t40` is ten
+pieces without delay, with a call of `look_up` in each of the first forty turns.
 Each piece is the time at which it was sent, in nanoseconds.
 """
 
@@ -68,7 +68,7 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def main() -> None:
-    """Serve until the process ends, and say where."""
+    """Print the port, and serve until the process ends."""
     server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=1024, limit=2**24)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()

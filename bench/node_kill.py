@@ -1,16 +1,17 @@
-"""How long the sessions of a node stand still when it is killed.
+"""Measures how long the sessions of a node stand still after the node is killed.
 
-Two machines, made of namespaces on this one, have a node of Ray each and one log in PostgreSQL;
-each has a host and a runner. Sessions whose model takes half a second and whose tool may be
-repeated run on both; then all processes of the second machine get SIGKILL at once.
+Two machines, made of namespaces on this machine, have a Ray node each, and share one log in
+PostgreSQL. Each has a host and a runner. Sessions run on both; their model takes half a second, and
+their tool may be repeated. Then all processes of the second machine get SIGKILL at once.
 Each of three kills has new machines and a new log; the median counts.
-Nobody has evidence of their end but silence: the first machine sees no process table of the second,
-as it is with real machines. Ray is set to notice a node's death within about four seconds.
-The clock runs until the last session of the lost host has appended by another.
-The dispatcher notices the loss when Ray does; the sessions are left to their host until that
-counts as dead, which is 10 s after its last heartbeat: Ray may be wrong.
+Silence is the only evidence of the end of these processes: the first machine cannot read the
+process table of the second, as with real machines. Ray is set to notice a node's death within about
+four seconds.
+The clock runs until another host has appended to the last session of the lost host.
+The dispatcher notices the loss when Ray does. But Ray may be wrong, so the sessions stay with their
+host until it counts as dead, 10 s after its last heartbeat.
 Floor: 2 s after the host counted as dead.
-A machine without root or PostgreSQL has none of the rows.
+A machine without root or PostgreSQL has none of these rows.
 """
 
 import asyncio
@@ -44,7 +45,7 @@ from tests.torture.machines import Machines, missing
 
 ROUNDS = 3
 RUN_SECONDS = 10.0
-"""A host that lived for less is replaced after a rest."""
+"""A host that lived for less time is replaced after a pause."""
 
 
 @tool(read_only=True)
@@ -54,7 +55,7 @@ async def note() -> str:
 
 
 def agent(folder: Path) -> Agent:
-    """Return who works."""
+    """Return the agent of the sessions."""
     script = folder / "script.toml"
     script.write_text(REPLY * TURNS)
     return Agent(
@@ -68,7 +69,7 @@ def agent(folder: Path) -> Agent:
 
 @contextmanager
 def two_machines(folder: Path) -> Iterator[tuple[Machines, LogUrl]]:
-    """Have two machines with an `up` on them, and its log."""
+    """Run two machines with an `up` on them; yield them and the log's URL."""
     machines = Machines(2)
     address = machines.network.address
     programs = next(iter(installed().values()))
@@ -88,7 +89,7 @@ def two_machines(folder: Path) -> Iterator[tuple[Machines, LogUrl]]:
 
 
 async def host_of(log: OpenLog, pids: str) -> Presence:
-    """Return the host that is in this namespace of processes."""
+    """Return the presence of the host whose process is in the namespace *pids*."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             for presence in await log.board.all():
@@ -114,7 +115,7 @@ async def gone_on(store: EventStore, after: int, sessions: dict[str, int]) -> No
 
 
 async def one_kill(folder: Path, machines: Machines, name: LogUrl) -> tuple[float, float, float]:
-    """Return seconds until the loss was noticed, the host counted as dead, and all went on."""
+    """Return the seconds until the loss is noticed, the host counts as dead, and all continue."""
     who = agent(folder)
     async with open_client(name) as client:
         for number in range(SESSIONS):

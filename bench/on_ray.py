@@ -1,17 +1,19 @@
-"""What a turn costs on Ray: turns/s beside the same inline, and the CPU time of each process.
+"""Measures turns a second on Ray, beside the same sessions inline, and the CPU time of a turn.
 
-`cueline up` runs, with one host and with two; a process of its own, the driver, starts 200 sessions
-through the Python API and awaits their results. The sessions are those of the bench of the API,
-which answer at once: what is measured is the keeping, and the way between the processes.
-CPU time is what the processes took between the first `start` and the last `result`, by role.
-The writer is an actor where the log is in SQLite; in PostgreSQL each host writes by itself, and
-the server's processes count as the writer.
-One host and two are measured in turn in the same run; of the rounds the median counts.
-Two cores cannot show more turns with the second host, only what it adds.
-Floor: a turn takes at most 1.15 × the CPU time with two hosts, beside one. A machine without
-PostgreSQL has none of its rows.
-With the second host the calls to the writer and to the runner probably carry less each: host,
-writer and runner take more for the same turns.
+`cueline up` runs with one host, and then with two. A separate process, the driver, starts 200
+sessions through the Python API, and awaits their results. The sessions are those of the bench
+`api`. They answer at once, so the bench measures cueline's own work, and the calls between the
+processes.
+CPU time is the time that the processes of each role took between the first `start` and the last
+`result`.
+The writer is an actor if the log is in SQLite. In PostgreSQL each host writes by itself, and the
+server's processes count as the writer.
+One host and two hosts are measured in turn in the same run; the median of the rounds counts.
+Two cores cannot show more turns with the second host, but they show its additional CPU time.
+Floor: a turn takes at most 1.15 × the CPU time with two hosts, beside one host. A machine without
+PostgreSQL has no rows of PostgreSQL.
+With the second host, each call to the writer and to the runner probably carries less: host, writer
+and runner take more CPU time for the same turns.
 """
 
 import asyncio
@@ -46,7 +48,7 @@ ROLES = ("host", "writer", "runner", "dispatcher", "driver", "Ray itself")
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """How many sessions were held."""
+    """The result of one measurement."""
 
     turns: int
     seconds: float
@@ -55,22 +57,22 @@ class Held:
 
     @property
     def rate(self) -> float:
-        """Turns a second."""
+        """The turns a second."""
         return self.turns / self.seconds
 
     def milliseconds(self, role: str) -> float:
-        """CPU time a turn."""
+        """Return the CPU time of *role* for a turn, in ms."""
         return 1000 * self.cpu[role] / self.turns
 
     @property
     def total(self) -> float:
-        """CPU milliseconds a turn, of all processes."""
+        """The CPU time of all processes for a turn, in ms."""
         return 1000 * self.cpu.total() / self.turns
 
 
 @contextmanager
 def up(log: str, *options: str) -> Iterator[None]:
-    """Keep a log running with `cueline up`."""
+    """Run `cueline up` on *log* inside the block."""
     command("up", "--detach", "--log", log, *options)
     try:
         yield
@@ -79,7 +81,7 @@ def up(log: str, *options: str) -> Iterator[None]:
 
 
 def cpu(roles: dict[psutil.Process, str]) -> Counter[str]:
-    """Return the seconds of a core that each role took so far."""
+    """Return the CPU seconds of each role until now."""
     took: Counter[str] = Counter()
     for process, role in roles.items():
         with suppress(psutil.NoSuchProcess):  # it counts with what its parent waited for
@@ -106,7 +108,7 @@ async def roles_of(log: str, server: psutil.Process | None) -> dict[psutil.Proce
 
 
 async def hold(log: str, folder: Path, server: psutil.Process | None) -> Held:
-    """Have the sessions held by the `up` of *log*."""
+    """Run the sessions on the `up` of *log*, and return the result."""
     warm, agent = talker(folder, WARM_TURNS), talker(folder, TURNS_EACH)
     async with open_runtime(log) as runtime:
         first = [await runtime.start(warm, "Begin.") for _ in range(4)]
@@ -123,7 +125,7 @@ async def hold(log: str, folder: Path, server: psutil.Process | None) -> Held:
 def on_hosts(
     number: int, new_log: Callable[[Path], str], server: psutil.Process | None = None
 ) -> Held:
-    """Return what the sessions cost with so many hosts, in a new log."""
+    """Run the sessions in a new log with *number* hosts, and return the result."""
     with tempfile.TemporaryDirectory(dir=".") as name:
         folder = Path(name)
         log = new_log(folder)

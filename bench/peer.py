@@ -1,4 +1,4 @@
-"""A peer in a process and an environment of its own; its rounds are run between ours."""
+"""Runs a peer in a separate process and environment; its rounds come between cueline's."""
 
 import json
 import subprocess
@@ -16,14 +16,14 @@ Round = Callable[..., Answer]
 
 
 class Peer:
-    """A peer that is ready."""
+    """A running process of a peer."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self.version: str = self._read()["version"]
 
     def run(self, **asked: Any) -> Answer:
-        """Have it do one round, and return what it measured."""
+        """Run one round, and return its measurements."""
         assert self._process.stdin is not None, "it was started with pipes"
         self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
@@ -40,7 +40,7 @@ class Peer:
 
 @contextmanager
 def peer(module: str) -> Iterator[Peer]:
-    """Start the peer that *module* speaks for."""
+    """Start the peer of *module*."""
     if not PYTHON.exists():
         sys.exit("the peers are not installed; `make bench` does it")
     command = [str(PYTHON), "-m", module]
@@ -54,7 +54,7 @@ def peer(module: str) -> Iterator[Peer]:
 
 
 def serve(version: str, round_: Round) -> None:
-    """Be a peer: do a round for every line that comes in."""
+    """Run the loop of a peer's process: one round for every line on stdin."""
     # Whatever a library prints must not be taken for an answer.
     answers, sys.stdout = sys.stdout, sys.stderr
     print(json.dumps({"version": version}), file=answers, flush=True)

@@ -1,4 +1,4 @@
-"""DBOS holds the conversation: a workflow with a step for the model and one for the tool."""
+"""Runs the conversation in DBOS: a workflow with a step for the model and one for the tool."""
 
 import time
 from importlib.metadata import version
@@ -13,19 +13,19 @@ from bench.text import ANSWERED, ASKED, SAID, text
 
 @DBOS.step()
 def ask_model(turn: int) -> dict[str, str]:
-    """Say what the model says at this turn."""
+    """Return the model's reply at *turn*."""
     return {"text": text(turn, SAID), "call": f"call_{turn}", "query": text(turn, ASKED)}
 
 
 @DBOS.step()
 def look_up(query: str) -> str:
-    """Answer the call."""
+    """Return the tool's result for *query*."""
     return text(int(query[:6]), ANSWERED)
 
 
 @DBOS.workflow()
 def talk(turns: int) -> int:
-    """Hold the whole conversation."""
+    """Run all *turns* turns of the conversation."""
     said = 0
     for turn in range(1, turns + 1):
         reply = ask_model(turn)
@@ -34,7 +34,7 @@ def talk(turns: int) -> int:
 
 
 def play(turns: int) -> Answer:
-    """Hold *turns* turns in the database."""
+    """Run *turns* turns in the database."""
     began = time.perf_counter()
     talk(turns)
     return {"seconds": time.perf_counter() - began}

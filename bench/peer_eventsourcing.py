@@ -1,4 +1,4 @@
-"""The `eventsourcing` package keeps the same payloads, and gets the aggregate back."""
+"""Stores the same payloads with the `eventsourcing` package, and gets the aggregate back."""
 
 import json
 import time
@@ -17,7 +17,7 @@ _kept: dict[str, tuple[Application[UUID], UUID]] = {}
 
 
 class Talk(Aggregate):
-    """A session that only counts."""
+    """A session that only counts its events."""
 
     events: int
 
@@ -51,12 +51,12 @@ class Talk(Aggregate):
         self.count(fact)
 
     def count(self, fact: Payload) -> None:
-        """Fold."""
+        """Apply a fact, and count it."""
         self.events += bool(fact)
 
 
 def keep(payloads: str, path: str) -> Answer:
-    """Keep the payloads of a file, a type and a JSON object a line, in a new database."""
+    """Store the payloads of a file in a new database; each line has a type and a JSON object."""
     application: Application[UUID] = Application(
         env={"PERSISTENCE_MODULE": "eventsourcing.sqlite", "SQLITE_DBNAME": path}
     )
@@ -79,7 +79,7 @@ def keep(payloads: str, path: str) -> Answer:
 
 
 def get(path: str) -> Answer:
-    """Get the aggregate."""
+    """Get the aggregate, and measure the time."""
     application, talk = _kept[path]
     began = time.perf_counter()
     got = application.repository.get(talk)
@@ -87,7 +87,7 @@ def get(path: str) -> Answer:
 
 
 def play(path: str, payloads: str = "") -> Answer:
-    """Keep payloads, or get them back."""
+    """Store payloads, or get them back."""
     return keep(payloads, path) if payloads else get(path)
 
 

@@ -1,4 +1,4 @@
-"""LangGraph holds the conversation: a graph of a model and a tool, kept by `SqliteSaver`."""
+"""Runs the conversation in LangGraph: a graph of a model and a tool, stored by `SqliteSaver`."""
 
 import sqlite3
 import time
@@ -15,14 +15,14 @@ from bench.text import ANSWERED, ASKED, SAID, text
 
 
 class Talk(TypedDict):
-    """What the graph remembers; plain dicts take less room than LangChain's messages."""
+    """The state of the graph; plain dicts take less room than LangChain's messages."""
 
     messages: Annotated[list[dict[str, Any]], add]
     turn: int
 
 
 def ask_model(state: Talk) -> dict[str, Any]:
-    """Say what the model says at this turn."""
+    """Return the model's reply at this turn."""
     turn = state["turn"] + 1
     call = {"id": f"call_{turn}", "name": "look_up", "arguments": {"query": text(turn, ASKED)}}
     message = {"role": "assistant", "text": text(turn, SAID), "calls": [call]}
@@ -30,14 +30,14 @@ def ask_model(state: Talk) -> dict[str, Any]:
 
 
 def look_up(state: Talk) -> dict[str, Any]:
-    """Answer the call."""
+    """Return the tool's result."""
     turn = state["turn"]
     answer = text(turn, ANSWERED)
     return {"messages": [{"role": "tool", "call": f"call_{turn}", "text": answer}]}
 
 
 def play(path: str, turns: int, goal: str = "Begin.") -> Answer:
-    """Hold *turns* turns in a new database."""
+    """Run *turns* turns in a new database."""
     graph = StateGraph(Talk)
     graph.add_node("model", ask_model)
     graph.add_node("tool", look_up)

@@ -1,11 +1,14 @@
-"""Peers: one session of 400 turns, a model call and a trivial tool each, everything durable.
+"""Compares one session of 400 turns with the same conversation in LangGraph and in DBOS.
 
-The model and the tool answer at once, so that what is measured is the keeping.
-Ours is in the loop that commands run in.
-LangGraph keeps it with `SqliteSaver` and `durability="sync"`, DBOS in SQLite, each as it comes.
+A turn is a model call and a call of a trivial tool. Both answer at once, so the bench measures the
+own work of each program. Everything is durable.
+cueline runs in the event loop that its commands use.
+LangGraph records the conversation with `SqliteSaver` and `durability="sync"`, DBOS in SQLite, both
+with their default settings.
 Each round begins a new file.
-The ratios depend on the disk and the interpreter: 2.7 to 4.6 was measured. On a slow disk all
-wait for their fsyncs, of which a turn takes 2 here, about 4 in LangGraph and 8 in DBOS.
+The ratios depend on the disk and the interpreter: values from 2.7 to 4.6 were measured. On a slow
+disk all three wait for their fsyncs; a turn takes 2 fsyncs in cueline, about 4 in LangGraph and 8
+in DBOS.
 Floors: 2 × each peer, on any disk.
 """
 
@@ -27,7 +30,7 @@ PEERS = ("LangGraph", "DBOS")
 
 
 def fsync_ms(folder: Path) -> float:
-    """Return what a bare fsync of a page takes."""
+    """Return the time of a bare fsync of a page, in ms."""
     taken = []
     with (folder / "page").open("wb", buffering=0) as file:
         for _ in range(200):
@@ -39,7 +42,7 @@ def fsync_ms(folder: Path) -> float:
 
 
 def rounds(folder: Path) -> dict[str, list[float]]:
-    """Return everybody's seconds, measured in turn; a short first round warms up."""
+    """Return the seconds of cueline and its peers, measured in turn after a short warm-up."""
     taken: dict[str, list[float]] = {name: [] for name in ("cueline", *PEERS)}
     with peer("bench.peer_langgraph") as langgraph, peer("bench.peer_dbos") as dbos:
         for number, turns in enumerate([WARM_UP, *[TURNS] * ROUNDS]):

@@ -1,6 +1,8 @@
-"""Plans: 200 steps in 20 parallel branches of 10, inline and durable.
+"""Measures the time of a step in a plan of 200 steps: 20 parallel branches of 10 steps each.
 
-Each step calls a trivial tool in the event loop; its condition reads the previous step's text.
+The sessions run inline, and everything is durable.
+Each step calls a trivial tool in the event loop; the condition of each step reads the previous
+step's text.
 The tool returns at once, so the bench measures cueline's own work.
 Floors: a step takes at most 5 ms; a step of a plan of 1,000 steps takes at most 1.5 × as long.
 """
@@ -46,7 +48,7 @@ def planned(length: int) -> AgentSpec:
 
 
 async def follow(path: Path, length: int) -> float:
-    """Follow a plan, and return the seconds a step."""
+    """Run a plan, and return the seconds a step."""
     async with open_log(path) as log, hosted(log, Talker(0)) as (host, _):
         asked = StartAsked(
             agent=planned(length), parameters={"query": "000001"}, asked_at=datetime.now(UTC)

@@ -1,18 +1,21 @@
-"""A log in PostgreSQL: what its appends and followers take, and sessions on it.
+"""Measures appends to a log in PostgreSQL, its followers, and sessions on it.
 
 The server runs on this machine, with `fsync`, and shares the processor with its clients.
-A writer is a process with 64 callers; each appends one event of about 300 bytes after the other, as
-the owner of its stream, without a key. What queued during a call goes into the next.
-The ratio is to the same function without chain and checks: it takes the lock, inserts the events,
-moves the heads and returns; the same clients call it, in turn.
-All appends of a log take one lock, which ends with the commit. So no two of them share a commit,
-and `commit_delay`, in microseconds, finds nothing to wait for.
-The ceiling in turns counts five events a turn.
-A follower in a process of its own learns of an append by a notification. Its time is counted from
-before the append until it has the event.
-The sessions are the 200 of the bench of sessions, inline; the ratio is to the same on SQLite.
-Floor: 0.3 × the function without chain and checks. A machine without PostgreSQL has none of the rows.
-"""  # noqa: E501 - the page has a sentence a line
+A writer is a process with 64 callers. Each caller appends one event of about 300 bytes after
+another, as the owner of its stream, without a key. Events that are queued during a database call go
+into the next database call.
+The ratio is to the same function without chain and checks, which takes the lock, inserts the
+events, moves the heads and returns. The same clients call both functions in turn.
+All appends of a log take one lock, which is released after the commit. So no two appends share a
+commit, and `commit_delay`, in microseconds, has no commits to combine.
+The highest number of turns counts five events a turn.
+A follower in a separate process gets a notification of each append. Its time is counted from before
+the append until it has the event.
+The sessions are the 200 inline sessions of the bench `session`; the ratio is to the same sessions
+on SQLite.
+Floor: 0.3 × the function without chain and checks. A machine without PostgreSQL has none of these
+rows.
+"""
 
 import asyncio
 import json
@@ -55,7 +58,7 @@ SETTINGS = {"fsync": "on", "full_page_writes": "on", "autovacuum": "on", "shared
 
 @contextmanager
 def server() -> Iterator[PostgresServer]:
-    """Run a server on the disk of temporary files."""
+    """Run a server whose data is in the folder for temporary files."""
     programs = next(iter(installed().values()))
     running = PostgresServer(programs, root=tempfile.gettempdir(), **SETTINGS)
     try:
@@ -65,7 +68,7 @@ def server() -> Iterator[PostgresServer]:
 
 
 def rate(writers: Sequence[subprocess.Popen[str]]) -> Taken:
-    """Return the events a second of all writers together, and what each append took, in ms."""
+    """Return the events a second of all writers together, and the time of each append in ms."""
     begins = time.time() + 0.2
     for writer in writers:
         writer.stdin.write(f"{begins} {begins + SECONDS}\n")
@@ -75,7 +78,7 @@ def rate(writers: Sequence[subprocess.Popen[str]]) -> Taken:
 
 
 def followed(url: str) -> list[float]:
-    """Return how long after it was asked for each append was read by a follower, in ms."""
+    """Return for each append the time in ms from its request until a follower has read it."""
     with _client("follow", url) as client:
         run(append_now_and_then(url))
         read: list[float] = json.loads(client.stdout.readline())
@@ -83,7 +86,7 @@ def followed(url: str) -> list[float]:
 
 
 async def append_now_and_then(url: str) -> None:
-    """Append as often as the follower waits for, one after the other."""
+    """Append the events that the follower waits for, one by one."""
     store = backend_of(url).open(SystemClock())
     for key in range(FOLLOWED):
         event = structs.replace(draft(), occurred_us=time.time_ns() // 1_000)
@@ -103,7 +106,7 @@ def _client(what: str, url: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def of_writers(running: PostgresServer) -> list[Row]:
-    """Return the rows of all numbers of writers, and the ceiling."""
+    """Return the rows of each number of writers, and of the highest number of turns."""
     ours, bare = running.new_log(), running.new_log()
     for url in (ours, bare):
         migrate(address_of(url))

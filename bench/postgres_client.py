@@ -1,4 +1,4 @@
-"""A process of the bench of PostgreSQL: `python -m bench.postgres_client append|follow URL`."""
+"""A client process of the bench `postgres`: `python -m bench.postgres_client append|follow URL`."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ FOLLOWED = 1_000
 
 
 async def append(store: EventStore) -> None:
-    """Append by all callers when told to, and print what each append took, in ms."""
+    """Append with all callers after a line on stdin; print the time of each append in ms."""
     name = f"session-default/{time.time_ns()}"
     streams = [f"{name}.{caller}" for caller in range(CALLERS)]
     epochs = [await store.acquire(stream, "bench", 0) for stream in streams]
@@ -39,7 +39,7 @@ async def append(store: EventStore) -> None:
 
 
 async def follow(store: EventStore) -> None:
-    """Follow, and print how old each event was when it was read, in ms, by its `occurred_us`."""
+    """Follow the log; print the age of each event when it was read, in ms, by its `occurred_us`."""
     after = await store.last_position()
     print("ready", flush=True)
     taken: list[float] = []
@@ -51,7 +51,7 @@ async def follow(store: EventStore) -> None:
 
 
 async def main(what: str, url: str) -> None:
-    """Do *what* with the log."""
+    """Append to the log at *url*, or follow it, by *what*."""
     store = backend_of(url).open(SystemClock())
     try:
         await {"append": append, "follow": follow}[what](store)

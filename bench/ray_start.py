@@ -1,7 +1,8 @@
-"""How long `cueline run` takes from its start to the first reply in the log.
+"""Measures the time from the start of `cueline run` to the first reply in the log.
 
-In its own process; on a Ray of its own, less what a bare `ray.init()` takes in the same run; and
-on the cluster of a running `cueline up`, where a command needs no Ray itself.
+`cueline run` is measured in three places: in its own process; on a Ray that it starts, less the
+time of a bare `ray.init()` in the same run; and on the cluster of a running `cueline up`, where the
+command needs no Ray.
 Floors: 1 s, 4 s and 2 s.
 """
 
@@ -35,7 +36,7 @@ text = "Here I am."
 
 
 def bare() -> float:
-    """Return how long Ray takes by itself."""
+    """Return the seconds of a bare `ray.init()`."""
     command = [sys.executable, "-c", BARE]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return float(told.split()[-1])
@@ -54,14 +55,14 @@ def cueline(folder: Path, *words: str) -> None:
 
 
 def first_reply(folder: Path, *flags: str) -> float:
-    """Run a session, and return how long its first reply took."""
+    """Run a session, and return the seconds until its first reply."""
     began = time.time()
     cueline(folder, "run", "Say something.", "--agent", str(folder / "agent.toml"), *flags)
     return asyncio.run(replied_at(folder)) - began
 
 
 async def replied_at(folder: Path) -> float:
-    """Return when the log took the reply of the session that began last."""
+    """Return the time at which the reply of the newest session was recorded."""
     async with open_log(folder / "log.db") as log:
         replies = [e async for e in log.store.read_all() if e.type == "ModelReplied"]
     return replies[-1].recorded_us / 1_000_000

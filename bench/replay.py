@@ -1,9 +1,10 @@
-"""Replay: read 30,000 events, verify the chain, decode to typed events, fold them into the state.
+"""Measures a replay: read 30,000 events, verify their chain, decode and fold them.
 
 The session has 5 events and 1,000 characters of text a turn.
-The ratio is to `repository.get` of the `eventsourcing` package over the same payloads in SQLite,
-which reads, decodes and folds, but verifies nothing.
-Of several rounds the quickest counts on both sides: what else the machine does only adds.
+The ratio is to `repository.get` of the `eventsourcing` package over the same payloads in SQLite.
+That method reads, decodes and folds, but verifies nothing.
+The quickest of several rounds counts for both programs, because other work of the machine only adds
+time.
 Floors: 70,000 events a second, and 1.7 × the peer's rate.
 """
 
@@ -24,7 +25,7 @@ ROUNDS = 7
 
 
 async def replay(log: OpenLog) -> float:
-    """Return how many events a second are replayed."""
+    """Replay the log, and return events a second."""
     state = session_of(STREAM)
     began = time.perf_counter()
     async for recorded, fact in log.journal().read(STREAM):
@@ -35,14 +36,14 @@ async def replay(log: OpenLog) -> float:
 
 
 async def write_payloads(log: OpenLog, path: Path) -> None:
-    """Write type and payload of each event but the first: the peer begins in its own way."""
+    """Write type and payload of each event but the first, which the peer makes itself."""
     with path.open("w") as file:
         async for recorded in log.store.read(STREAM, after=1):
             print(json.dumps([recorded.type, json.loads(recorded.payload or b"")]), file=file)
 
 
 async def rounds(folder: Path) -> tuple[list[float], list[float]]:
-    """Return our rates and the peer's, measured in turn."""
+    """Return the rates of cueline and of the peer, measured in turn."""
     ours, theirs = [], []
     payloads, database = folder / "payloads", str(folder / "peer.db")
     async with open_log(folder / "log.db") as log:

@@ -1,13 +1,14 @@
-"""Resume: become the owner of a session, read it, and fold its state and its prompt.
+"""Measures a resume: acquire a session, read it, and fold its state and its prompt.
 
-That is all a host does before it decides: it acquires (one commit), verifies the chain, decodes,
-and folds twice.
-From a snapshot it reads the state and the prompt, and folds the 200 events that came since.
-A message has to know the state and what was not read of the inbox, without the prompt.
-Of several rounds the quickest counts: what else the machine does only adds.
-The ratios are to the same resume without snapshots, and of 30,000 events to 1,000.
-Floors: 18 ms for 1,000 events; 450 ms for 30,000 without snapshots, and 40 × the 1,000; with them
-50 ms for 30,000 and 70 ms for 100,000, each plus 2 ms a MB of prompt; 5 ms for a message.
+A host does nothing else before its first decision: it acquires the session (one commit), verifies
+the chain, decodes the events, and folds them twice.
+With a snapshot, the host reads the state and the prompt from it, and folds the 200 later events.
+To check a message, cueline needs the state and the unread part of the inbox, but not the prompt.
+The quickest of several rounds counts, because other work of the machine only adds time.
+The ratios are to the same resume without snapshots, and of 30,000 events to 1,000 events.
+Floors without snapshots: 18 ms for 1,000 events; for 30,000 events 450 ms, and 40 × the time of
+1,000. Floors with snapshots: 50 ms for 30,000 events and 70 ms for 100,000, each plus 2 ms for each
+MB of prompt. Floor for a message: 5 ms.
 """
 
 import tempfile
@@ -26,14 +27,14 @@ from cueline.runtime.loop import run
 from cueline.runtime.open_log import OpenLog, open_log
 
 SHORT, LONG, LONGEST = 200, 6_040, 20_040
-"""Turns, of five events each."""
+"""The number of turns; each has five events."""
 ROUNDS = 7
 SHORT_LOADS = 5
-"""In a round."""
+"""The number of loads in a round."""
 
 
 class Loaded(NamedTuple):
-    """One resume."""
+    """The measurements of one resume."""
 
     ms: float
     megabytes: float
@@ -41,7 +42,7 @@ class Loaded(NamedTuple):
 
 
 class Loads(NamedTuple):
-    """The quickest of each."""
+    """The quickest load of each kind."""
 
     short: Loaded
     long: Loaded
@@ -51,7 +52,7 @@ class Loads(NamedTuple):
 
 
 async def load(log: OpenLog, turns: int) -> Loaded:
-    """Have the session ready to decide."""
+    """Load the session until it is ready to decide, and return the measurements."""
     began = time.perf_counter()
     entity = await loaded(log, uuid4().hex)
     seconds = time.perf_counter() - began
@@ -61,7 +62,7 @@ async def load(log: OpenLog, turns: int) -> Loaded:
 
 
 async def know(log: OpenLog) -> float:
-    """Return how long it takes to know what a message has to know, in ms."""
+    """Return the time in ms to read the state and the unread messages, for a new message."""
     began = time.perf_counter()
     now = await current_session(SessionCache(log.journal()), STREAM)
     seconds = time.perf_counter() - began
@@ -70,7 +71,7 @@ async def know(log: OpenLog) -> float:
 
 
 async def rounds(folder: Path) -> Loads:
-    """Load short and long sessions in turn."""
+    """Load short and long sessions in turn, and return the quickest loads."""
     async with (
         open_log(folder / "short.db") as short,
         open_log(folder / "long.db") as long,

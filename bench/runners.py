@@ -1,12 +1,13 @@
-"""Runners on Ray: how the calls grow with them, and what the way to a runner costs.
+"""Measures the rate of calls on one and on four runners, and the cost of a call by a runner.
 
-`cueline up` runs, with one runner and with four, each with few slots. More sessions than there are
-slots call a tool that sleeps, turn after turn; what is counted is the calls that returned in some
-seconds, once each runner is there.
-Then a single session calls a trivial tool, turn after turn; the clock runs from the record of the
-call's start until that of its outcome, and the median counts. Inline the call is the bare function
-in the same loop, so the difference is the way to the runner's process and back.
-Floor: four runners return 0.9 × four times the calls of one; the way is only told.
+`cueline up` runs with one runner, and then with four, each with few slots. More sessions than there
+are slots call a tool that sleeps, turn after turn. Once all runners are registered, the bench
+counts for some seconds the calls that returned.
+Then a single session calls a trivial tool, turn after turn. The clock runs from the record of the
+call's start to the record of its outcome, and the median counts. Inline, the call is the bare
+function in the same loop, so the difference is the way to the runner's process and back.
+Floor: four runners return 0.9 × four times the calls of one runner. The cost of a call through a
+runner has no floor.
 """
 
 import asyncio
@@ -42,13 +43,13 @@ calls = [{ name = "nap" }]
 
 @tool(read_only=True)
 async def nap() -> str:
-    """Sleep."""
+    """Sleep for a fixed time."""
     await asyncio.sleep(SLEEP)
     return "slept"
 
 
 def sleeper(folder: Path) -> Agent:
-    """Return an agent that sleeps without end."""
+    """Return an agent that calls the sleeping tool without end."""
     script = folder / "sleeps.toml"
     script.write_text(NAP * TURNS)
     here = f"{Path(__file__).resolve()}:nap"
@@ -62,7 +63,7 @@ async def present(board: PresenceBoard) -> int:
 
 
 async def returned_a_second(log: str, folder: Path, runners: int) -> float:
-    """Return how many calls return in a second, once so many *runners* are there."""
+    """Return the calls that return in a second, once *runners* runners are registered."""
     agent = sleeper(folder)
     async with open_runtime(log) as runtime:
         await asyncio.gather(*(runtime.start(agent, "Begin.") for _ in range(SESSIONS)))
@@ -78,7 +79,7 @@ async def returned_a_second(log: str, folder: Path, runners: int) -> float:
 
 
 def scaled(runners: int) -> float:
-    """Return the calls a second of so many runners."""
+    """Return the calls a second of *runners* runners."""
     with tempfile.TemporaryDirectory(dir=".") as name:
         folder = Path(name)
         log = sqlite_log(folder)
@@ -87,7 +88,7 @@ def scaled(runners: int) -> float:
 
 
 async def calls(runtime: Runtime, folder: Path) -> float:
-    """Return how long a call takes in ms, from the record of its start to that of its outcome."""
+    """Return the time in ms from the record of a call's start to the record of its outcome."""
     session = await runtime.start(talker(folder, CALLS), "Begin.")
     assert (await session.result()).status == "completed"
     took, began = [], 0
@@ -100,7 +101,7 @@ async def calls(runtime: Runtime, folder: Path) -> float:
 
 
 def way(on: Literal["inline", "up"]) -> float:
-    """Return how long a call takes in ms."""
+    """Return the time of a call on this place, in ms."""
 
     async def measured() -> float:
         async with open_runtime(log, on="inline" if on == "inline" else "ray") as runtime:

@@ -1,16 +1,17 @@
-"""Sessions: one of 400 turns, and 200 at once in one host.
+"""Measures the speed of one session of 400 turns, and of 200 sessions at once in one host.
 
-A turn is a model call and a call of a trivial tool that runs in the loop; both answer at once,
-so that what is measured is the keeping. Everything is durable.
-Bare are the rows of the one session's appends, inserted and committed by SQLite alone.
-Before each a session of 250 turns is held, so that all write to a WAL that is warm: a commit that
-makes its file longer takes twice as long.
-No floors: both ratios fall as the disk gets faster, for what a turn takes beside its commits stays
-as it is. Where two bare commits took 0.73 ms the ratios were above 0.45 and 3.
-A processor that went to sleep during a commit runs what follows slower: in a file system in memory
-a turn takes about two thirds of that beside its commits.
-An interpreter that was built without optimizations, as pyenv builds it, makes four fifths of the
-turns of 200 sessions, and nine tenths of those of one.
+A turn is a model call and a call of a trivial tool that runs in the event loop. Both answer at
+once, so the bench measures cueline's own work. Everything is durable.
+The bare variant is SQLite alone, which inserts and commits the rows of the one session's appends.
+A session of 250 turns comes before each measurement, so that all variants write to a warm WAL: a
+commit that makes the WAL longer takes twice as long.
+There are no floors, because both ratios fall as the disk gets faster: the time of a turn beside its
+commits does not depend on the disk. On a disk where two bare commits took 0.73 ms, the ratios were
+above 0.45 and 3.
+A processor that sleeps during a commit runs the code after the commit slower: on a file system in
+memory, the time of a turn beside its commits is about two thirds of the time on a disk.
+A Python that was built without optimizations, as pyenv builds it, reaches four fifths of the turns
+a second of 200 sessions, and nine tenths of those of one session.
 """
 
 import tempfile
@@ -37,7 +38,7 @@ ROUNDS = 5
 
 
 async def play(path: LogName, sessions: int, turns: int, warm: int = WARM_TURNS) -> float:
-    """Hold *sessions* sessions of *turns* turns in a warm log, and return turns a second."""
+    """Run *sessions* sessions of *turns* turns in a warm log, and return turns a second."""
     names = ["bench"] if sessions == 1 else [f"bench.{number}" for number in range(sessions)]
     async with open_log(path) as log:
         await _hold(log, ["warm"], warm)
@@ -45,7 +46,7 @@ async def play(path: LogName, sessions: int, turns: int, warm: int = WARM_TURNS)
 
 
 async def _hold(log: OpenLog, names: Sequence[str], turns: int) -> float:
-    """Hold a session of *turns* turns by each of these names, and return the seconds."""
+    """Run a session of *turns* turns for each of *names*, and return the seconds."""
     async with hosted(log, Talker(turns)) as (host, _):
         streams = []
         for name in names:

@@ -1,7 +1,7 @@
-"""How large the package is: files and lines of code, by room.
+"""Prints the size of the package: files and lines of code, by room.
 
-A line of code is one that holds a token. Blank lines, comments, docstrings and imports are left
-out. `testing` is listed beneath the sum: it serves the tests of those who build on cueline.
+A line of code is a line with a token. Blank lines, comments, docstrings and imports are left out.
+`testing` is listed below the sum: it is for the tests of programs that use cueline.
 """
 
 import ast

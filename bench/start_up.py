@@ -1,10 +1,11 @@
-"""Start-up: how long a whole `cueline` process takes that needs neither Ray nor a model.
+"""Measures the time of a whole `cueline` process that needs neither Ray nor a model.
 
-`list` and `costs` are measured with 10,000 sessions in the log and its read model up to date.
-`show` is measured with one session of 20,000 turns in a log that no read model has seen.
+`list` and `costs` are measured with 10,000 sessions in the log, and with read models that are up to
+date.
+`show` is measured with one session of 20,000 turns in a log that has no read models yet.
 None of these commands may import Ray; the last row counts those that do.
-Floors: 0.3 s for `cueline --help`, 0.5 s for `cueline list`, 1 s for `cueline costs`,
-2 s for `cueline show`.
+Floors: 0.3 s for `cueline --help`, 0.5 s for `cueline list`, 1 s for `cueline costs`, 2 s for
+`cueline show`.
 """
 
 import asyncio
@@ -52,7 +53,7 @@ finally:
 
 
 async def begin(log: OpenLog, number: int) -> None:
-    """Record a session that was asked for, started and completed."""
+    """Record a session that was requested, started and completed."""
     asked = StartAsked(agent=AGENT, goal=f"Goal {number}.", asked_at=datetime.now(UTC))
     started = SessionStarted(agent=AGENT, goal=asked.goal, open=False, attached=False, epoch=1)
     facts = {"inbox": [asked], "session": [started, REPLIED, SessionCompleted(result="Done.")]}
@@ -68,20 +69,20 @@ async def begin(log: OpenLog, number: int) -> None:
 
 
 async def fill(path: Path) -> None:
-    """Make a log of many sessions."""
+    """Create a log with many sessions."""
     async with open_log(path) as log:
         for first in range(0, SESSIONS, TOGETHER):
             await asyncio.gather(*(begin(log, first + n) for n in range(TOGETHER)))
 
 
 async def hold(path: Path) -> None:
-    """Make a log of one long session."""
+    """Create a log with one long session."""
     async with open_log(path) as log:
         await record(log, TURNS)
 
 
 def seconds(*arguments: str) -> float:
-    """Return how long the whole command takes, in the median."""
+    """Return the median time of the whole command, in seconds."""
     taken = []
     for _ in range(ROUNDS + 1):
         began = time.perf_counter()
@@ -91,14 +92,14 @@ def seconds(*arguments: str) -> float:
 
 
 def imports_ray(*arguments: str) -> bool:
-    """Say whether the command imports Ray."""
+    """Return whether the command imports Ray."""
     command = [sys.executable, "-c", IMPORTS_RAY, *arguments]
     told = subprocess.run(command, check=False, capture_output=True, text=True).stderr
     return "True" in told.splitlines()[-1]
 
 
 def measure() -> list[Row]:
-    """Return the rows of this bench; none before there is a command line."""
+    """Return the rows of this bench; none if cueline has no command line."""
     if find_spec("cueline.cli") is None:
         return []
     with tempfile.TemporaryDirectory(dir=".") as folder:

@@ -1,4 +1,4 @@
-"""What a bench returns: rows, each a figure and the floor it must keep."""
+"""The rows that a bench returns: each has a figure, and the floor that it must keep."""
 
 import re
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ _FLOOR = re.compile(r"([≥≤]) ([\d.,]+)( ×)?")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure."""
+    """One figure, with its unit, ratio and floor."""
 
     name: str
     value: float
@@ -46,7 +46,7 @@ class Row:
 
 
 def eased(row: Row) -> Row:
-    """Return *row* with half of its floor: the bound of a single short round under load."""
+    """Return *row* with half of its floor, which a single short round under load must keep."""
     matched = _FLOOR.match(row.floor)
     if matched is None:
         return row
@@ -59,14 +59,14 @@ HEADINGS = ["figure", "measured", "ratio", "floor", ""]
 
 
 def number(value: float) -> str:
-    """Return *value* with three significant digits, or all those before the point."""
+    """Return *value* with three significant digits, or with all digits before the point."""
     if value >= 100 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.3g}"
 
 
 def markdown(rows: Iterable[Row]) -> str:
-    """Return *rows* as a table."""
+    """Return *rows* as a table in Markdown."""
     lines = [HEADINGS, ["---"] * len(HEADINGS), *(row.cells() for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

@@ -1,15 +1,16 @@
-"""What sessions cost that wait for a person, and how soon one goes on when it is answered.
+"""Measures the resources of sessions that wait for a person, and their delay after the answer.
 
-A thousand sessions each ask for one call that a person has to allow; then all of them rest.
-What is counted is what the process has more than before they existed: processes that it started,
-tasks, open files and connections, and bytes by `tracemalloc`; as many sessions have come to rest
-before, for what is kept once, and for tables that keep the size they once had.
-Of a few looks the least counts: a page of the log that is being read is not a session's.
-Of the two halves of them the one counts that takes less: a table of the whole process, such as
-Python's of interned texts, may double in the other.
-Then some are answered, one after the other, through their inboxes: the clock runs from before the
-answer is put into the log until the session's next fact is in it.
-Floors: no process, no task, no file, 500 B a session; 100 ms for the slowest.
+A thousand sessions each request one call that a person has to allow; then all of them rest.
+The bench counts the processes that were started, tasks, open files and connections, and bytes by
+`tracemalloc`, beyond those before the sessions existed. Earlier, as many other sessions have come
+to rest, so that caches and tables already have their size.
+Each count is the least of a few looks, because a page of the log that is being read does not belong
+to a session.
+The bytes are measured for each half of the sessions, and the smaller value counts: a table of the
+whole process, such as Python's table of interned texts, may double in the other half.
+Then some sessions get an answer, one after the other, through their inboxes. The clock runs from
+before the answer is put into the log until the session's next fact is in the log.
+Floors: no process, no task, no file, 500 B a session; 100 ms for the slowest session.
 """
 
 import asyncio
@@ -57,13 +58,13 @@ text = "Then not."
 
 @tool(sensitive=True)
 def guarded() -> str:
-    """Do what a person has to allow."""
+    """Return a text; a person has to allow the call."""
     return "done"
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a process has."""
+    """The resources that a process holds."""
 
     processes: int
     tasks: int
@@ -72,7 +73,7 @@ class Held:
 
     @classmethod
     async def at_rest(cls) -> "Held":
-        """Look a few times, and return the least of each: now and then the log is read."""
+        """Count a few times, and return the least of each: the log may be read meanwhile."""
         looks = []
         for _ in range(LOOKS):
             await asyncio.sleep(LOOK_SECONDS)
@@ -81,7 +82,7 @@ class Held:
 
     @classmethod
     def now(cls) -> "Held":
-        """Look."""
+        """Return the current resources of this process."""
         gc.collect()
         files = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - names alone
         processes = len(psutil.Process().children(recursive=True))
@@ -108,7 +109,7 @@ async def rest(log: OpenLog, here: Inline, agent: AgentSpec, streams: list[str])
 
 
 async def wake(log: OpenLog, stream: str) -> float:
-    """Answer what the session asks, and return the seconds until its next fact."""
+    """Answer the question of the session, and return the seconds until its next fact."""
     facts = [fact async for _, fact in log.journal().read(stream)]
     asked = cast("ApprovalRequested", next(f for f in facts if f.type == "ApprovalRequested"))
     answer = DecisionGiven(approval=asked.approval, digest=asked.digest, verdict="deny", by="bench")
@@ -122,7 +123,7 @@ async def wake(log: OpenLog, stream: str) -> float:
 
 
 async def weighed(sessions: int, woken: int, warm: int = WARM) -> tuple[list[Held], list[float]]:
-    """Return what was held before any, half and all of them wait, and how long waking took."""
+    """Return the resources before any, half and all sessions wait, and the wake-up times."""
     with tempfile.TemporaryDirectory(dir=".") as name:
         folder = Path(name)
         agent = asker(folder)
