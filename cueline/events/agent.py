@@ -31,9 +31,9 @@ from cueline.events.fact import (
 Declared = Literal["read_only", "idempotent", "reconcile", "nothing"]
 """Whether a call may be repeated; `nothing` is the default for tools that write."""
 OnTimeout = Literal["stop", "leave"]
-"""Whether a child that does not end in time is stopped, or continues on its own."""
+"""Whether a child session is stopped at its deadline, or continues without its parent."""
 AGENT_SCHEME: Final = "agent:"
-"""The scheme of the target of tools that start a child; the agent's name follows."""
+"""The start of the target of a tool that starts a child session; the agent's name follows."""
 
 
 class ToolSpec(Part):
@@ -51,12 +51,12 @@ class ToolSpec(Part):
     version: str = "1"
     timeout_seconds: float = 300.0
     in_loop: bool = False
-    """Whether it runs in the runner's event loop (an async function), not in a worker process."""
+    """Whether the tool is async and runs in the runner's event loop, not in a worker process."""
     needs_workspace: bool = False
     critical: bool = True
-    """Whether the work needs the tool; if not, a failure of the tool makes the result partial."""
+    """Whether the work needs the tool; a failure of any other tool makes the result partial."""
     retry: RetryPolicy | None = None
-    """The tool's own policy; else the agent's `tool_retry`, else its `retry`."""
+    """The tool's retry policy; None: the agent's `tool_retry`, else the agent's `retry`."""
     tags: tuple[str, ...] = ()
     """Tags for approval rules; `phase:NAME` ends the phase NAME."""
     cost_usd: Decimal | None = None
@@ -68,29 +68,29 @@ class ToolSpec(Part):
     writes: tuple[str, str] | None = None
     """For each file argument that is overwritten: the argument with the new content."""
     breaker: BreakerPolicy | None = None
-    """Without a breaker, its failures affect no other calls."""
+    """The tool's circuit breaker; None: the tool's failures block no other calls."""
     demands: Demands = Field(default=NO_DEMANDS, exclude_if=not_)
-    """The demands of its calls on their runner, beside the agent's demands."""
+    """The demands of the tool's calls on their runner, beside the agent's demands."""
     digest: str
     """sha256 of name, schema, declaration, target and version."""
     own_name: str = Field(default="", exclude_if=not_)
-    """The tool's own name, if it is the tool of a step with another name."""
+    """The tool's original name, if a step of a plan gave it another name; else empty."""
     returns_text: bool = Field(default=False, exclude_if=not_)
     """Whether the tool declares that it returns text, which is then never read as JSON."""
     on_timeout: OnTimeout = Field(default="stop", exclude_if=partial(eq, "stop"))
-    """For a tool that starts a child."""
+    """For a tool that starts a child session: what happens at the child's deadline."""
     recording: ToolRecording | None = Field(default=None, exclude_if=partial(is_, None))
-    """The results that answer its calls in a rerun; None: the tool runs."""
+    """The recorded results that a rerun returns for the tool's calls; None: the tool runs."""
 
     @property
     def runs(self) -> bool:
-        """Whether some of its calls run on a runner, so that the tool is needed there."""
+        """Whether some calls of the tool run on a runner, which then needs the tool."""
         if self.target.startswith(AGENT_SCHEME):
             return False
         return self.recording is None or self.recording.run_others
 
     def for_call(self, effect: str, arguments: dict[str, JsonValue]) -> Self:
-        """Return the tool with the recorded result of one call only."""
+        """Return the tool with only the recorded result of the call *effect*."""
         if self.recording is None:
             return self
         found = self.recording.result_of(effect, arguments)
@@ -103,64 +103,64 @@ class Limits(Part):
     """The limits of a session."""
 
     max_turns: Whole = Field(default=50, ge=1)
-    """Model calls since the last user message."""
+    """The most model calls after a user message."""
     max_tool_calls_per_turn: Whole = Field(default=100, ge=1)
-    """Further calls of one turn do not run; the model gets an error for each."""
+    """The most tool calls of one turn; the model gets an error for each further call."""
     max_output_tokens: Whole = Field(default=8192, ge=1)
-    """For one model call."""
+    """The most output tokens of one model call."""
     max_tokens: Annotated[int | None, LARGEST, NUMBER] = Field(default=None, ge=1)
-    """For the session and all its descendants; input and output."""
+    """The most input and output tokens of the session and all its descendants."""
     max_cost: Annotated[Decimal | None, PAYABLE] = Field(default=None, gt=0)
-    """US dollars, for the session and all its descendants."""
+    """The highest cost of the session and all its descendants, in US dollars."""
     max_active_seconds: Seconds = Field(default=14_400.0, gt=0)
-    """The sum of the durations of model and tool calls, also of concurrent ones."""
+    """The longest sum of the durations of all model and tool calls, also of concurrent calls."""
     max_wall_seconds: Annotated[float | None, LASTING, TIME] = Field(default=None, gt=0)
-    """Since the start, including all waits."""
+    """The longest time since the session's start, including all waits."""
     max_depth: Whole = Field(default=2, ge=0)
     """The greatest depth of a child session."""
     max_descendants: Whole = Field(default=100, ge=0)
-    """For a session without a parent: the most descendants that it ever has."""
+    """The most descendants of a session without a parent, including descendants that have ended."""
 
 
 Profile = Literal["off", "sensitive", "cost", "all_writes", "phase_gates"]
 Answer = Literal["allow", "notify", "ask", "deny"]
-"""The answers of a rule, weakest first; `notify` allows the call and notifies people."""
+"""The decisions of a rule, weakest first; `notify` allows the call and notifies people."""
 
 
 def _listed(value: object) -> object:
-    """Accept one profile for a list of one: `approval = "off"`."""
+    """Return *value* as a tuple, so that `approval = "off"` is a list of one profile."""
     return (value,) if isinstance(value, str) else value
 
 
 class Rule(Part):
-    """One approval rule: its answer to calls that match all its conditions."""
+    """An approval rule: its decision on calls that match all its conditions."""
 
     name: str
     answer: Answer
     tools: tuple[str, ...] = ()
-    """Names of tools; `*` matches any text."""
+    """Names of tools, one of which the call names; `*` matches any text."""
     sensitive: bool | None = None
     declared: tuple[Declared, ...] = ()
     tags: tuple[str, ...] = ()
-    """The tool has one of these tags."""
+    """Tags, one of which the tool has."""
     phases: tuple[str, ...] = ()
-    """The call ends one of these phases; `*` matches any text."""
+    """Phases, one of which the call ends; `*` matches any text."""
     paths: tuple[str, ...] = ()
-    """Globs: one of the call's paths matches. `**` crosses folders."""
+    """Globs, one of which matches a path of the call. `**` crosses folders."""
     commands: tuple[str, ...] = ()
-    """Globs: one of the call's texts, or a command in it, matches."""
+    """Globs, one of which matches a text of the call, or a command in a text."""
     items_over: Annotated[int | None, LARGEST, NUMBER] = Field(default=None, ge=0)
-    """One of the call's lists is longer."""
+    """The number of items that a list in the call's arguments exceeds."""
     bytes_over: Annotated[int | None, LARGEST, NUMBER] = Field(default=None, ge=0)
-    """The arguments are larger than this, in bytes of JSON."""
+    """The size that the call's arguments exceed, in bytes of JSON."""
     usd_from: Decimal | None = Field(default=None, ge=0)
-    """The estimated cost is this or more."""
+    """The lowest estimated cost of the call, in US dollars."""
     may_grant: tuple[str, ...] = ()
-    """Who may grant it; empty: anybody. `*` matches any text."""
+    """The people who may grant the call; empty: anybody. `*` matches any text."""
     votes: Whole = Field(default=1, ge=1, le=9)
-    """The number of people who have to grant it."""
+    """The number of people who have to grant the call."""
     exclude_requester: bool = False
-    """Whether the person who started the session may not grant it."""
+    """Whether the person who started the session may not grant the call."""
 
 
 class Hook(Part):
@@ -173,11 +173,11 @@ class Hook(Part):
     url: str | None = None
     """The URL that gets the question as JSON; `$NAME` names a variable with the URL."""
     after_seconds: Seconds = Field(default=0.0, ge=0)
-    """For a reminder: the time after the question."""
+    """The time between the question and the hook's run, for a reminder."""
 
 
 def url_variable(hook: Hook) -> str | None:
-    """Return the variable that holds the hook's URL, if it is not written out."""
+    """Return the name of the environment variable with the hook's URL; None without a variable."""
     return hook.url[1:] if hook.url is not None and hook.url.startswith("$") else None
 
 
@@ -185,7 +185,7 @@ class Policy(Part):
     """Which calls need a person's approval."""
 
     approval: Annotated[tuple[Profile, ...], BeforeValidator(_listed)] = ("sensitive",)
-    """Ready-made rules; `off` is none."""
+    """The names of ready-made sets of rules; `off` has no rules."""
     rules: tuple[Rule, ...] = ()
     """Further rules; deny wins over ask, and ask over allow."""
     notify_from_usd: Decimal = Field(default=Decimal("0.10"), ge=0)
@@ -195,18 +195,18 @@ class Policy(Part):
     deny_from_usd: Decimal | None = Field(default=None, ge=0)
     """For the profile `cost`: a call of this cost is denied."""
     in_doubt: Literal["ask", "tell"] = "ask"
-    """For a call in doubt: ask a person, or report the unknown outcome to the model."""
+    """Whether a person decides on a call in doubt, or the model gets a result "outcome unknown"."""
     auto_approve: bool = False
     """Grant all requests at once; this is recorded."""
     auto_approve_after: Annotated[float | None, LASTING, TIME] = Field(default=None, gt=0)
     """Grant requests after so many seconds without a denial."""
     approval_seconds: Seconds = Field(default=86_400.0, gt=0)
     on_deny: Literal["inform", "pause", "cancel"] = "inform"
-    """After a denial: the agent continues, the session pauses, or it is stopped."""
+    """The reaction to a denial: the agent continues, or the session is paused or stopped."""
     on_expiry: Literal["pause", "deny_and_continue", "fail", "escalate"] = "pause"
-    """After an expiry the call never runs: pause, continue, fail, or escalate to others."""
+    """The reaction to an expiry: pause, continue, fail, or escalate. The call never runs."""
     escalate_to: tuple[str, ...] = ()
-    """Who may answer after an escalation; empty: anybody."""
+    """The people who may answer after an escalation; empty: anybody."""
     hooks: tuple[Hook, ...] = ()
 
 
@@ -242,16 +242,16 @@ class ModelChoice(Part):
     base_url: str | None = None
     key_variable: str | None = None
     headers: dict[str, str] = Field(default={}, exclude_if=not_)
-    """Sent with each request."""
+    """The HTTP headers of each request."""
     context_window: ContextWindow = Field(default=None, gt=0, exclude_if=partial(is_, None))
-    """Tokens of a prompt and its reply; None: unknown, so prompts are never compacted early."""
+    """The most tokens of a prompt and its reply; None: unknown, so no prompt is compacted early."""
 
 
 class Fallback(ModelChoice):
     """Another model, called if the previous one cannot answer."""
 
     retry: RetryPolicy | None = None
-    """The retry policy; None: the agent's."""
+    """The retry policy of the model; None: the agent's `retry`."""
 
 
 class AgentSpec(Part):
@@ -261,62 +261,62 @@ class AgentSpec(Part):
     provider: str
     model: str
     parameters: dict[str, JsonValue] = {}
-    """Passed to the provider unchanged: output_config, thinking …"""
+    """The parameters passed to the provider unchanged: `output_config`, `thinking` …"""
     instructions: str = ""
     """The rendered system prompt."""
     tools: tuple[ToolSpec, ...] = ()
     limits: Limits = Limits()
     limit_sources: dict[str, str] = {}
-    """For each limit that is not a default: its source."""
+    """The source of each limit that is not a default."""
     retry: RetryPolicy = RetryPolicy()
-    """For model calls, and for tools without a policy of their own."""
+    """The retry policy of model calls, and of tools without a retry policy."""
     tool_retry: RetryPolicy | None = None
     fallback: tuple[Fallback, ...] = ()
-    """The models to call, in this order, when the agent's own cannot answer."""
+    """The models to call, in this order, if the agent's own model cannot answer."""
     breaker: BreakerPolicy = BreakerPolicy()
-    """For its models."""
+    """The circuit breaker of the agent's models."""
     policy: Policy = Policy()
     prices: dict[str, Price] = {}
-    """Prices by `provider/model` or `provider/*`; `*` is the assumed price of unknown models."""
+    """The prices by `provider/model` or `provider/*`; `*` is the assumed price of other models."""
     on_unknown_price: Literal["error", "assume", "ignore"] | None = None
-    """What happens without a price; None: `error` if cost is limited, else `ignore`."""
+    """The reaction to a model without a price; None: `error` with a cost limit, else `ignore`."""
     workspace: Workspace | None = None
     secrets: tuple[str, ...] = ()
     """Environment variables whose values are never recorded (I11)."""
     environment: tuple[str, ...] = ()
-    """Environment variables that tools see although they are secrets or look like credentials."""
+    """Environment variables that tools get although they are secrets or look like credentials."""
     base_url: str | None = None
-    """The provider's address, if it is not the vendor's own."""
+    """The provider's address; empty: the vendor's address."""
     key_variable: str | None = None
     """The environment variable with the provider's key."""
     headers: dict[str, str] = Field(default={}, exclude_if=not_)
-    """Sent with each request; `$NAME` in a value stands for an environment variable."""
+    """The HTTP headers of each request; `$NAME` in a value stands for an environment variable."""
     key_owner: str = Field(default="", exclude_if=not_)
-    """The user whose stored keys its models use; empty: only those stored for all users."""
+    """The user whose stored keys the models use; empty: only keys that are stored for all users."""
     context_window: ContextWindow = Field(default=None, gt=0, exclude_if=partial(is_, None))
-    """As in `ModelChoice`."""
+    """The most tokens of a prompt and its reply; see `ModelChoice`."""
     compact_at: Number = Field(default=COMPACT_AT, ge=0, le=1, exclude_if=partial(eq, COMPACT_AT))
     """The used share of the context window from which old messages are summarised; 0: never."""
     demands: Demands = Field(default=NO_DEMANDS, exclude_if=not_)
-    """The demands of its calls on their runner; a demand of the tool comes first."""
+    """The demands of the agent's calls on their runner; a tool's demand replaces the agent's."""
     output: dict[str, JsonValue] | None = Field(default=None, exclude_if=partial(is_, None))
-    """The JSON schema of its last reply; None: the reply is text."""
+    """The JSON schema of the agent's last reply; None: the reply is text."""
     description: str = Field(default="", exclude_if=not_)
     """The purpose of the agent, for models that may delegate to it."""
     parameters_schema: dict[str, JsonValue] | None = Field(
         default=None, exclude_if=partial(is_, None)
     )
-    """The JSON schema of the parameters of its sessions; None: they take none."""
+    """The JSON schema of the parameters of the agent's sessions; None: no parameters."""
     max_running: Whole | None = Field(default=None, ge=1, exclude_if=partial(is_, None))
-    """For a blueprint: the most of its runs that work at a time; None: any number."""
+    """The most runs of the blueprint that work at a time; None: no limit."""
     plan: Plan | None = Field(default=None, exclude_if=partial(is_, None))
-    """The plan that its sessions follow instead of a model."""
+    """The plan that the agent's sessions follow instead of a model; None: a model."""
     agents: "dict[str, AgentSpec]" = Field(default={}, exclude_if=not_)
-    """The agents of all its descendants, by name; their own `agents` are empty."""
+    """The agents of all descendant sessions, by name; the `agents` of each are empty."""
 
 
 def answering(agent: AgentSpec, fallback: int) -> AgentSpec:
-    """Return *agent* with the model of fallback n; 0 is its own model."""
+    """Return *agent* with the model of its n-th *fallback*; 0 is the agent's own model."""
     if fallback == 0:
         return agent
     other = agent.fallback[fallback - 1]
@@ -324,7 +324,7 @@ def answering(agent: AgentSpec, fallback: int) -> AgentSpec:
 
 
 def with_model(agent: AgentSpec, chosen: ModelChoice) -> AgentSpec:
-    """Return *agent* with another model of its own; its fallbacks stay."""
+    """Return *agent* with the model *chosen* as its own model; the fallbacks stay."""
     return agent.model_copy(update={key: getattr(chosen, key) for key in ModelChoice.model_fields})
 
 
@@ -334,13 +334,13 @@ def own_model(agent: AgentSpec) -> ModelChoice:
 
 
 def each_model(agent: AgentSpec) -> list[AgentSpec]:
-    """Return *agent* once for each of its models, its own first; none if it follows a plan."""
+    """Return *agent* once for each of its models, its own model first; empty for a plan's agent."""
     if agent.plan is not None:
         return []
     return [answering(agent, fallback) for fallback in range(len(agent.fallback) + 1)]
 
 
 def tool_retries(agent: AgentSpec, tool: str) -> RetryPolicy:
-    """Return the retry policy of a tool: its own, else the agent's."""
+    """Return the retry policy of *tool*: the tool's `retry`, else the policy of *agent*."""
     own = next((each.retry for each in agent.tools if each.name == tool), None)
     return own or agent.tool_retry or agent.retry

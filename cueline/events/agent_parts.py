@@ -25,7 +25,7 @@ class RetryPolicy(Part):
     """
 
     max_retries: Whole = Field(default=3, ge=0, le=20)
-    """The number of retries, without the first attempt."""
+    """The most retries, without the first attempt."""
     base_seconds: Seconds = Field(default=1.0, ge=0)
     factor: Number = Field(default=2.0, ge=1)
     cap_seconds: Seconds = Field(default=60.0, ge=0)
@@ -57,23 +57,23 @@ RETRY_PRESETS: Final[dict[Preset, dict[str, float]]] = {
     "exact": {"max_retries": 3, "base_seconds": 2, "jitter": 0},
     "short": {"max_retries": 2, "base_seconds": 1},
 }
-"""Waits of 1, 2, 4 s; of exactly 2, 4, 8 s; of 1, 2 s (C2)."""
+"""The retry presets: waits of 1, 2, 4 s; of exactly 2, 4, 8 s; of 1, 2 s (C2)."""
 
 
 class BreakerPolicy(Part):
     """When the circuit breaker of a failing dependency opens."""
 
     threshold: Whole = Field(default=5, ge=0, le=1000)
-    """Transient failures within the window that open the breaker; 0: it never opens."""
+    """The number of transient failures within the window that opens the breaker; 0: never."""
     window_seconds: Time = Field(default=60.0, gt=0, le=86_400)
     timeout_seconds: Time = Field(default=60.0, gt=0, le=86_400)
-    """Time from opening to the first probe; doubled after each failed probe."""
+    """The time from opening to the first probe; doubled after each failed probe."""
     failure_rate: Number = Field(default=0.0, ge=0, le=1)
     """The minimum share of failed calls in the window, as a second condition."""
     min_calls: Whole = Field(default=0, ge=0)
     """The minimum number of calls in the window, as a second condition."""
     on_open: Literal["wait", "fallback", "pause"] = "wait"
-    """While the breaker is open: wait, continue without the tool or with a fallback, or pause."""
+    """The reaction to an open breaker: wait, continue without the tool or model, or pause."""
 
 
 Word = Annotated[str, Field(min_length=1)]
@@ -87,12 +87,12 @@ class Demands(Part):
     machine: str = Field(default="", exclude_if=not_)
     """The machine of the runner; with a workspace, the machine of the workspace."""
     labels: dict[Word, str] = Field(default={}, exclude_if=not_)
-    """The labels that the runner has, with these values."""
+    """The labels, with values, that the runner has to have."""
     resources: dict[Word, Annotated[Number, Field(gt=0)]] = Field(default={}, exclude_if=not_)
     """The minimum resources of the runner: `gpus`, `cpus` …"""
 
     def __bool__(self) -> bool:
-        """Whether there is any demand."""
+        """Whether any field demands something."""
         return bool(self.runner or self.machine or self.labels or self.resources)
 
     def __hash__(self) -> int:
@@ -119,12 +119,12 @@ _SECRET: Final = re.compile(
 
 
 def is_secret(name: str) -> bool:
-    """Whether a header, or a part of an address, of this name holds a secret."""
+    """Whether a header or a part of an address holds a secret, by its *name*."""
     return _SECRET.search(name) is not None
 
 
 def problem_of(headers: Mapping[str, str]) -> str:
-    """Return the fault of *headers*; empty if there is none."""
+    """Return the fault of *headers*; empty if they are valid."""
     for name, value in headers.items():
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
             return f"{name!r} is no header with a value, both in ASCII"
@@ -152,64 +152,64 @@ class RecordedResult(Part):
 
     effect: str
     arguments: dict[str, JsonValue]
-    """The arguments, as the model requested them."""
+    """The arguments of the call, as the model requested them."""
     text: str
-    """The text for the model."""
+    """The text of the result, for the model."""
     failed: bool = Field(default=False, exclude_if=not_)
     media_type: str = Field(default="", exclude_if=not_)
-    """The media type of its image; empty: no image."""
+    """The media type of the result's image; empty: no image."""
     image: str = Field(default="", exclude_if=not_)
     """The image in base64."""
 
 
 class ToolRecording(Part):
-    """The results of a tool in an earlier session, which answer its calls instead of it."""
+    """The results of a tool in an earlier session, which answer the tool's calls in a rerun."""
 
     results: tuple[RecordedResult, ...] = ()
     run_others: bool = Field(default=False, exclude_if=not_)
     """Whether calls without a recorded result run; otherwise they fail as `not_recorded`."""
 
     def result_of(self, effect: str, arguments: dict[str, JsonValue]) -> RecordedResult | None:
-        """Return the result of *effect*; if it had other *arguments*, that of an equal call."""
+        """Return the result of a call with equal *arguments*, preferably of *effect*; else None."""
         equal = [each for each in self.results if each.arguments == arguments]
         return next((each for each in equal if each.effect == effect), next(iter(equal), None))
 
 
 Condition = Literal["always", "on_success", "on_issues_found"]
-"""Which outcomes of the needed steps let a step run; otherwise the step is skipped."""
+"""The outcomes of the needed steps with which a step runs; otherwise the step is skipped."""
 StepStatus = Literal["completed", "failed", "skipped"]
-"""The end of a step."""
+"""How a step of a plan ended."""
 MAX_PARALLEL: Final = 10
 PROCEDURE: Final = "procedure"
-"""The provider of agents that run a command: their plan is a single step."""
+"""The provider of agents that run a command; the plan of such an agent has one step."""
 VALUE_LIMIT: Final = 1024 * 1024
 """The most bytes of a step's value, as text or JSON."""
 
 
 def too_large(what: str, size: int) -> str:
-    """Return the error for *what*, of *size* bytes, that is too large to be a value."""
+    """Return the text of the error that *what*, of *size* bytes, is too large to be a value."""
     why = f"{what} has {size:,} bytes, and the most is {VALUE_LIMIT:,}"
     return f"{why}: let it write a file, and return the path"
 
 
 class Step(Part):
-    """One step: calls of the agent's tool with the step's name, or a wait for a message."""
+    """A step of a plan: calls of the agent's tool with the step's name, or a wait for a message."""
 
     name: str
     needs: tuple[str, ...] = Field(default=(), exclude_if=not_)
-    """The steps that end before this step begins, also those that its expressions read."""
+    """The steps that have to end before this step begins, also steps that its expressions read."""
     arguments: dict[str, JsonValue] = Field(default={}, exclude_if=not_)
-    """The arguments of its call; texts may hold `{{ EXPRESSION }}`."""
+    """The arguments of the step's call; texts may contain `{{ EXPRESSION }}`."""
     when: str = Field(default="", exclude_if=not_)
-    """The expression whose value decides whether it runs; empty: it runs."""
+    """The expression whose value decides whether the step runs; empty: the step runs."""
     for_each: str = Field(default="", exclude_if=not_)
-    """The expression whose value is a list: one call for each item, and a list as value."""
+    """The expression whose value is a list; the step makes one call for each item."""
     wait: str = Field(default="", exclude_if=not_)
-    """The name of the message whose text is the value; such a step has no tool."""
+    """The name of the message whose text is the step's value; a step with a message has no tool."""
     timeout_seconds: Seconds | None = Field(default=None, gt=0, exclude_if=partial(is_, None))
-    """The longest wait for its message; None: as for an approval."""
+    """The longest wait for the message; None: as long as for an approval."""
     critical: bool = Field(default=True, exclude_if=bool)
-    """For a wait: whether the plan fails without its message."""
+    """Whether the plan fails if the step's message does not come."""
     condition: Condition = Field(default="on_success", exclude_if=partial(eq, "on_success"))
     auto_approve: bool = Field(default=True, exclude_if=bool)
     """Whether the calls of steps that need it may run without a question."""

@@ -21,13 +21,13 @@ class Doubt(Part):
     cause: Cause
     """The evidence that nobody will report the outcome."""
     checked: bool = False
-    """Its `reconcile` did not know the outcome."""
+    """Whether the tool's `reconcile` function ran, and could not find the outcome."""
     people_only: bool = False
-    """Running the call again needs a grant by the policy's approvers."""
+    """Whether running the call again needs a grant by the policy's approvers."""
 
 
 class ApprovalOpened(Fact):
-    """A person is asked about exactly one effect."""
+    """The gate asked people to approve exactly one effect."""
 
     type: Literal["ApprovalOpened"] = "ApprovalOpened"
     session: str
@@ -39,7 +39,7 @@ class ApprovalOpened(Fact):
     tool: str
     arguments: dict[str, JsonValue]
     summary: str
-    """For people: the tool and its arguments, cut if long."""
+    """The tool and its arguments, cut if long, for people."""
     preview: str = ""
     """The previewed change as a unified diff, or a warning that the call can change the log."""
     unpriced: str = ""
@@ -47,15 +47,15 @@ class ApprovalOpened(Fact):
     doubt: Doubt | None = None
     """For a call in doubt: the evidence."""
     rule: str = ""
-    """The rules that ask."""
+    """The names of the rules that require the approval."""
     usd: Decimal | None = None
-    """The estimated cost."""
+    """The estimated cost of the call."""
     votes: int = 1
-    """The number of people who have to grant it."""
+    """The number of people who have to grant the call."""
     may_grant: tuple[tuple[str, ...], ...] = ()
-    """The people who may grant it: one pattern of each group has to match."""
+    """Patterns of the people who may grant the call: one pattern of each group has to match."""
     excluded: tuple[str, ...] = ()
-    """The people who may not grant it."""
+    """The people who may not grant the call."""
     auto_at: AwareDatetime | None = None
     """The time of the automatic grant, unless the approval is denied earlier."""
     auto_by: str = ""
@@ -66,7 +66,7 @@ class ApprovalOpened(Fact):
 
 
 class VoteGiven(Fact):
-    """A person voted."""
+    """A person granted or denied an approval."""
 
     type: Literal["VoteGiven"] = "VoteGiven"
     verdict: Literal["grant", "deny"]
@@ -79,9 +79,9 @@ class VoteGiven(Fact):
     message: str
     """The inbox message of the vote, as `inbox-default/7f3a@5`."""
     recorded_at: AwareDatetime
-    """When the log recorded the decision, which counts from then."""
+    """The time at which the log recorded the decision; the decision takes effect then."""
     resolution: Resolution | None = None
-    """For a call in doubt; see `DecisionGiven`."""
+    """The resolution of a call in doubt; see `DecisionGiven`."""
     result: str = ""
     """The result of the call, for `happened`."""
 
@@ -98,7 +98,7 @@ class ApprovalGranted(Fact):
     """The digest of the exact call (I9)."""
     always: tuple[str, ...] | None = None
     resolution: Resolution | None = None
-    """`happened`: the call does not run again; `run_again`: it may."""
+    """For a call in doubt: `happened` (the call does not run again) or `run_again`."""
     result: str = ""
     """The result of the call, for `happened`."""
 

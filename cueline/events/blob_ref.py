@@ -50,7 +50,7 @@ def with_agent_ref(payload: bytes, agent: bytes, blobs: dict[str, bytes]) -> byt
 
 
 def with_agent(payload: bytes, recorded: RecordedEvent, blobs: Mapping[str, bytes]) -> bytes:
-    """Return *payload* with the agent instead of its reference; undoes `with_agent_ref`."""
+    """Return *payload* with the agent instead of the agent's reference; undoes `with_agent_ref`."""
     if not payload.startswith(_AGENT_REF):
         return payload
     head, end, rest = payload.partition(_REF_END)
@@ -59,7 +59,7 @@ def with_agent(payload: bytes, recorded: RecordedEvent, blobs: Mapping[str, byte
 
 
 def outlined(payload: bytes) -> tuple[bytes, dict[str, bytes]]:
-    """Return *payload* with references instead of long texts, and these texts."""
+    """Return *payload* with references instead of long texts, and the long texts."""
     blobs: dict[str, bytes] = {}
     return to_json(_outline(json.loads(payload), blobs)), blobs
 
@@ -85,7 +85,7 @@ def _outline(value: Any, blobs: dict[str, bytes] | None) -> Any:
 
 
 def inlined(value: Any, recorded: RecordedEvent, blobs: Mapping[str, bytes]) -> Any:
-    """Return *value* with the texts that it refers to; undoes `_outline`."""
+    """Return *value* with long texts instead of references; undoes `_outline`."""
     match value:
         case {"$blob": str(blob)}:
             return _content(blob, recorded, blobs).decode()

@@ -13,14 +13,14 @@ from cueline.events.fact import Fact
 
 
 class FailureCounted(Fact):
-    """A transient failure; enough failures within the window open the breaker."""
+    """A call failed transiently; enough failures within the window open the breaker."""
 
     type: Literal["FailureCounted"] = "FailureCounted"
     at: AwareDatetime
     kind: str
     """The error code: `overloaded`, `timeout` …"""
     successes: int = 0
-    """Successful calls that its process saw since its last counted failure."""
+    """The successful calls of the process since its previous counted failure."""
 
 
 class BreakerOpened(Fact):
@@ -33,11 +33,11 @@ class BreakerOpened(Fact):
     kind: str
     """The last failure."""
     openings: int = 1
-    """Consecutive openings: each wait is longer than the previous one, up to a limit."""
+    """The number of consecutive openings; each opening waits longer, up to a limit."""
 
 
 class BreakerHeld(Fact):
-    """The provider named a pause; all calls of the dependency wait."""
+    """The provider requested a pause; all calls of the dependency wait."""
 
     type: Literal["BreakerHeld"] = "BreakerHeld"
     at: AwareDatetime
@@ -46,23 +46,23 @@ class BreakerHeld(Fact):
 
 
 class BreakerHalfOpened(Fact):
-    """One call may start as a probe: that of the process that appended this fact."""
+    """The process that appended this fact may start one call as a probe."""
 
     type: Literal["BreakerHalfOpened"] = "BreakerHalfOpened"
     at: AwareDatetime
     probe: str
-    """The effect that is the probe, as `<session>/<effect>`."""
+    """The effect that probes the dependency, as `<session>/<effect>`."""
     until: AwareDatetime
-    """Without an outcome by this time the probe counts as lost, and another may start."""
+    """The time at which a probe without an outcome counts as lost; then another may start."""
 
 
 class BreakerClosed(Fact):
-    """The probe succeeded, or a person reset the breaker: calls go out again."""
+    """The probe succeeded, or a person reset the breaker; calls are allowed again."""
 
     type: Literal["BreakerClosed"] = "BreakerClosed"
     at: AwareDatetime
     by: str = ""
-    """The person who reset it, which also ends a hold; empty after a probe."""
+    """The person who reset the breaker, which also ends a hold; empty after a probe."""
 
 
 BreakerEvent = FailureCounted | BreakerOpened | BreakerHeld | BreakerHalfOpened | BreakerClosed

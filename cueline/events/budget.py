@@ -1,4 +1,4 @@
-"""The facts of one budget: stream `budget-<tenant>/<root>`, one for a tree of sessions.
+"""The facts of the budget of one tree of sessions: stream `budget-<tenant>/<root>`.
 
 Amounts are tokens and US dollars. A call is named by session, effect and attempt;
 it is reserved once, then settled or released once.
@@ -35,7 +35,7 @@ class BudgetOpened(Fact):
 
 
 class CostReserved(Fact):
-    """The amount that a model call may cost is reserved for it."""
+    """The ledger reserved the highest cost of a model call."""
 
     type: Literal["CostReserved"] = "CostReserved"
     session: str
@@ -48,7 +48,7 @@ class CostReserved(Fact):
 
 
 class CostSettled(Fact):
-    """The cost of a call; the rest of its reservation is free again."""
+    """The ledger recorded the cost of a call, and freed the rest of the call's reservation."""
 
     type: Literal["CostSettled"] = "CostSettled"
     session: str
@@ -58,14 +58,14 @@ class CostSettled(Fact):
     tokens: int
     usd: Decimal
     estimated: bool = False
-    """The cost is unknown: the whole reservation counts."""
+    """Whether the cost is unknown, so that the whole reservation counts."""
     tokens_over: int = 0
-    """The amount above its reservation."""
+    """The amount by which the cost exceeds the reservation."""
     usd_over: Decimal = Decimal(0)
 
 
 class CostReleased(Fact):
-    """A call was not started and never will be; its reservation is released."""
+    """The ledger released the reservation of a call that will never start."""
 
     type: Literal["CostReleased"] = "CostReleased"
     session: str
@@ -75,7 +75,7 @@ class CostReleased(Fact):
 
 
 class BudgetRefused(Fact):
-    """A call did not fit the budget."""
+    """The ledger refused a reservation, because the call does not fit the budget."""
 
     type: Literal["BudgetRefused"] = "BudgetRefused"
     session: str
@@ -93,11 +93,11 @@ class BudgetRefused(Fact):
 
 
 class BudgetOffered(Fact):
-    """Refused calls may fit now; the same append notifies their sessions."""
+    """Refused calls may fit now; the same append notifies the sessions of these calls."""
 
     type: Literal["BudgetOffered"] = "BudgetOffered"
     sessions: tuple[str, ...]
-    """The sessions, longest wait first."""
+    """The notified sessions, longest wait first."""
 
 
 class BudgetWarned(Fact):
@@ -117,7 +117,7 @@ class BudgetRaised(Fact):
     type: Literal["BudgetRaised"] = "BudgetRaised"
     session: str
     max_tokens: int | None = None
-    """None: the limit stays as it was."""
+    """The new limit of tokens; None: unchanged."""
     max_cost: Decimal | None = None
     message: str
     """The inbox message of the request, as `inbox-default/7f3a@5`."""

@@ -1,4 +1,4 @@
-"""The hash chain, which reveals damage and careless edits of a stream.
+"""The hash chain of a stream, which reveals damage and careless edits.
 
 Each event's hash covers the previous hash, everything recorded about the event,
 and the salted hash of its payload. Since the payload enters only through that
@@ -70,7 +70,7 @@ def header_end(  # noqa: PLR0917 - as in `link`
 
 
 class Chain:
-    """A stream's hash chain, as far as it was checked.
+    """The checked part of a stream's hash chain.
 
     It begins at a stream's first event, or after an event with known version and
     hash. A fork's chain goes through its parent's events.

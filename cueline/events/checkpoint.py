@@ -15,7 +15,7 @@ from cueline.events.fact import Fact
 
 
 class CheckpointStored(Fact):
-    """The state of a thread was stored; one with the same id is replaced."""
+    """A checkpoint of a thread was stored; it replaces a checkpoint with the same id."""
 
     type: Literal["CheckpointStored"] = "CheckpointStored"
     thread: str
@@ -24,12 +24,12 @@ class CheckpointStored(Fact):
     checkpoint: str
     """The id of the checkpoint; ids sort by age."""
     parent: str = ""
-    """The checkpoint that it follows; empty for the first."""
+    """The id of the previous checkpoint; empty for the first checkpoint."""
     content: str
     """The checkpoint without its values."""
     metadata: str
     values: dict[str, str] = Field(default_factory=dict)
-    """The values by channel, each a text, so an unchanged long value is stored once."""
+    """The values by channel; each is a text, so an unchanged long value is stored once."""
 
 
 class WriteStored(Fact):
@@ -43,13 +43,13 @@ class WriteStored(Fact):
     path: str = ""
     """The place of the task in its graph."""
     index: int
-    """The place among the task's writes; one below 0 replaces the earlier one."""
+    """The place among the task's writes; a write at a place below 0 replaces the earlier write."""
     channel: str
     content: str
 
 
 class CheckpointListed(Fact):
-    """A stream of a checkpoint was begun, or its checkpoint stored."""
+    """The stream of a checkpoint was created, or the checkpoint was stored."""
 
     type: Literal["CheckpointListed"] = "CheckpointListed"
     thread: str
@@ -60,25 +60,25 @@ class CheckpointListed(Fact):
 
 
 class CheckpointDeleted(Fact):
-    """A checkpoint and its writes were deleted; in its stream, the append empties them."""
+    """A checkpoint and its writes were deleted; the same append redacts them in their stream."""
 
     type: Literal["CheckpointDeleted"] = "CheckpointDeleted"
     thread: str
     namespace: str = ""
     checkpoint: str
     newest: str
-    """As in `CheckpointListed`."""
+    """The newest checkpoint in the namespace; see `CheckpointListed`."""
 
 
 class ThreadDeleted(Fact):
-    """A whole thread was deleted; the same append empties the earlier events of its streams."""
+    """A thread was deleted; the same append redacts the earlier events of the thread's streams."""
 
     type: Literal["ThreadDeleted"] = "ThreadDeleted"
     thread: str
 
 
 DELETIONS: Final = frozenset({"CheckpointDeleted", "ThreadDeleted"})
-"""The events whose append empties all earlier events."""
+"""The types of the events whose append redacts earlier events."""
 
 CheckpointEvent = (
     CheckpointStored | WriteStored | CheckpointListed | CheckpointDeleted | ThreadDeleted

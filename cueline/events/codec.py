@@ -43,10 +43,10 @@ from cueline.events.store import INLINE_LIMIT, Draft, RecordedEvent
 
 Payload = dict[str, Any]
 Upcaster = Callable[[Payload], Payload]
-"""Converts a payload to the next schema; pure, and works for every old payload."""
+"""A pure function that converts a payload to the next schema; it accepts every old payload."""
 
 UPCASTERS: Final[Mapping[tuple[str, int], Upcaster]] = {}
-"""The step to the next schema, by type and old schema."""
+"""The upcasters, by type and old schema."""
 
 
 def upcast(
@@ -80,13 +80,13 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         (DescendantAsked,),
     )
 }
-"""Every fact that this cueline knows, by its type."""
+"""The class of every fact that this cueline can read, by type."""
 
 EMPTIED: Final = "it was emptied: its session can be looked at, but not gone on with"
-"""Facts that the rules need: without one, a started effect could be repeated."""
+"""The text of the error for a redacted event that the rules need to continue a session."""
 
 _WHOLE = "whole"
-"""The field that names a blob itself."""
+"""The field that contains the hash of a blob."""
 _TYPE = {"type"}
 _AGENT = "agent"
 
@@ -107,14 +107,14 @@ class Encoded(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """The codec's knowledge of one type of fact."""
+    """The encoding of one type of fact."""
 
     serializer: SchemaSerializer
     validator: SchemaValidator
     schema: int
     facets: tuple[str, ...]
     plain: bool
-    """Whether it has plain values only.
+    """Whether the fact has plain values only.
 
     Parts are encoded with their defaults: a tag identifies a part, and an agent is recorded whole.
     """
@@ -152,7 +152,7 @@ class Codec:
         """Return *fact* as a draft, with the blobs to store first.
 
         Raises:
-            SecretLeakError: it was not sanitized; a bug, and nothing may be written.
+            SecretLeakError: the text was not sanitized; a bug, and nothing may be written.
             BlobTooLargeError: a value is over the limit; shorten it.
         """
         type_ = fact.type
@@ -208,13 +208,13 @@ class Codec:
         """Raise if *content* holds a secret.
 
         Raises:
-            SecretLeakError: it was not sanitized; a bug, and nothing may be written.
+            SecretLeakError: the text was not sanitized; a bug, and nothing may be written.
         """
         if self.redactor.redact(content.decode(errors="surrogateescape"))[1]:
             raise SecretLeakError("blob", "a known secret")
 
     def _payload(self, fact: Fact, shape: _Shape) -> tuple[bytes, bytes]:
-        """Return payload and agent; raise if sanitizing would change them (I11)."""
+        """Return the payload and agent of *fact*; raise if sanitizing would change them (I11)."""
         agent = b""
         try:
             if shape.plain:
@@ -261,7 +261,7 @@ def not_redacted(recorded: RecordedEvent, fact: Fact | Redacted) -> Fact:
 
 
 def blobs_named(recorded: RecordedEvent) -> tuple[str, ...]:
-    """Return every blob that *recorded* refers to, also those not needed to decode it."""
+    """Return every blob that *recorded* names, also blobs that decoding does not need."""
     needed = blobs_in(recorded.payload)
     fact = FACTS.get(recorded.type)
     if recorded.payload is None or fact is None or not _shape_of(fact).names_blob:
@@ -304,7 +304,7 @@ def _corrupt(recorded: RecordedEvent, reason: str) -> CorruptEventError:
 
 
 def _reason(error: ValidationError) -> str:
-    """Return the fault without quoting the payload."""
+    """Return the text of *error* without values of the payload."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(map(str, first["loc"]))
     return f"{place}: {first['msg']}" if place else first["msg"]

@@ -36,7 +36,7 @@ DRIVEN: Final = frozenset({Status.RUNNING, Status.STOPPING})
 
 
 def is_pause(kind: str, *, exhausted: bool) -> bool:
-    """Whether only a person can continue a wait; one without budget is woken by an offer."""
+    """Whether only a person can continue a session that waits for *kind*."""
     return kind == "operator" or exhausted
 
 
@@ -68,7 +68,7 @@ CauseCode = Literal[
 
 
 class Cause(Part):
-    """Why a session waits or is paused; each code has the parameters that it needs."""
+    """Why a session waits or is paused: a code with its parameters."""
 
     code: CauseCode
     failure: str = Field(default="", exclude_if=not_)
@@ -76,9 +76,9 @@ class Cause(Part):
     message: str = Field(default="", exclude_if=not_)
     """The text of a vendor, tool or exception."""
     every_seconds: float = Field(default=0, exclude_if=not_)
-    """Time between the starts of a series of sessions."""
+    """The time between the starts of a series of sessions."""
     times: int = Field(default=0, exclude_if=not_)
-    """The number of times."""
+    """The number of hosts that died, or of running children."""
     approvals: tuple[str, ...] = Field(default=(), exclude_if=not_)
     runner: str = Field(default="", exclude_if=not_)
     blueprint: str = Field(default="", exclude_if=not_)
@@ -136,7 +136,7 @@ RefusalCode = Literal[
 
 
 class Refusal(Part):
-    """Why a message changes nothing; each code has the parameters that it needs."""
+    """Why a message changes nothing: a code with its parameters."""
 
     code: RefusalCode
     status: str = Field(default="", exclude_if=not_)
@@ -144,9 +144,9 @@ class Refusal(Part):
     by: str = Field(default="", exclude_if=not_)
     """The person who decided."""
     votes: int = Field(default=0, exclude_if=not_)
-    """The number of people who have to grant it."""
+    """The number of people who have to grant the call."""
     may_grant: tuple[str, ...] = Field(default=(), exclude_if=not_)
-    """Who may grant it."""
+    """The people who may grant the call."""
     limit: str = Field(default="", exclude_if=not_)
     """The name of the limit in `Limits`."""
     of: Decimal = Field(default=Decimal(0), exclude_if=not_)
@@ -158,7 +158,7 @@ class Refusal(Part):
 TRANSIENT: Final = frozenset(
     {"rate_limited", "overloaded", "unavailable", "timeout", "network", "malformed_reply"}
 )
-"""Transient codes: the same request may succeed a little later (C3)."""
+"""The codes of transient failures: the same request may succeed a little later (C3)."""
 PERMANENT: Final = frozenset(
     {
         "invalid_request",
@@ -170,19 +170,19 @@ PERMANENT: Final = frozenset(
         "unknown",
     }
 )
-"""Permanent codes: the same request would fail again."""
+"""The codes of permanent failures: the same request would fail again."""
 OF_ACCOUNT: Final = frozenset({"auth"})
 """Codes about a provider's key, not one model: a wrong key, an empty quota, an unpaid bill."""
 SAID: Final = TRANSIENT | PERMANENT
-"""Codes that a provider or tool can report; the host itself finds lost attempts (I5)."""
+"""The codes that a provider or tool can report; the host itself finds lost attempts (I5)."""
 NOT_STARTED: Final = "not_started"
-"""A tool call that never began."""
+"""The code of a tool call that never began."""
 NOT_RECORDED: Final = "not_recorded"
-"""A tool call of a rerun without a result in the earlier session; it did not run."""
+"""The code of a rerun's tool call that has no result in the earlier session; it did not run."""
 NO_OLD_MESSAGES: Final = "no_old_messages"
-"""A compaction of a conversation that has no old messages to summarise; no model was called."""
+"""The code of a compaction without old messages to summarise; no model was called."""
 NO_ANSWER: Final = "no_answer"
-"""A reply with thoughts only: the model is called once more."""
+"""The code of a reply with thoughts only; the model is called once more."""
 OURS: Final = frozenset(
     {
         NO_ANSWER,
@@ -199,7 +199,7 @@ OURS: Final = frozenset(
         "killed",
     }
 )
-"""Failures of an attempt between the host and its model or runner."""
+"""The codes of failures between the host and its model or runner."""
 
 BY_STATUS: Final = {
     401: "auth",
@@ -216,4 +216,4 @@ BY_STATUS: Final = {
     504: "timeout",
     529: "overloaded",
 }
-"""Codes by HTTP status; an unpaid bill counts like a wrong key."""
+"""The error codes by HTTP status; an unpaid bill counts like a wrong key."""

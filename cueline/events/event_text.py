@@ -47,7 +47,7 @@ _WAITS: Mapping[WaitKind, str] = {
 
 
 def step_text(error_code: str, error: str) -> str:
-    """Return why a step of a plan failed or was skipped; empty if the step did neither."""
+    """Return why a step of a plan failed or was skipped; empty for a completed step."""
     why = _STEP_ENDS.get(error_code, error_code)
     return f"{why}: {error}" if error and why else why or error
 
@@ -118,7 +118,7 @@ _INSTEAD: Mapping[str, str] = {
 
 
 def wait_text(kind: WaitKind, cause: Cause, *, paused: bool, until: str = "") -> str:
-    """Return the description of a wait: kind, end and cause; or of a pause, if *paused*."""
+    """Return the description of a wait, with kind, end and cause, or of a pause if *paused*."""
     why = cause_text(cause)
     if paused:
         return f"paused {why}" if cause.code in ("asked", "signal") else f"paused: {why}"
@@ -128,7 +128,7 @@ def wait_text(kind: WaitKind, cause: Cause, *, paused: bool, until: str = "") ->
 
 
 def compaction_text(cut: Cut) -> str:
-    """Return which messages a summary replaces."""
+    """Return a text about the messages that a summary replaces."""
     return f"a summary replaces the first {cut.messages} of {cut.of} messages in requests:"
 
 
@@ -151,7 +151,7 @@ _PREFIXES: Final[dict[PrefixReason, str]] = {
 
 
 def degraded_text(degraded: CapabilityDegraded) -> str:
-    """Return the capability that a model lacks, and the substitute."""
+    """Return a text about the capability that a model lacks, and its substitute."""
     instead = _INSTEAD.get(degraded.capability, "the request goes without")
     return f"{degraded.provider} {degraded.model} has no {degraded.capability}: {instead}"
 
@@ -232,7 +232,7 @@ def refusal_text(refusal: Refusal) -> str:  # noqa: C901, PLR0911, PLR0912 - one
 
 
 def rationale_text(opened: ApprovalOpened) -> str:
-    """Return why a person is asked."""
+    """Return why a call needs a person's approval."""
     if opened.doubt is not None:
         return _doubt_question(opened.doubt)
     cost = f", and is estimated to cost ${opened.usd}" if opened.usd is not None else ""

@@ -44,7 +44,7 @@ class Part(BaseModel):
 
 
 def shared_fields(given: object, kind: type[BaseModel]) -> dict[str, Any]:
-    """Return, by name, the values in *given* of the fields that *kind* has, too."""
+    """Return the values of the fields that *given* and *kind* share, by field name."""
     names = kind.model_fields.keys() - {"type"}
     return {name: getattr(given, name) for name in names if hasattr(given, name)}
 
@@ -55,7 +55,7 @@ def text_of(value: JsonValue) -> str:
 
 
 def json_or_text(text: str) -> JsonValue:
-    """Return *text* read as JSON; a text that is no JSON unchanged."""
+    """Return the value of *text* as JSON; *text* itself if it is not valid JSON."""
     try:
         value: JsonValue = json.loads(text)
         return text if unsayable(value) else value
@@ -64,7 +64,7 @@ def json_or_text(text: str) -> JsonValue:
 
 
 def unsayable(value: JsonValue, at: str = "") -> str:
-    """Return the first number in *value* that JSON lacks, and its path; empty if there is none."""
+    """Return the first NaN or infinity in *value*, with its path; empty without such a number."""
     inside: Iterable[tuple[str, JsonValue]] = ()
     match value:
         case float() if not math.isfinite(value):
@@ -78,30 +78,30 @@ def unsayable(value: JsonValue, at: str = "") -> str:
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 LONGEST_SECONDS: Final = 10 * 366 * 86_400.0
-"""The longest duration: no computed time is beyond the calendar."""
+"""The longest duration in seconds, so that no computed time exceeds the calendar."""
 _LARGEST = 2**63 - 1
 """The largest integer that can be recorded exactly."""
 _MOST_USD = Decimal(10**12)
-"""The largest amount: sums are exact to the cent, and an amount stays readable."""
+"""The largest amount in US dollars; sums of smaller amounts are exact to the cent."""
 _LEAST_USD = 1 / _MOST_USD
 
 
 def _no_truth(value: object) -> object:
-    """Refuse a boolean, which would be read as 1 or 0."""
+    """Return *value*; raise for a boolean, which pydantic would read as 1 or 0."""
     if isinstance(value, bool):
         raise PydanticKnownError("float_type")
     return value
 
 
 def _recordable(value: int | None) -> int | None:
-    """Refuse an integer that the log cannot hold."""
+    """Return *value*; raise if the log cannot store the integer exactly."""
     if value is not None and value > _LARGEST:
         raise PydanticKnownError("less_than_equal", {"le": _LARGEST})
     return value
 
 
 def _payable(value: Decimal | None, info: ValidationInfo) -> Decimal | None:
-    """Refuse an impossible amount; a recorded one is read unchanged."""
+    """Return *value*; raise for an impossible amount, but not when a recorded fact is read."""
     if value is not None and info.mode != "json":
         if value > _MOST_USD:
             raise PydanticKnownError("less_than_equal", {"le": _MOST_USD})
@@ -122,20 +122,20 @@ def _in_seconds(value: object) -> object:
 
 
 NUMBER: Final = BeforeValidator(_no_truth)
-"""For numbers that a person sets: `true` is not accepted."""
+"""The validator of numbers that a person sets; it refuses `true` and `false`."""
 TIME: Final = BeforeValidator(_in_seconds)
-"""For durations that a person sets: a unit is accepted."""
+"""The validator of durations that a person sets; it accepts a unit, as `15m`."""
 COUNTABLE: Final = Field(allow_inf_nan=False)
-"""Also without infinity and NaN."""
+"""The constraint of numbers without infinity and NaN."""
 LASTING: Final = Field(allow_inf_nan=False, le=LONGEST_SECONDS)
-"""For durations added to a time.
+"""The constraint of durations that are added to a time.
 
 Put it first in an annotation: a validator after `TIME` would also get None.
 """
 LARGEST: Final = AfterValidator(_recordable)
-"""A number without a bound of its own, because pydantic would apply only one of two."""
+"""The upper bound of integers, as a validator: pydantic applies only one of two `le` bounds."""
 PAYABLE: Final = AfterValidator(_payable)
-"""For US dollars that are added, not only compared."""
+"""The validator of amounts in US dollars that are added, not only compared."""
 Whole = Annotated[int, LARGEST, NUMBER]
 Number = Annotated[float, COUNTABLE, NUMBER]
 Time = Annotated[float, COUNTABLE, TIME]
@@ -143,7 +143,7 @@ Seconds = Annotated[float, LASTING, TIME]
 
 
 def _sayable(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return *parameters*, which are sent as JSON; refuse the TOML numbers that JSON lacks."""
+    """Return *parameters*, which are sent as JSON; raise for NaN and infinity, which JSON lacks."""
     if found := unsayable(parameters):
         raise ValueError(f"nan and inf are nothing that JSON can say: {found}")
     return parameters

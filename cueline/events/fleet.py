@@ -23,7 +23,7 @@ FLEET_STREAM = stream_name("fleet", "main")
 
 WorkerKind = Literal["host", "runner"]
 CLUSTER: Final = "cluster"
-"""The owner of the names of cueline's own agents."""
+"""The reserved owner of the names of cueline's built-in agents."""
 
 
 class WorkerGroup(Part):
@@ -31,15 +31,15 @@ class WorkerGroup(Part):
 
     kind: WorkerKind
     labels: dict[str, str] = Field(default_factory=dict, exclude_if=not_)
-    """The labels of the Ray nodes that they run on; calls can demand these labels of a runner."""
+    """The labels of the workers' Ray nodes; calls can demand these labels of a runner."""
     resources: dict[str, float] = Field(default_factory=dict, exclude_if=not_)
-    """The resources that each takes: `cpus`, `gpus`, `memory` in bytes, or a resource of Ray's."""
+    """The resources of each worker: `cpus`, `gpus`, `memory` in bytes, or a resource of Ray."""
     per_node: int | None = Field(default=None, exclude_if=not_)
     """The most workers on one node; None: no limit."""
 
 
 class ScaleAsked(Fact):
-    """A person or program asked for another number of workers of a group."""
+    """A person or program requested another number of workers of a group."""
 
     type: Literal["ScaleAsked"] = "ScaleAsked"
     group: WorkerGroup
@@ -57,7 +57,7 @@ class FleetTaken(Fact):
     type: Literal["FleetTaken"] = "FleetTaken"
     epoch: int
     up: str
-    """The id of its `up`; the same after each restart of the dispatcher."""
+    """The id of the `cueline up` process; the same after each restart of the dispatcher."""
     at: AwareDatetime
 
 
@@ -69,7 +69,7 @@ class HostJoined(Fact):
     group: WorkerGroup
     machine: str
     node: str
-    """Its Ray node."""
+    """The Ray node of the worker."""
     pid: int
     epoch: int
     at: AwareDatetime
@@ -86,18 +86,18 @@ class HostLost(Fact):
 
 
 class RunnerRegistered(Fact):
-    """A runner accepts calls, and runs of its blueprints; replaces its earlier registration."""
+    """A runner registered for calls and runs; replaces the runner's earlier registration."""
 
     type: Literal["RunnerRegistered"] = "RunnerRegistered"
     incarnation: str
     runner: str = Field(default="", exclude_if=not_)
     """The runner's name; a new incarnation takes over the blueprints of a stale one."""
     blueprints: tuple[AgentSpec, ...] = Field(default=(), exclude_if=not_)
-    """The agents that it offers, each by its own name."""
+    """The agents that the runner offers, each with its own name."""
     group: WorkerGroup
     machine: str
     node: str
-    """Its Ray node."""
+    """The Ray node of the worker."""
     pid: int
     epoch: int
     at: AwareDatetime
@@ -131,7 +131,7 @@ class RunnerRemoved(Fact):
     incarnation: str
     reason: str
     graceful: bool = Field(default=False, exclude_if=not_)
-    """The runner left by itself, or was retired: its runs are queued again if that is harmless."""
+    """Whether the runner left by itself or was retired; then repeatable runs are queued again."""
     epoch: int
     at: AwareDatetime
 
@@ -171,7 +171,7 @@ FleetEvent = ScaleAsked | FleetReport
 
 
 class DispatcherStarted(Fact):
-    """A dispatcher acquired the log; its epoch is in every order."""
+    """A dispatcher acquired the log; each of its orders contains the epoch."""
 
     type: Literal["DispatcherStarted"] = "DispatcherStarted"
     incarnation: str
@@ -181,7 +181,7 @@ class DispatcherStarted(Fact):
     recover: bool
     """Whether the dispatcher resumes sessions that other processes left."""
     up: str = ""
-    """The id of its `up`; the same after each restart of the dispatcher."""
+    """The id of the `cueline up` process; the same after each restart of the dispatcher."""
     at: AwareDatetime
 
 

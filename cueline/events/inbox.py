@@ -20,11 +20,11 @@ Lane = Literal["note", "steer", "followup"]
 Resolution = Literal["happened", "run_again", "do_not_run"]
 """A person's resolution of a call in doubt."""
 SET_BY_CUELINE: Final = "set by cueline"
-"""Marks the fields of a message that its sender may not set."""
+"""The mark of a message's fields that the sender may not set."""
 
 
 class ForkPoint(Part):
-    """The place at which a fork leaves its parent."""
+    """The event of the parent after which a fork begins."""
 
     stream: str
     version: int
@@ -54,25 +54,25 @@ class StartAsked(Fact):
     parent: str | None = None
     """The parent session."""
     root: str | None = None
-    """The topmost session of its tree; None for one without a parent."""
+    """The topmost session of the tree; None for a session without a parent."""
     depth: int = 0
-    """The number of its ancestors."""
+    """The number of the session's ancestors."""
     allowances: tuple[Allowance, ...] = ()
-    """The limits of its ancestors, nearest first."""
+    """The limits of the session's ancestors, nearest first."""
     call: ChildCall | None = Field(default=None, exclude_if=not_)
-    """The call of its parent that started it; None: a person or program did."""
+    """The parent's call that started the session; None: a person or program started it."""
     run: Run | None = Field(default=None, exclude_if=not_)
     """The blueprint of the run; None: the session is no run."""
     schedule: Schedule | None = Field(default=None, exclude_if=not_)
     """The time of the start; None: at once."""
     asked_by: str = ""
-    """The person who starts it, if known."""
+    """The person who starts the session; None: unknown."""
     asked_at: AwareDatetime
     """The sender's own clock, for people; rules use the log's recording time (I14)."""
 
 
 class MessageSent(Fact):
-    """A message to the agent."""
+    """A person or program sent a message to the agent."""
 
     type: Literal["MessageSent"] = "MessageSent"
     lane: Lane = "note"
@@ -83,30 +83,30 @@ class MessageSent(Fact):
     attachments: tuple[Attachment, ...] = Field(default=(), exclude_if=not_)
     """The images and files of the message."""
     turn: Annotated[int, SET_BY_CUELINE] = Field(default=0, exclude_if=not_)
-    """The first turn whose request may include it; a rerun sends messages ahead."""
+    """The first turn whose request may include the message; a rerun sends messages ahead."""
     name: str = Field(default="", exclude_if=not_)
-    """The name of a message for which a step of a plan waits; such a message has a value."""
+    """The name for which a step of a plan waits; only a message with a name has a value."""
     value: Annotated[JsonValue, SET_BY_CUELINE] = Field(default=None, exclude_if=partial(is_, None))
-    """The value of a message with a name: its text, read as JSON if it is JSON."""
+    """The value of a message with a name: the text as JSON, or unchanged if it is not JSON."""
 
 
 class PauseAsked(Fact):
-    """Start nothing new; let running effects finish."""
+    """A person or program requested a pause: running effects finish, and no effect starts."""
 
     type: Literal["PauseAsked"] = "PauseAsked"
     why: Annotated[Literal["asked", "signal"], SET_BY_CUELINE] = "asked"
 
 
 class ResumeAsked(Fact):
-    """Continue after a pause."""
+    """A person or program requested that a paused session continues."""
 
     type: Literal["ResumeAsked"] = "ResumeAsked"
     tools: Annotated[tuple[ToolSpec, ...], SET_BY_CUELINE] = ()
-    """The changed tools, in their new form, that a person accepts."""
+    """The changed tools that a person accepts, in their new form."""
 
 
 class StopAsked(Fact):
-    """End the session; tools get 5 seconds, then are terminated, then killed."""
+    """A person or program requested the end of the session; tools get 5 seconds to finish."""
 
     type: Literal["StopAsked"] = "StopAsked"
     reason: str = ""
@@ -120,54 +120,54 @@ class DecisionGiven(Fact):
     approval: str
     """The id of the question."""
     digest: str = ""
-    """The digest of the shown call (I9); a wish without a digest is about the open question."""
+    """The digest of the shown call (I9); a request without a digest is about the open question."""
     verdict: Literal["grant", "deny"]
     """Whether the call may run."""
     by: str = ""
-    """The person; a wish without a person is by the user of the process."""
+    """The person who decided; a request without a person is by the user of the process."""
     note: str = ""
     """The person's text, for the agent."""
     edit: dict[str, JsonValue] | None = None
-    """With a grant: all the edited arguments."""
+    """All arguments of the call, as a person edited them in a grant."""
     always: tuple[str, ...] | None = None
-    """With a grant: its scope for the rest of the session; see `StandingGrant`."""
+    """The scope of a grant for the rest of the session; see `StandingGrant`."""
     channel: Annotated[str, SET_BY_CUELINE] = ""
     """The place of the answer: `cli`, `prompt`, `api` …"""
     resolution: Resolution | None = None
     """For a call in doubt: `happened` or `run_again` with a grant, `do_not_run` with a denial."""
     result: str = ""
-    """With `happened`: the result of the call for the model."""
+    """The result of the call for the model, if the resolution is `happened`."""
 
 
 _LONGEST = Field(default=None, allow_inf_nan=False, le=LONGEST_SECONDS)
 
 
 class RaiseAsked(Fact):
-    """A person or program raises limits; None keeps a limit."""
+    """A person or program raised limits; None keeps a limit."""
 
     type: Literal["RaiseAsked"] = "RaiseAsked"
     max_tokens: int | None = None
-    """Input and output tokens of the session and its descendants."""
+    """The new limit of input and output tokens of the session and its descendants."""
     max_cost: Annotated[Decimal | None, PAYABLE] = None
-    """US dollars of the session and its descendants."""
+    """The new cost limit of the session and its descendants, in US dollars."""
     max_turns: int | None = None
-    """Model calls since the last message."""
+    """The new limit of model calls after a message."""
     max_active_seconds: float | None = _LONGEST
-    """Time at work."""
+    """The new limit of the sum of the durations of model and tool calls."""
     max_wall_seconds: float | None = _LONGEST
-    """Time since the start."""
+    """The new limit of the time since the session's start."""
 
 
 class ModelChangeAsked(Fact):
-    """The agent gets another model, from its next request on."""
+    """A person or program chose another model for the agent's next requests."""
 
     type: Literal["ModelChangeAsked"] = "ModelChangeAsked"
     model: ModelChoice
-    """A wish without a provider names `PROVIDER/NAME`, or a NAME of the agent's provider."""
+    """The model; without a provider: `PROVIDER/NAME`, or a NAME of the agent's provider."""
 
 
 class SecretsWaived(Fact):
-    """A person lets the session continue without the values of some secrets.
+    """A person allowed the session to continue without the values of some secrets.
 
     Texts with these values are recorded unchanged.
     """
@@ -205,7 +205,7 @@ class ChildEnded(Fact):
     """The cost of the child itself, without its own children."""
     usd: Decimal = Decimal(0)
     effect: str = ""
-    """The call that started it; empty: a program did."""
+    """The call that started the child; empty: a program started it."""
     attempt: int = 1
     """The number of the call's attempt, from 1."""
     mode: Mode = "sync"
@@ -214,14 +214,14 @@ class ChildEnded(Fact):
     value: JsonValue = None
     """The last reply, read as the agent's declared output."""
     is_null: bool = Field(default=False, exclude_if=not_)
-    """The value is null, and no text."""
+    """Whether the value is null instead of a text."""
     partial: bool = False
-    """A tool that is not critical failed in the child."""
+    """Whether a tool that is not critical failed in the child."""
     error_code: str = ""
     """Why the child did not complete, or why the text does not fit the declared output."""
     error: str = ""
     side_effects_possible: bool = False
-    """A tool that is not read-only was started in the child or below it."""
+    """Whether a tool that is not read-only started in the child or in one of its descendants."""
     original_parameters: dict[str, JsonValue] = {}
     """The arguments of the call."""
 
@@ -237,7 +237,7 @@ class ChildPaused(Fact):
 
 
 class RunAdmitted(Fact):
-    """The run is admitted: fewer older runs of its blueprint are unfinished than the limit."""
+    """A run may start: fewer older runs of its blueprint are unfinished than the limit."""
 
     type: Literal["RunAdmitted"] = "RunAdmitted"
 
@@ -250,7 +250,7 @@ class RunnerGone(Fact):
     """The runner's incarnation."""
     reason: str
     graceful: bool = Field(default=False, exclude_if=not_)
-    """The runner left by itself, or was retired."""
+    """Whether the runner left by itself or was retired."""
 
 
 InboxMessage = Annotated[

@@ -1,4 +1,4 @@
-"""The log in facts instead of bytes.
+"""Reads and appends the facts of a log, which the store holds as bytes.
 
 Reading a stream checks its hash chain. Reading across streams does not, and yields
 `Unreadable` for an unreadable event, so a stream that needs a newer cueline does not
@@ -33,17 +33,17 @@ class FactWrite(Struct, frozen=True):
 
     stream: str
     steps: Sequence[Sequence[Fact]]
-    """Each is one outside fact and the events derived from it (I10)."""
+    """The steps of the write: each is one outside fact and the events derived from it (I10)."""
     expected_version: int
     epoch: int | None = None
     after: tuple[str, int] | None = None
     """On a stream's first append: the stream and version that it forks from."""
     actor: str | Callable[[Fact], str] = "agent"
-    """`user`, `agent`, `runner` or `system`, perhaps with `:name`; or a function of the fact."""
+    """The actor, as `user` or `user:name`, or a function that returns a fact's actor."""
     correlation_id: str | None = None
     causation_id: str | None = None
     empties: Sequence[tuple[str, int]] = ()
-    """See `Write.empties`."""
+    """The events that this append redacts; see `Write.empties`."""
 
 
 class Journal:
@@ -90,7 +90,7 @@ class Journal:
         return [self._prepare(write, occurred_us, blobs) for write in writes], blobs
 
     async def put_blob(self, content: bytes) -> str:
-        """See `EventStore.put_blob`.
+        """Store the blob *content* and return its hash; see `EventStore.put_blob`.
 
         Raises:
             SecretLeakError: the content has a secret; a bug, and nothing was written.
@@ -120,8 +120,8 @@ class Journal:
     ) -> AsyncIterator[tuple[RecordedEvent, Fact | Redacted]]:
         """Read a stream as `EventStore.read` does, and check each event against its predecessor.
 
-        If *heard* holds the stream's newest events without a gap back to *after*, they are not
-        read again; then *until* is not given.
+        Events in *heard* are not read again, if *heard* has the stream's newest events without
+        a gap after *after*; then *until* is not given.
 
         Raises:
             CorruptEventError: restore the log; everything read before is valid.
@@ -152,7 +152,7 @@ class Journal:
     async def read_all(
         self, after: int = 0, categories: Collection[str] | None = None, limit: int | None = None
     ) -> AsyncIterator[tuple[RecordedEvent, Fact | Redacted | Unreadable]]:
-        """See `EventStore.read_all`."""
+        """Read the log's facts after a position; see `EventStore.read_all`."""
         async for recorded in self.store.read_all(after, categories, limit):
             yield recorded, await self.fact_of(recorded)
 
@@ -176,7 +176,7 @@ class Journal:
         )
 
     async def fact_of(self, recorded: RecordedEvent) -> Fact | Redacted | Unreadable:
-        """Return the fact of *recorded*, or why it cannot be read."""
+        """Return the fact of *recorded*, or the reason why this cueline cannot read it."""
         try:
             return self._codec.decode(recorded, await self._blobs_of(recorded))
         except (CorruptEventError, UnknownEventTypeError) as error:

@@ -18,7 +18,7 @@ _PASSWORDS = (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LogUrl:
-    """The URL of a log: `sqlite:///cueline.db`, also written as the path alone, or `memory:`.
+    """The URL of a log: `sqlite:///cueline.db`, `memory:` …, or the path of a SQLite file.
 
     The text of a `LogUrl` has no password, and is the path for a SQLite file.
     """
@@ -29,7 +29,7 @@ class LogUrl:
 
     @classmethod
     def of(cls, name: "LogName") -> "LogUrl":
-        """Return the URL that *name* is, or the URL of the path that it is.
+        """Return the `LogUrl` of *name*, which is a URL or a path.
 
         After `sqlite:///` comes the path unchanged: an absolute one has four slashes. A
         file name that looks like a URL is written with `./` before it.
@@ -57,7 +57,7 @@ class LogUrl:
         return self.within(Path.cwd())
 
     def within(self, folder: Path) -> "LogUrl":
-        """Return the log's name with a relative path taken from *folder*."""
+        """Return the log's name with a relative path resolved against *folder*."""
         return LogUrl(SQLITE, str(folder / self.rest)) if self.scheme == SQLITE else self
 
     def __str__(self) -> str:

@@ -40,7 +40,7 @@ class OpaqueBlock(Part):
     kind: Literal["opaque"] = "opaque"
     provider: str
     model: str = Field(default="", exclude_if=not_)
-    """The only model that reads the content, as agents name it; empty: any of the provider's."""
+    """The only model that reads the content, as agents name it; empty: all of the provider."""
     data: dict[str, JsonValue]
 
 
@@ -51,9 +51,9 @@ class ImageBlock(Part):
     media_type: str
     """`image/png`, `image/jpeg`, `image/gif` or `image/webp`."""
     data: str
-    """Its bytes in base64."""
+    """The content in base64."""
     name: str = Field(default="", exclude_if=not_)
-    """The name of its file, if it has one."""
+    """The name of the image's file; empty: unknown."""
 
 
 class FileBlock(Part):
@@ -64,11 +64,11 @@ class FileBlock(Part):
     """The media type, such as `application/pdf` or `text/plain`."""
     name: str
     data: str
-    """Its bytes in base64."""
+    """The content in base64."""
 
 
 Attachment = Annotated[ImageBlock | FileBlock, Field(discriminator="kind")]
-"""Content beside the text of a message or result."""
+"""An image or file of a message or result."""
 
 IMAGE_TOKENS: Final = 8_000
 """The most tokens that a vendor counts for one image."""
@@ -77,19 +77,19 @@ _IMAGE = b'"kind":"image"'
 
 
 def attachment_text(attachment: Attachment) -> str:
-    """Return an attachment as people see it, as `[image/png 12 KB photo.png]`."""
+    """Return the description of *attachment* for people, as `[image/png 12 KB photo.png]`."""
     size = len(attachment.data) * 3 // 4 - attachment.data[-2:].count("=")
     told = f"{-(-size // _KB):,} KB" if size < _KB * _KB else f"{size / _KB / _KB:.1f} MB"
     return f"[{f'{attachment.media_type} {told} {attachment.name}'.strip()}]"
 
 
 def message_text(text: str, attachments: Sequence[Attachment]) -> str:
-    """Return a message as people see it: its text, and a line for each attachment."""
+    """Return a message for people: *text*, and a line for each attachment."""
     return "\n".join([*([text] if text else []), *map(attachment_text, attachments)])
 
 
 def prompt_size(messages: Iterable[bytes]) -> int:
-    """Return the bytes of encoded *messages* that are at least as many as their tokens.
+    """Return the size of encoded *messages* in bytes, which is at least their number of tokens.
 
     The data of an image counts as `IMAGE_TOKENS`.
     """
@@ -109,11 +109,11 @@ class ToolCall(Part):
     """A tool call that the model requests."""
 
     id: str
-    """The provider's id of the call; cueline's is its effect, `<turn>.<index>`."""
+    """The provider's id of the call; cueline's id of a call is its effect, `<turn>.<index>`."""
     name: str
     arguments: dict[str, JsonValue] = {}
     malformed: str | None = None
-    """The arguments as text, if they were no JSON object."""
+    """The arguments as text, if they are not a JSON object; else empty."""
     problem: str | None = None
     """Why the call cannot run: the text for the model instead of a result."""
     opaque: OpaqueBlock | None = Field(default=None, exclude_if=partial(is_, None))
@@ -124,14 +124,14 @@ class Usage(Part):
     """The tokens of a model call."""
 
     input: int = Field(default=0, ge=0)
-    """Input tokens without those that were read from or written to the cache."""
+    """The input tokens without tokens that were read from or written to the cache."""
     output: int = Field(default=0, ge=0)
     cache_read: int = Field(default=0, ge=0)
     cache_write: int = Field(default=0, ge=0)
 
     @property
     def sent(self) -> int:
-        """All input tokens, with those of the cache."""
+        """All input tokens, including cached tokens."""
         return self.input + self.cache_read + self.cache_write
 
     @property
@@ -155,7 +155,7 @@ class Cost(Part):
     prices: str
     """The price list and its date."""
     estimated: bool = Field(default=False, exclude_if=not_)  # it is seldom written
-    """Whether the usage is unknown, and this is the highest possible cost."""
+    """Whether the usage is unknown, so that the amount is the highest possible cost."""
     saved: Decimal = Field(default=Decimal(0), exclude_if=not_)
     """The amount that the cache saved for the tokens read from it."""
 
@@ -191,7 +191,7 @@ class Estimate(Part):
 
 
 class UserMessage(Part):
-    """A message to the model from a person, or from cueline for them."""
+    """A message to the model from a person, or from cueline in a person's place."""
 
     role: Literal["user"] = "user"
     text: str
@@ -239,15 +239,15 @@ def tool_json(
 ) -> bytes:
     """Return a `ToolMessage` in canonical JSON.
 
-    Not with msgspec, which is twice as fast: its result keeps its buffer, 200 bytes for
-    each result in a prompt.
+    The function does not use msgspec, which is twice as fast: a result of msgspec keeps its
+    buffer, 200 bytes for each result in a prompt.
     """
     told = {"role": "tool", "call": call, "text": text, "failed": failed}
     return to_json(told | {"attachments": attachments} if attachments else told)
 
 
 IMAGE_LIMIT: Final = 5 * 1024 * 1024
-"""The bytes of the largest image; vendors refuse larger ones."""
+"""The size of the largest image in bytes; vendors refuse larger images."""
 FORMATS: Final = "PNG, JPEG, GIF or WebP"
 _STARTS: Final = {
     b"\x89PNG\r\n\x1a\n": "image/png",
@@ -256,11 +256,11 @@ _STARTS: Final = {
     b"GIF89a": "image/gif",
 }
 LONGEST_START: Final = 12
-"""The number of bytes that show the type."""
+"""The number of bytes at the start of an image that show its type."""
 
 
 def image_type(content: bytes) -> str:
-    """Return the media type of an image that models take; empty for other content."""
+    """Return the media type of *content*; empty if it is no image that models accept."""
     if content[:4] == b"RIFF" and content[8:LONGEST_START] == b"WEBP":
         return "image/webp"
     return next((kind for start, kind in _STARTS.items() if content.startswith(start)), "")

@@ -20,14 +20,14 @@ from cueline.events.spelling import SQUEEZED_OUT, Spelling, spellings, squeezed
 
 REDACTED = "[redacted]"
 MAX_DEPTH = 64
-"""The greatest depth of lists and objects; deeper ones are cut off, because JSON readers fail."""
+"""The greatest depth of lists and objects; deeper values are cut off, because JSON readers fail."""
 TOO_DEEP = "[nested too deeply]"
 TOO_LARGE = "[number too large]"
 _MARKS = (REDACTED, TOO_DEEP, TOO_LARGE)
 _HIGHEST = 2**63 - 1
 SHORTEST_SECRET = 8
 CUT = "\ufdd0"
-"""The mark that a tool puts at a cut: a secret may be cut there.
+"""The mark at which a tool has cut its output, and perhaps a secret.
 
 Unicode reserves the character for such uses; it is not recorded.
 """
@@ -35,7 +35,7 @@ _EDGE = 3
 """The fewest characters of a secret that are removed at a cut; fewer reveal nothing."""
 _ROUNDS = 8
 _ALIKE = bytes.maketrans(b"123456789[", b"000000000{")
-"""Maps each digit to zero and each list to an object, so one search finds all."""
+"""A translation table of JSON: digits to zero and lists to objects, so one search finds all."""
 _NUL, _LARGE = "\\u0000", "0" * len(str(2**63))
 _UNFIT = dict.fromkeys((0, *range(0xD800, 0xE000)), "\ufffd")
 
@@ -64,7 +64,7 @@ class Redactor:
         return self._spellings.get_secret_value()
 
     def redact(self, text: str) -> tuple[str, bool]:
-        """Return *text* without secrets and cut marks, and whether it had any."""
+        """Return *text* without secrets and cut marks, and whether the text was changed."""
         if CUT not in text and not self.finds(text.encode(errors="replace")):
             return text, False
         clean = text
@@ -120,7 +120,7 @@ def cut(text: str, most: int) -> str:
 
 
 def _without_end(text: str, needles: Collection[str], mark: str = REDACTED) -> str:
-    """Return *text*, which was cut at its end, with a marker for the start of a secret there."""
+    """Return *text*, which was cut off, with *mark* instead of the start of a secret at its end."""
     whole = text.rstrip("\ufffd")  # the cut may have split a character, too
     window = whole[-4 * max(map(len, needles), default=0) :]
     inside = squeezed(window.encode(errors="replace"))
@@ -154,7 +154,7 @@ def sanitize(value: T, redactor: Redactor) -> tuple[T, bool]:
 
 
 def sanitize_record(record: Record, redactor: Redactor) -> Record:
-    """Return *record* in a form that can be recorded; its fields are seldom searched one by one."""
+    """Return *record* without secrets and invalid text; fast if nothing has to change."""
     try:
         payload = record.__pydantic_serializer__.to_json(record)
     except ValueError:  # it holds a value that JSON lacks
@@ -199,12 +199,12 @@ def fit(text: str) -> str:
 
 
 def with_pairs(text: str) -> str:
-    """Return *text* with each pair of surrogates as the character that it means."""
+    """Return *text* with one character instead of each pair of surrogates."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def _sanitize(value: Any, redactor: Redactor, depth: int = 0) -> Any:
-    """Return *value* itself if nothing has to change."""
+    """Return *value* without secrets and invalid text; *value* itself if nothing has to change."""
     kept = value
     match value:
         case str():
@@ -229,7 +229,7 @@ def _sanitize(value: Any, redactor: Redactor, depth: int = 0) -> Any:
 
 
 def _sanitize_number(value: float, redactor: Redactor) -> float | str:
-    """Return a JSON number, or its text without secrets and invalid characters."""
+    """Return the number *value*; a text if the number contains a secret or is not valid JSON."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     try:
@@ -261,7 +261,7 @@ def _differ(kept: Iterable[object], value: Iterable[object]) -> bool:
 
 
 def _changes(record: object, redactor: Redactor) -> dict[str, Any]:
-    """Return the fields of *record* that have to change; none if it has no fields."""
+    """Return the new values of the fields of *record* that have to change, by name."""
     changes = {}
     for name, clean in _free_fields(cast("Hashable", type(record))).items():
         value = getattr(record, name)

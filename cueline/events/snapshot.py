@@ -14,7 +14,7 @@ from msgspec import MsgspecError, Struct, msgpack
 from cueline.events.store import Write
 
 EVERY: Final = 200
-"""A session with more events than this since its last snapshot gets another snapshot."""
+"""The number of events between two snapshots of a session."""
 _DIGEST_BYTES = 32
 
 
@@ -27,9 +27,9 @@ class Snapshot(Struct, frozen=True, array_like=True):
     hash: bytes
     """The hash of the log's event at that version."""
     folds: tuple[int, int]
-    """The versions of the folds of state and prompt."""
+    """The version numbers of the code that folds the state and the prompt."""
     prompt: bytes
-    """The digest of all messages up to here: see `prompt_digest`."""
+    """The digest of all messages up to *version*: see `prompt_digest`."""
     state: bytes
     """The folded state and prompt, without the messages."""
 
@@ -63,11 +63,11 @@ class SnapshotRow(NamedTuple):
     content: bytes
     """The snapshot, sealed."""
     chunk: bytes
-    """The new messages of its prompt since the previous snapshot."""
+    """The new messages of the prompt since the previous snapshot."""
     after: int
-    """The version of the snapshot that this one continues; 0: this one replaces all others."""
+    """The version of the previous snapshot, which this row continues; 0: this row replaces all."""
     sources: Collection[str]
-    """The streams whose events it was folded from."""
+    """The streams whose events the snapshot was folded from."""
 
 
 class SnapshotStore(Protocol):
@@ -79,7 +79,7 @@ class SnapshotStore(Protocol):
 
     @property
     def every(self) -> int:
-        """See `EVERY`."""
+        """The number of events between two snapshots: see `EVERY`."""
 
     async def newest(self, stream: str, until: int | None = None) -> bytes | None:
         """Return the sealed snapshot of *stream* with the highest version, at most *until*."""
@@ -88,7 +88,7 @@ class SnapshotStore(Protocol):
         """Return the chunks of the prompt of *stream* up to version *until*, in order."""
 
     async def keep(self, stream: str, row: SnapshotRow) -> None:
-        """Store a snapshot, unless it continues another one than the newest."""
+        """Store the snapshot *row*, if it continues the newest snapshot or replaces all."""
 
     async def forget(self, streams: Collection[str]) -> None:
         """Delete all snapshots folded from events of *streams*, also those of forks.
@@ -113,12 +113,12 @@ class NoSnapshots:
         pass
 
     async def forget(self, streams: Collection[str]) -> None:
-        """See `SnapshotStore.forget`."""
+        """Do nothing; see `SnapshotStore.forget`."""
 
 
 NO_SNAPSHOTS: Final = NoSnapshots()
 
 
 def emptied_streams(writes: Sequence[Write]) -> set[str]:
-    """Return the streams in which *writes* redact events: their snapshots have to go."""
+    """Return the streams in which *writes* redact events; their snapshots have to be deleted."""
     return {stream for write in writes for stream, _ in write.empties}

@@ -29,9 +29,9 @@ class Spelling(NamedTuple):
 
     text: str
     broken: bool
-    """Whether line breaks may be in it."""
+    """Whether the form may contain line breaks."""
     needle: str
-    """The squeezed form: in a squeezed text if the form is in the text, seldom otherwise."""
+    """The squeezed form; a squeezed text contains it if the text contains the form."""
 
     def pattern(self) -> re.Pattern[str]:
         """Return a pattern for the form, also with the doubled backslashes of JSON inside JSON."""
@@ -41,7 +41,7 @@ class Spelling(NamedTuple):
 
 
 def squeezed(content: bytes) -> str:
-    """Return *content* without characters that may stand inside a form."""
+    """Return *content* without characters that may appear inside a form of a secret."""
     return content.translate(None, _SQUEEZED_OUT).decode()
 
 

@@ -18,28 +18,28 @@ from cueline.events.agent import AGENT_SCHEME, ToolSpec
 from cueline.events.fact import Part, Seconds
 
 DELEGATE: Final = "delegate"
-"""The tool with which a model chooses the agent of a child."""
+"""The name of the tool that starts a child session with an agent of the model's choice."""
 CHILD_RESULT: Final = "child_result"
-"""The tool with which a model asks for the end of a child of the mode `async_poll`."""
+"""The name of the tool that returns the end of a child session of the mode `async_poll`."""
 ANY_AGENT: Final = f"{AGENT_SCHEME}*"
-"""The target of `delegate`: the call names the agent."""
+"""The target of the tool `delegate`, whose call names the agent."""
 
 ASK_CHILD: Final = f"{AGENT_SCHEME}?"
-"""The target of `child_result`: the call asks for the end of a child."""
+"""The target of the tool `child_result`, whose call requests the end of a child session."""
 
 BLUEPRINT_SCHEME: Final = "blueprint:"
 """The scheme of a tool, as an agent names it, whose calls start runs of a blueprint."""
 
 Mode = Literal["sync", "async_poll", "async_callback"]
-"""When the call returns: with the child's end, or at once.
+"""When the call that starts a child returns: at the child's end, or at once.
 
-If at once, the model asks for the end later, or gets it as a message.
+If the call returns at once, the model requests the end later, or gets it as a message.
 """
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 
 
 class ChildCall(Part):
-    """The call of a parent that started a session."""
+    """The call of a parent session that started a child session."""
 
     effect: str
     attempt: int = Field(default=1, exclude_if=partial(eq, 1))
@@ -49,12 +49,12 @@ class ChildCall(Part):
 
 
 def starts_child(tool: ToolSpec | None) -> TypeGuard[ToolSpec]:
-    """Whether a call of *tool* starts a child session; a rerun has a recorded result instead."""
+    """Whether a call of *tool* starts a child session; false for a tool with recorded results."""
     return _is_of_children(tool) and tool.target != ASK_CHILD
 
 
 def asks_child(tool: ToolSpec | None) -> TypeGuard[ToolSpec]:
-    """Whether a call of *tool* asks for the end of a child."""
+    """Whether a call of *tool* requests the end of a child session."""
     return _is_of_children(tool) and tool.target == ASK_CHILD
 
 
@@ -63,18 +63,18 @@ def _is_of_children(tool: ToolSpec | None) -> TypeGuard[ToolSpec]:
 
 
 def child_stream(parent: str, effect: str) -> str:
-    """Return the stream of the child of that call; the name is fixed, so the child starts once."""
+    """Return the stream of the child of the call *effect*; a fixed name, so it starts once."""
     return f"{parent}.{effect}"
 
 
 def parent_of(stream: str) -> str | None:
-    """Return the session whose call may have started *stream*, by its name."""
+    """Return the parent by the name *stream*; None if no call can have started the session."""
     above, *numbers = stream.rsplit(".", 2)
     return above if len(numbers) == 2 and all(map(str.isdecimal, numbers)) else None  # noqa: PLR2004 - turn and index
 
 
 def mode_of(parameters: dict[str, JsonValue]) -> Mode:
-    """Return the mode that a call asks for."""
+    """Return the mode in the parameters of a call that starts a child; by default `sync`."""
     asked = parameters.get("mode")
     return next((mode for mode in MODES if mode == asked), "sync")
 
@@ -96,13 +96,13 @@ class Run(Part):
     """The blueprint of a run, which a runner has to claim before the run begins."""
 
     blueprint: str
-    """The name of its agent, as a runner offers it."""
+    """The name of the run's agent, as a runner offers the agent."""
     retry_of: str = Field(default="", exclude_if=not_)
-    """The failed run that this run tries again."""
+    """The failed run that this run repeats; empty: none."""
     queue_seconds: Seconds = Field(
         default=QUEUE_SECONDS, ge=0, exclude_if=partial(eq, QUEUE_SECONDS)
     )
-    """How long it waits for a runner."""
+    """The longest time that the run waits for a runner."""
 
 
 _IN_SERIES = re.compile(r"(.+)\.\d{8}t\d{6}z")
@@ -115,17 +115,17 @@ class Schedule(Part):
     every_seconds: Seconds | None = Field(default=None, ge=1, exclude_if=partial(is_, None))
     """Time between the starts of the series; None: the session starts once."""
     zone: str = Field(default="", exclude_if=not_)
-    """For a series in days by the wall clock: the zone's name; empty: the interval is kept."""
+    """The time zone of a series at a fixed wall time; empty: the starts have a fixed interval."""
     clock: time | None = Field(default=None, exclude_if=partial(is_, None))
-    """The wall time of such a series."""
+    """The wall time of a series with a zone; None: the starts have a fixed interval."""
     skipped: str = Field(default="", exclude_if=not_)
     """The requested local time, if the clocks skip it; `at` is later by the skipped time."""
     first: str = Field(default="", exclude_if=not_)
-    """The first session of its series; empty: itself."""
+    """The first session of the series; empty: this session."""
 
 
 def time_after(schedule: Schedule, now: datetime) -> datetime | None:
-    """Return the next time of the series after now; missed times are left out."""
+    """Return the first time of the series after *now*; None without a series."""
     if schedule.every_seconds is None:
         return None
     every = timedelta(seconds=schedule.every_seconds)
@@ -139,7 +139,7 @@ def time_after(schedule: Schedule, now: datetime) -> datetime | None:
 def _wall_time_after(
     at: datetime, now: datetime, *, zone: ZoneInfo, clock: time, every: timedelta
 ) -> datetime:
-    """Return the first time after *at* and *now* that is *clock* on one of every so many days."""
+    """Return the first time after *at* and *now* at the wall time *clock*, *every* so many days."""
     wall = datetime.combine(at.astimezone(zone), clock)
     passed = max(now.astimezone(zone).replace(tzinfo=None) - wall, timedelta()) // every
     times = (instant(wall + (passed + more) * every, zone) for more in range(3))
@@ -147,16 +147,16 @@ def _wall_time_after(
 
 
 def instant(wall: datetime, zone: ZoneInfo) -> datetime:
-    """Return the time that is *wall* in *zone*: the first of two; later if the clocks skip it."""
+    """Return *wall* of *zone* in UTC: the earlier of two times; later if the clocks skip it."""
     return wall.replace(tzinfo=zone).astimezone(UTC)
 
 
 def stream_at(first: str, at: datetime) -> str:
-    """Return the stream of the session of a series that starts at that time."""
+    """Return the stream of the session that starts at *at* in the series of *first*."""
     return f"{first}.{at.astimezone(UTC):%Y%m%dt%H%M%Sz}"
 
 
 def first_of(stream: str) -> str | None:
-    """Return the session whose series *stream* may belong to, by its name."""
+    """Return the first session of the series by the name *stream*; None outside a series."""
     found = _IN_SERIES.fullmatch(stream)
     return found[1] if found else None

@@ -1,4 +1,4 @@
-"""The port of the log, and the five rules that every backend keeps.
+"""The interface of a log's storage, and the five rules that every backend keeps.
 
 Rule 1. An append is atomic over all its writes, which may be to several streams, and
 durable when it returns. In one transaction it checks, in this order: key, epoch,
@@ -38,19 +38,19 @@ ANY = -1
 GENESIS = bytes(32)
 """The hash before a stream's first event."""
 INLINE_LIMIT = 16 * 1024
-"""Longer values are stored as blobs, in bytes."""
+"""The size in bytes above which a value is stored as a blob."""
 BLOB_LIMIT = 100 * 1024 * 1024
-"""Longer values are refused, in bytes."""
+"""The size of the largest blob in bytes; larger values are refused."""
 
 NO_TIME = "it was recorded at no time that a calendar holds"
-"""The error for an event whose time is damaged."""
+"""The text of the error for an event with an impossible time."""
 
 _EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
 def to_us(moment: datetime) -> int:
-    """Return *moment* in microseconds since 1970, UTC."""
+    """Return the microseconds from the start of 1970, UTC, to *moment*."""
     return (moment - _EPOCH_START) // _MICROSECOND
 
 
@@ -82,9 +82,9 @@ class Draft(Struct, frozen=True):
     correlation_id: str | None = None
     causation_id: str | None = None
     step: int = 0
-    """The step of its append (I10), from 0."""
+    """The number of the event's step in its append (I10), from 0."""
     blobs: tuple[str, ...] = ()
-    """The blobs that the payload names; they have to exist."""
+    """The blobs that the payload names, which have to exist."""
 
 
 class RecordedEvent(NamedTuple):
@@ -92,9 +92,9 @@ class RecordedEvent(NamedTuple):
 
     stream: str
     version: int
-    """The place in its stream, from 1; a fork continues its parent's count."""
+    """The place of the event in its stream, from 1; a fork continues its parent's count."""
     position: int
-    """The place in the whole log, dense and in commit order."""
+    """The place of the event in the whole log, dense and in commit order."""
     type: str
     schema: int
     payload: bytes | None
@@ -109,19 +109,19 @@ class RecordedEvent(NamedTuple):
     causation_id: str | None
     step: int
     seq: int
-    """The place in its append, from 0."""
+    """The place of the event in its append, from 0."""
     salt: bytes | None
     payload_hash: bytes
     hash: bytes
 
     @property
     def recorded_at(self) -> datetime:
-        """When the log recorded it."""
+        """The time at which the log recorded the event."""
         return from_us(self.recorded_us)
 
     @property
     def occurred_at(self) -> datetime:
-        """When it happened, by its producer's clock."""
+        """The time at which the event happened, by its producer's clock."""
         return from_us(self.occurred_us)
 
 
@@ -147,7 +147,7 @@ class Appended(Struct, frozen=True):
     versions: tuple[int, ...]
     """The last version of each write, in their order."""
     position: int
-    """The position of its last event."""
+    """The position of the append's last event."""
     recorded_us: int
 
 
@@ -157,9 +157,9 @@ class Head:
 
     version: int = NO_STREAM
     epoch: int = 0
-    """0: it was never acquired."""
+    """The epoch of the owner; 0: the stream was never acquired."""
     owner: str | None = None
-    """The incarnation that acquired it last."""
+    """The incarnation that acquired the stream last."""
 
 
 class EventStore(Protocol):
@@ -173,7 +173,7 @@ class EventStore(Protocol):
         """Return the head of *stream*; `Head()` if it does not exist."""
 
     async def heads(self, streams: Collection[str]) -> dict[str, Head]:
-        """Return the heads of *streams* in one query; `Head()` for one that does not exist."""
+        """Return the heads of *streams* in one query; `Head()` for a stream that does not exist."""
 
     async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
         """Become the owner of *stream* and return the new epoch.
@@ -199,7 +199,7 @@ class EventStore(Protocol):
             WrongExpectedVersionError: the stream has new events; read them, decide again.
             MissingBlobError: a blob does not exist; put it, then repeat.
             CorruptEventError: the log's last event is damaged; restore the log.
-            UnknownOutcomeError: it may have succeeded; repeat it with the same key.
+            UnknownOutcomeError: the append may have succeeded; repeat it with the same key.
             LogUnavailableError: nothing was appended; check the disk, repeat.
             LogLostError: the log was removed or replaced; stop.
         """
@@ -213,7 +213,7 @@ class EventStore(Protocol):
     ) -> AsyncIterator[RecordedEvent]:
         """Read a stream's events with versions above *after*, up to *until*, at most *limit*.
 
-        A fork's events begin with its parent's.
+        The events of a fork begin with its parent's events.
         """
 
     def read_back(
@@ -241,7 +241,7 @@ class EventStore(Protocol):
         """Store *content* durably and return its sha256 in hex; a repeat renews its time.
 
         Raises:
-            BlobTooLargeError: it is over `BLOB_LIMIT`.
+            BlobTooLargeError: *content* is larger than `BLOB_LIMIT`.
         """
 
     async def get_blob(self, blob: str) -> bytes:
@@ -278,9 +278,9 @@ class Presence:
     beat_us: int = 0
     """The last heartbeat, in microseconds since 1970, UTC."""
     address: str = ""
-    """The address of its live text, as `HOST:PORT`; empty: none."""
+    """The address of the process's live text, as `HOST:PORT`; empty: none."""
     token: str = field(default="", repr=False)
-    """The token that a watcher has to send to that address."""
+    """The token that a watcher has to send to the live text's address."""
 
 
 class PresenceBoard(Protocol):

@@ -14,7 +14,7 @@ _TENANT = re.compile(r"[a-z0-9_]{1,40}")
 _ID = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 _LONGEST_ID = 128
 _LONGEST_PLACE = 32
-"""The end of an approval's id, after its session's: `.<turn>.<index>.<n>`."""
+"""The end of an approval's id, after the session's id: `.<turn>.<index>.<n>`."""
 _STREAM = re.compile(r"[a-z]+-[a-z0-9_]{1,40}/[a-z0-9]+([.-][a-z0-9]+)*")
 
 
@@ -58,27 +58,27 @@ def session_stream(name: str) -> str:
 
 
 def category_of(stream: str) -> str:
-    """Return the part before the first dash."""
+    """Return the category of *stream*: the part before the first dash."""
     return stream.partition("-")[0]
 
 
 def id_of(stream: str) -> str:
-    """Return the part after the slash."""
+    """Return the id in *stream*: the part after the slash."""
     return stream.partition("/")[2]
 
 
 def tenant_of(stream: str) -> str:
-    """Return the part between the first dash and the slash."""
+    """Return the tenant of *stream*: the part between the first dash and the slash."""
     return stream.partition("/")[0].partition("-")[2]
 
 
 def sibling(stream: str, category: str) -> str:
-    """Return the stream of another *category* with the same tenant and id."""
+    """Return the stream of *category* with the tenant and id of *stream*."""
     return f"{category}-{stream.partition('-')[2]}"
 
 
 def shown(stream: str) -> str:
-    """Return the name for users: the id, with its tenant if that is not the default."""
+    """Return the name of *stream* for users: the id, with the tenant unless it is `default`."""
     rest = stream.partition("-")[2]
     return rest.removeprefix(f"{DEFAULT_TENANT}/")
 
@@ -94,13 +94,13 @@ def is_compaction(effect: str) -> bool:
 
 
 def effect_of(approval: str) -> str:
-    """Return the effect that an approval, `<session>.<turn>.<index>.<n>`, is about."""
+    """Return the effect of an approval with the id `<session>.<turn>.<index>.<n>`."""
     _, turn, index, _ = approval.rsplit(".", 3)
     return f"{turn}.{index}"
 
 
 def trouble_message(what: str, trouble: CuelineError) -> str:
-    """Return the error's text, after the name of the failed session unless the text has it."""
+    """Return the text of *trouble* after the name *what*, unless the text begins with that name."""
     text = str(trouble)
     named = tuple(f"{name}{mark}" for name in (what, shown(what)) for mark in ":@")
     return text if text.startswith(named) else f"{what}: {text}"

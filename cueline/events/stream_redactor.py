@@ -72,7 +72,7 @@ class StreamRedactor:
         return self._release(self._open_end())
 
     def end(self) -> str:
-        """Return the rest, once the text is whole."""
+        """Return the rest of the text, without secrets, after the last piece."""
         return self._release(len(self._held)) if self._is_safe else ""
 
     def _compare(self, at: int) -> None:
@@ -93,7 +93,7 @@ class StreamRedactor:
         self._lead = None
 
     def _open_end(self) -> int:
-        """Return where the end of the held text begins that may be a part of a secret."""
+        """Return the index in the held text from which the text may be a part of a secret."""
         end = len(self._held) if self._lead is None else self._lead
         end = min([end, *(match.start for match in self._begun)])
         if len(self._held) - end > LONGEST_HELD:

@@ -15,11 +15,11 @@ from cueline.events.message import ToolCall
 from cueline.events.start import Mode
 
 Demand = tuple[int, tuple[tuple[str, ...], ...], bool]
-"""How many people have to grant a call, which of them, and whether the requester may not."""
+"""The number of people who have to grant a call, their names, and whether the requester may."""
 
 
 class Judgement(Part):
-    """The policy's judgement of a call, and the rules behind it."""
+    """The policy's judgement of a call, and the rules that decided."""
 
     answer: Answer
     rule: str
@@ -48,11 +48,11 @@ class Judgement(Part):
 
 
 UNJUDGED: Final = Judgement(answer="ask", rule="")
-"""The judgement of a call that was not judged: it does not run without an approval."""
+"""The judgement of a call that no policy has judged; the call needs an approval."""
 
 
 class StepEnded(Part):
-    """The end of a step without a call."""
+    """A step of a plan ended without a call."""
 
     step: str
     status: StepStatus
@@ -75,7 +75,7 @@ class CallsAdded(Fact):
 
 
 class MessageAwaited(Fact):
-    """A step waits for a message from now on."""
+    """A step of a plan began to wait for a message."""
 
     type: Literal["MessageAwaited"] = "MessageAwaited"
     effect: str
@@ -83,7 +83,7 @@ class MessageAwaited(Fact):
     name: str
     """The message's name."""
     deadline_at: AwareDatetime
-    """When the step fails if the message has not come."""
+    """The deadline; without the message, the step fails then."""
 
 
 class ToolStarted(Fact):
@@ -98,7 +98,7 @@ class ToolStarted(Fact):
     """The incarnation of the runner, which alone may get the call."""
     epoch: int
     rule: str
-    """The rule or grant that allows it."""
+    """The rule or grant that allows the call."""
     usd: Decimal | None = None
     """The estimated cost of the call."""
     notify: bool = False
@@ -121,7 +121,7 @@ class CallDelegated(Fact):
     deadline_at: AwareDatetime
     """The deadline, at which a child that has not ended is stopped."""
     rule: str
-    """The rule or grant that allows it."""
+    """The rule or grant that allows the call."""
 
 
 class ToolReturned(Fact):
@@ -133,7 +133,7 @@ class ToolReturned(Fact):
     output: str
     """The text for the model; capped."""
     whole: str | None = None
-    """The blob with the whole output, or its start, if `output` was capped."""
+    """The blob with the whole output or its start, if `output` was capped; else empty."""
     size: int | None = None
     """The size of the whole output in bytes, if `output` was capped."""
     kept: int | None = None
@@ -147,15 +147,15 @@ class ToolReturned(Fact):
     """The image in base64; then `output` names its type and size."""
     seconds: float = 0.0
     child: str = ""
-    """The child session whose result this is: the model gets it as untrusted text."""
+    """The child session that produced the result; the model gets the result as untrusted text."""
     value: JsonValue = Field(default=None, exclude_if=partial(is_, None))
-    """For a plan's call: the result, if it is no text."""
+    """The result of a plan's call, if it is not a text."""
     is_null: bool = Field(default=False, exclude_if=not_)
-    """For a plan's call: whether the result is null instead of a text."""
+    """Whether the result of a plan's call is null instead of a text."""
 
 
 class ToolFailed(Fact):
-    """An attempt failed; with `retry_at` the call is retried, else the call is over."""
+    """An attempt of a call failed; with `retry_at` the call is retried, else it is over."""
 
     type: Literal["ToolFailed"] = "ToolFailed"
     FACETS: ClassVar[tuple[str, ...]] = ("kind",)
@@ -165,29 +165,29 @@ class ToolFailed(Fact):
     message: str
     failed_at: AwareDatetime | None = None
     retry_after: float | None = None
-    """The wait that the tool asked for, in seconds."""
+    """The wait that the tool requested, in seconds."""
     retry_at: AwareDatetime | None = None
     cleaned: bool = False
     seconds: float = 0.0
     degraded: bool = False
-    """The tool is not critical: the work continues without it, and the result is partial."""
+    """Whether the tool is not critical, so that the work continues, with a partial result."""
     held: bool = False
-    """The call never began; it is retried once a person resumes the session."""
+    """Whether the call never began; it is retried after a person resumes the session."""
     child: str = ""
-    """The child session that failed: the model gets its message as untrusted text."""
+    """The child session that failed; the model gets the child's message as untrusted text."""
 
 
 class ToolSkipped(Fact):
-    """The call is over and did not run."""
+    """A call is over and did not run."""
 
     type: Literal["ToolSkipped"] = "ToolSkipped"
     effect: str
     reason: str
-    """The text for the model."""
+    """The text for the model, instead of a result."""
     rule: str = ""
     """The rule that denies the call; empty: no rule denies it."""
     degraded: bool = False
-    """The tool is not critical: the work continues without it, and the result is partial."""
+    """Whether the tool is not critical, so that the work continues, with a partial result."""
 
 
 class ToolInDoubt(Fact):
@@ -201,29 +201,29 @@ class ToolInDoubt(Fact):
 
 
 class ToolReconciled(Fact):
-    """The resolution of a call in doubt."""
+    """A call in doubt was resolved."""
 
     type: Literal["ToolReconciled"] = "ToolReconciled"
     effect: str
     outcome: Literal["happened", "did_not_happen", "run_again", "unknown"]
-    """The resolution: `did_not_happen` is the tool's finding, `run_again` a person's decision."""
+    """The resolution; the tool finds `did_not_happen`, and a person decides `run_again`."""
     by: str
-    """`tool`, `policy`, `steer`, or the person."""
+    """The source of the resolution: `tool`, `policy`, `steer`, or the name of a person."""
     output: str = ""
     """The text for the model; empty if the call runs again."""
     value: JsonValue = Field(default=None, exclude_if=partial(is_, None))
     """For a plan's call: the result, if it is known."""
     is_null: bool = Field(default=False, exclude_if=not_)
-    """For a plan's call: whether the result is null, or unknown."""
+    """Whether the result of a plan's call is null, or unknown."""
     degraded: bool = False
-    """Whether the tool is not critical: nobody is asked, and the result is partial."""
+    """Whether the tool is not critical: no person has to decide, and the result is partial."""
 
 
 class OutcomeCameLate(Fact):
-    """An outcome came too late; it changes nothing."""
+    """The outcome of an effect came too late, and changes nothing."""
 
     type: Literal["OutcomeCameLate"] = "OutcomeCameLate"
     effect: str
     attempt: int
     outcome: Literal["ModelReplied", "ModelFailed", "ToolReturned", "ToolFailed"]
-    """The type of the fact that it would have been."""
+    """The type of the fact that would have recorded the outcome in time."""

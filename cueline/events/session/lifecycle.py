@@ -49,20 +49,20 @@ class SessionStarted(Fact):
     attached: bool
     labels: dict[str, str] = {}
     asked_by: str = ""
-    """The person who started it, if known."""
+    """The person who started the session; None: unknown."""
     epoch: int
     at: AwareDatetime | None = None
     """The start time; wall time counts from it."""
     parent: str | None = None
     """The parent session."""
     root: str | None = None
-    """The topmost session of its tree; None for one without a parent."""
+    """The topmost session of the tree; None for a session without a parent."""
     depth: int = 0
-    """The number of its ancestors."""
+    """The number of the session's ancestors."""
     allowances: tuple[Allowance, ...] = ()
-    """The limits of its ancestors, nearest first."""
+    """The limits of the session's ancestors, nearest first."""
     call: ChildCall | None = Field(default=None, exclude_if=not_)
-    """The call of its parent that started it; None: a person or program did."""
+    """The parent's call that started the session; None: a person or program started it."""
     run: Run | None = Field(default=None, exclude_if=not_)
     """The blueprint of the run; None: the session is no run."""
     schedule: Schedule | None = Field(default=None, exclude_if=not_)
@@ -70,7 +70,7 @@ class SessionStarted(Fact):
 
 
 class RunClaimed(Fact):
-    """A registered runner takes the run: the calls of the run go to it."""
+    """A registered runner claimed the run, and gets the run's calls."""
 
     type: Literal["RunClaimed"] = "RunClaimed"
     runner: str
@@ -78,7 +78,7 @@ class RunClaimed(Fact):
 
 
 class SessionForked(Fact):
-    """A fork continues the past of another session, without its effects in flight.
+    """A fork continues the history of another session, without the effects in flight.
 
     This fact is for version 1 of the fork's inbox.
     """
@@ -106,9 +106,9 @@ class SessionWaiting(Fact):
     deadline_at: AwareDatetime | None = None
     effects: tuple[str, ...] = ()
     exhausted: bool = False
-    """For `budget`: only a raised limit helps."""
+    """Whether only a raised limit ends a wait for budget."""
     reserved: bool = False
-    """For `breaker`: a reservation for the model call is released."""
+    """Whether a wait for a breaker releases the reservation of the model call."""
 
 
 class SessionContinued(Fact):
@@ -118,11 +118,11 @@ class SessionContinued(Fact):
     by: WakeCode
     at: AwareDatetime | None = None
     waited: dict[str, float] = {}
-    """By stream of a child whose deadline has passed: the seconds that it waited for people."""
+    """The seconds that each child with a passed deadline waited for people, by stream."""
     queued_until: AwareDatetime | None = Field(default=None, exclude_if=not_)
-    """For a run: the end of its wait for a runner."""
+    """The end of a run's wait for a runner."""
     max_running: int = Field(default=0, exclude_if=not_)
-    """For a run that waits to be admitted: the number of runs of its blueprint at a time."""
+    """The most runs of the blueprint at a time, for a run that waits to be admitted."""
 
 
 class SessionIdle(Fact):
@@ -133,7 +133,7 @@ class SessionIdle(Fact):
     partial: bool = False
     """Whether a tool that is not critical failed since the last idle time."""
     turns: int = 0
-    """The model's replies since the session began; tokens and usd also count from then."""
+    """The number of model replies since the session's start; tokens and usd count from then."""
     tokens: int = 0
     usd: Decimal = Decimal(0)
 
@@ -144,7 +144,7 @@ class LostAttempt(Part):
     effect: str
     attempt: int
     cost: Cost | None = Field(default=None, exclude_if=not_)
-    """The highest possible cost of a model call, if no ledger was asked."""
+    """The highest possible cost of a model call without a reservation in the ledger."""
 
 
 class SessionTakenOver(Fact):
@@ -154,7 +154,7 @@ class SessionTakenOver(Fact):
     epoch: int
     lost_attempts: tuple[LostAttempt, ...] = ()
     handed_over: bool = Field(default=False, exclude_if=not_)
-    """Whether the former owner lived, and gave the session up."""
+    """Whether the former owner was alive and handed the session over."""
     at: AwareDatetime
 
 
@@ -164,13 +164,13 @@ class SessionCompleted(Fact):
     type: Literal["SessionCompleted"] = "SessionCompleted"
     result: str
     value: JsonValue = Field(default=None, exclude_if=partial(is_, None))
-    """The result of a plan, if it is no text."""
+    """The result of a plan, if it is not a text."""
     is_null: bool = Field(default=False, exclude_if=not_)
-    """The result of a plan is null, and no text."""
+    """Whether the result of a plan is null instead of a text."""
     partial: bool = False
     """Whether a tool that is not critical failed."""
     turns: int = 0
-    """Answers of the model in this session; the sums below are of this session, too."""
+    """The number of model replies in this session; the sums below are also of this session."""
     tokens: int = 0
     usd: Decimal = Decimal(0)
 
@@ -184,7 +184,7 @@ class SessionFailed(Fact):
     message: str = ""
     """The text of the vendor or of an exception."""
     approval: str = ""
-    """For `approval_expired`: the approval."""
+    """The expired approval, if the error code is `approval_expired`."""
     recoverable: bool = False
 
 
@@ -195,7 +195,7 @@ class SessionStopped(Fact):
     by: str
     code: StopCode = "asked"
     reason: str = ""
-    """The person's reason for ending it or for denying the call."""
+    """The person's reason for the end of the session or for the denial of a call."""
 
 
 class MessageReceived(Fact):
@@ -204,11 +204,11 @@ class MessageReceived(Fact):
     type: Literal["MessageReceived"] = "MessageReceived"
     inbox_version: int
     recorded_at: AwareDatetime
-    """When the log recorded the message, which counts from then."""
+    """The time at which the log recorded the message; the message takes effect then."""
     message: InboxMessage
     gate_answer: GateAnswer | None = None
     late: bool = Field(default=False, exclude_if=not_)
-    """Whether it is the end of a child whose call has timed out; the model gets it as a message."""
+    """Whether the message reports a child's end after the call timed out; the model gets it."""
 
 
 class MessageRefused(Fact):
@@ -229,7 +229,7 @@ class ReservationClosed(Fact):
     effect: str
     attempt: int
     outcome: Literal["settled", "estimated", "released"]
-    """Settled at the reported cost, or at the whole reservation; or released."""
+    """How it was closed: settled at the reported cost or the full reservation, or released."""
     tokens: int = 0
     usd: Decimal = Decimal(0)
     shares: dict[str, float] = {}
@@ -237,7 +237,7 @@ class ReservationClosed(Fact):
 
 
 class LimitRaised(Fact):
-    """Limits of the session are raised from here on; None keeps a limit."""
+    """Limits of the session were raised; None keeps a limit."""
 
     type: Literal["LimitRaised"] = "LimitRaised"
     max_tokens: int | None = None
@@ -253,11 +253,11 @@ class LimitWarned(Fact):
     type: Literal["LimitWarned"] = "LimitWarned"
     FACETS: ClassVar[tuple[str, ...]] = ("limit",)
     limit: str
-    """Its name in `Limits`."""
+    """The name of the limit in `Limits`."""
     share: float
-    """0.8: people are warned; 0.9: the agent, too."""
+    """The used share: at 0.8 people are warned, at 0.9 the agent also."""
     used: float
     of: float
-    """The limit; 1 for tokens and cost: `used` is the largest spent share up to the root."""
+    """The limit; 1 for tokens and cost, whose `used` is the largest spent share up to the root."""
     note: str = ""
     """The text for the next model call."""

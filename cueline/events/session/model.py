@@ -14,14 +14,14 @@ from cueline.events.session.call import CallsAdded, Judgement
 
 
 class ModelRequested(Fact):
-    """A turn, or another attempt at it, begins; the prompt is the fold of the events up to here."""
+    """A turn or another attempt of a turn begins; its prompt is the fold of all earlier events."""
 
     type: Literal["ModelRequested"] = "ModelRequested"
     effect: str
-    """`<turn>.m`; of a call that summarises the oldest messages, `<turn>.c`."""
+    """The effect: `<turn>.m`, or `<turn>.c` for a call that summarises the oldest messages."""
     attempt: int
     messages: tuple[int, ...] = ()
-    """Inbox versions of the messages that this request includes."""
+    """The inbox versions of the messages that this request includes."""
     digest: str
     """The digest of the whole prompt, chained by message."""
     prefix_digest: str
@@ -31,22 +31,22 @@ class ModelRequested(Fact):
 
 
 class ModelStarted(Fact):
-    """The model call starts now; a call without an outcome is a lost attempt."""
+    """A model call starts; a call without an outcome is a lost attempt."""
 
     type: Literal["ModelStarted"] = "ModelStarted"
     effect: str
     attempt: int
     grant: str | None = None
-    """The ledger's reservation, if a limit of cost or tokens applies."""
+    """The ledger's reservation; None without a limit of cost or tokens."""
 
 
 class Cut(Part):
     """The place at which a compaction cuts the messages of a session."""
 
     messages: int
-    """The number of oldest messages that are summarised, also those of earlier summaries."""
+    """The number of oldest messages that are summarised, including earlier summarised messages."""
     of: int
-    """The number of all messages at that time."""
+    """The number of all messages at the time of the compaction."""
 
 
 class ModelReplied(Fact):
@@ -69,13 +69,13 @@ class ModelReplied(Fact):
     judged: dict[str, Judgement] = Field(default_factory=dict)
     """The judgement of each call at its request, by effect."""
     lacking: tuple[str, ...] = Field(default=(), exclude_if=not_)
-    """The capabilities that the model lacks and the request needed, as `tools`."""
+    """The capabilities that the request needs and the model lacks, as `tools`."""
     cut: Cut | None = Field(default=None, exclude_if=partial(is_, None))
-    """For a compaction: the messages that this reply summarises."""
+    """The messages that this reply summarises; None: the reply is not a compaction."""
 
 
 def calls_of(replied: ModelReplied | CallsAdded) -> dict[str, ToolCall]:
-    """Return the calls that a reply requests, or a plan adds, by their effect."""
+    """Return the calls that a reply requests or a plan adds, by effect."""
     if replied.type == "CallsAdded":
         return replied.calls
     turn = replied.effect.partition(".")[0]
@@ -88,15 +88,15 @@ class CapabilityDegraded(Fact):
     type: Literal["CapabilityDegraded"] = "CapabilityDegraded"
     FACETS: ClassVar[tuple[str, ...]] = ("capability",)
     capability: str
-    """`tools`: they are described in the prompt, and called in the text.
-    `images`: a text stands for each. `thinking`: the model does not think."""
+    """The capability. `tools`: the prompt describes the tools, and replies call them in the text.
+    `images`: a text replaces each image. `thinking`: the model does not think."""
     provider: str
     model: str
-    """The model as the agent names it."""
+    """The name of the model in the agent."""
 
 
 class ModelFailed(Fact):
-    """An attempt failed: there was no reply."""
+    """An attempt of a model call failed without a reply."""
 
     type: Literal["ModelFailed"] = "ModelFailed"
     FACETS: ClassVar[tuple[str, ...]] = ("kind",)
@@ -107,7 +107,7 @@ class ModelFailed(Fact):
     failed_at: AwareDatetime | None = None
     """The error code; None for an attempt that was lost with its host."""
     retry_after: float | None = None
-    """The wait that the provider asked for, in seconds."""
+    """The wait that the provider requested, in seconds."""
     retry_at: AwareDatetime | None = None
     """When the call is retried; None: never."""
     usage: Usage | None = None
@@ -118,7 +118,7 @@ class ModelFailed(Fact):
 
 
 class AgentChanged(Fact):
-    """The session continues with a changed agent; None keeps a part."""
+    """A part of the agent changed for the rest of the session; None keeps a part."""
 
     type: Literal["AgentChanged"] = "AgentChanged"
     model: ModelChoice | None = None
@@ -136,11 +136,11 @@ class ContextCompacted(Fact):
     """The model call whose reply is the summary."""
     cut: Cut
     reason: Literal["window", "too_long"]
-    """Why: the last call used much of the model's context window, or the prompt was too long."""
+    """The reason: the last call used much of the context window, or the prompt was too long."""
     tokens: int
     """The tokens of the last call and its reply."""
     digest: str
-    """The digest of the whole prompt after that; later messages are chained to it."""
+    """The digest of the whole prompt after the compaction; later messages are chained to it."""
 
 
 PrefixReason = Literal[
@@ -157,13 +157,13 @@ messages, the fork has another agent."""
 
 
 class PromptPrefixChanged(Fact):
-    """The next request begins differently from the last, so its beginning is in no cache."""
+    """The next request begins differently from the previous one, so no cache has its beginning."""
 
     type: Literal["PromptPrefixChanged"] = "PromptPrefixChanged"
     reason: PrefixReason
     before: str
-    """Provider and model of the last request."""
+    """The provider and model of the previous request."""
     after: str
-    """Provider and model of the next request."""
+    """The provider and model of the next request."""
     cause: Cause | None = None
-    """The failure of the former model; None: it did not fail."""
+    """The error code of the former model's failure; None: it did not fail."""

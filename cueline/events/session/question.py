@@ -11,7 +11,7 @@ from cueline.events.inbox import Resolution
 from cueline.events.session.call import Judgement
 
 TellCode = Literal["told", "call_over", "question_over", "hook_failed"]
-"""Whether a hook notified people, or the reason why it did not."""
+"""The result of a hook: people were notified, or the reason why not."""
 Verdict = Literal["granted", "denied", "expired", "superseded"]
 
 
@@ -36,7 +36,7 @@ class GateAnswer(Part):
     told: str = ""
     """The note for the agent."""
     resolution: Resolution | None = None
-    """For a call in doubt."""
+    """The resolution of a call in doubt."""
     result: str = ""
     """The result of the call, for `happened`."""
     refusal: Refusal | None = None
@@ -44,7 +44,7 @@ class GateAnswer(Part):
 
 
 class ApprovalRequested(Fact):
-    """A person is asked; the gate has opened the approval's stream."""
+    """The session requested an approval; the gate has opened the approval's stream."""
 
     type: Literal["ApprovalRequested"] = "ApprovalRequested"
     effect: str
@@ -53,15 +53,15 @@ class ApprovalRequested(Fact):
     deadline_at: AwareDatetime
     question: Literal["may_it_run", "did_it_happen"] = "may_it_run"
     rule: str = ""
-    """The rules that ask."""
+    """The names of the rules that require the approval."""
     usd: Decimal | None = None
     votes: int = 1
     auto_at: AwareDatetime | None = None
     """The time of the automatic grant, unless the approval is denied earlier."""
     people_only: bool = False
-    """Whether it is never granted automatically."""
+    """Whether the approval is never granted automatically."""
     escalated: bool = False
-    """Whether it was escalated, because nobody answered in time."""
+    """Whether the approval was escalated because nobody answered in time."""
     seen: str = ""
     """The digest of the shown diff; after a change a person is asked again (I9)."""
 
@@ -100,8 +100,8 @@ class PeopleNotified(Fact):
     approval: str = ""
     """The approval; empty if the hook is not about an approval."""
     hook: int
-    """Its place among the policy's hooks."""
+    """The place of the hook among the policy's hooks."""
     code: TellCode = "told"
     problem: str = ""
-    """For `hook_failed`: the hook's error text; it is not retried."""
+    """The error text of a hook with the code `hook_failed`; failed hooks are not retried."""
     at: AwareDatetime
