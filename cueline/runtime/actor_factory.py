@@ -72,13 +72,13 @@ def collaborators(
 
 @dataclass(frozen=True, slots=True)
 class ActorFactory:
-    """Creates the plain objects that the actors hold. The factory is pickled, so it holds none."""
+    """Creates the plain objects that the actors hold; it is pickled, so it holds no such object."""
 
     url: LogUrl
     """The log's URL, with an absolute path."""
     log_id: str
     machine: str | None
-    """The place of the log's writer; None: any machine."""
+    """The machine on which the log has to be written; None for any machine."""
     grace_seconds: float
     """Time that running effects have to finish during a shutdown."""
     idle_seconds: float
@@ -94,7 +94,7 @@ class ActorFactory:
         return self.machine is None
 
     def log(self) -> tuple[EventStore, PresenceBoard]:
-        """Open the log for writing; return it and its board.
+        """Open the log for writing; return the log and its presence board.
 
         Raises:
             LogUnavailableError: the file is not on this machine, or cannot be used.
@@ -104,7 +104,7 @@ class ActorFactory:
         return backend.open(clock, must_exist=True), backend.open_presence(clock)
 
     def reader(self) -> EventStore | None:
-        """Open the log for reading, if its file is on this machine."""
+        """Open the log for reading; return None if its file is on another machine."""
         backend = backend_of(self.url)
         if not self._is_here(backend):
             return None
@@ -141,7 +141,7 @@ class ActorFactory:
     async def check_tools(self, agent: AgentSpec) -> dict[str, str]:
         """Return, by name, why tools of *agent* cannot be loaded here; none of them runs."""
         tools = [tool for tool in agent.tools if tool.runs]
-        executor = ProcessToolExecutor(1)  # a runner's own may be busy
+        executor = ProcessToolExecutor(1)  # the executor of a runner may be busy
         try:
             return await executor.check(tools, secret_names(agent), agent.environment)
         finally:
@@ -162,7 +162,7 @@ class ActorFactory:
             grace_seconds=self.grace_seconds,
             idle_seconds=self.idle_seconds,
             removal_seconds=self.removal_seconds,
-            # Elsewhere a resume takes longer.
+            # On other machines, a resume folds the session from its first event.
             snapshots=backend.open_snapshots() if self._is_here(backend) else NO_SNAPSHOTS,
         )
 

@@ -26,7 +26,7 @@ from cueline.tools.executor import ProcessToolExecutor
 
 
 class LocalRunnerDirectory:
-    """The runner of this process, and others by the machine's evidence; see `RunnerDirectory`."""
+    """Finds the runner of this process, and evidence about other runners; see `RunnerDirectory`."""
 
     def __init__(self, runner: Runner, presence: Presence, board: PresenceBoard) -> None:
         self._runner = runner
@@ -34,7 +34,7 @@ class LocalRunnerDirectory:
         self._board = board
         self._offer = Offer(presence.incarnation, presence.machine)
         self.out_of_reach: set[str] = set()
-        """The living runners that were asked for: frozen, or of another process."""
+        """The requested runners that live, but are frozen or belong to another process."""
 
     def choose(self, demands: Demands, full: Collection[str] = ()) -> str | None:
         """See `RunnerDirectory.choose`; the runner offers this machine, no labels, no resources."""
@@ -66,7 +66,7 @@ class LocalRunnerDirectory:
 
 
 class LocalHostDirectory:
-    """The hosts of an inline process; see `HostDirectory`."""
+    """Finds the only host of an inline process; see `HostDirectory`."""
 
     def __init__(self, host: SessionHost) -> None:
         self._host = host
@@ -116,7 +116,7 @@ class Inline(Place):
 
     async def start(self) -> None:
         """Register this process, and look for work."""
-        if self.log.backend.writer_place != "process":  # else no other process can watch
+        if self.log.backend.writer_place != "process":  # otherwise no other process can watch
             await self._live_text_server.start()
         self.presence = replace(
             self.presence,
@@ -124,7 +124,7 @@ class Inline(Place):
             token=self._live_text_server.token,
         )
         await self.log.board.beat(self.presence)
-        # In this order: a look before following begins would have to be repeated.
+        # In this order: a tick before the log is followed would have to be repeated.
         steps = {"following the log": self.dispatcher.follow, "looking for work": self._look}
         self._tasks = [
             asyncio.create_task(beat_always(self.log.board, self.presence, self.log.clock)),

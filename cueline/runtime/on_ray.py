@@ -30,7 +30,7 @@ class Attached(Place):
         self._checked = CheckedTools()
 
     async def check_tools(self, agents: Sequence[AgentSpec]) -> None:
-        """See `Place.check_tools`; only if RAY_ADDRESS names the cluster of this `up`."""
+        """See `Place.check_tools`; requires that RAY_ADDRESS names the cluster of this `up`."""
         if os.environ.get("RAY_ADDRESS") != self._record.address:
             return
         present = await living(self._log.board, self._log.clock.now())

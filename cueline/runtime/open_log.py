@@ -52,7 +52,7 @@ class OpenLog:
     slots: Slots = SLOTS
     """The slots of each runner."""
     snapshots: SnapshotStore = NO_SNAPSHOTS
-    """The snapshots of its sessions."""
+    """The snapshots of the log's sessions."""
 
     @property
     def id(self) -> str:
@@ -159,13 +159,13 @@ async def open_log(
     read_only: bool = False,
     notice: Callable[[str], None] | None = None,
 ) -> AsyncIterator[OpenLog]:
-    """Open the log at that URL or path.
+    """Open the log *log*, and the data beside it.
 
     Args:
-        log: its URL or path.
+        log: the URL or path of the log.
         must_exist: do not create the log; for reading, a missing log is empty.
         read_only: write nothing to it.
-        notice: called if presence is unavailable; without *notice* that is an error.
+        notice: called if presence is unavailable; without *notice*, the error is raised.
 
     Raises:
         ConfigError: the URL's scheme is unknown.
@@ -176,7 +176,7 @@ async def open_log(
 
     clock = SystemClock()
     backend = backend_of(log)
-    may_come = backend.writer_place != "process"  # by another process
+    may_come = backend.writer_place != "process"  # another process may create the log
     if read_only and not must_exist and may_come and not backend.exists():
         backend, read_only = backend_of("memory:"), False
     store = backend.open(clock, must_exist=must_exist, read_only=read_only)
@@ -200,7 +200,7 @@ async def open_log(
 def _open_presence(
     backend: "LogBackend", clock: Clock, notice: Callable[[str], None] | None
 ) -> PresenceBoard:
-    """Open the presence board; with a *notice*, use an empty one if that fails."""
+    """Open the presence board; on failure, call *notice* and return an empty board."""
     from cueline.stores import MemoryPresence
 
     try:
@@ -208,6 +208,6 @@ def _open_presence(
     except LogUnavailableError as error:
         if notice is None:
             raise
-        if Path(error.path).exists():  # beside a backup there is none
+        if Path(error.path).exists():  # a backup has no presence board
             notice(f"warning: {error}; whether anybody drives a session is not known")
         return MemoryPresence(clock)

@@ -12,8 +12,9 @@ from cueline.runtime.up_record import recovers
 
 
 class Place:
-    """The place where the sessions of a client run. This base class runs none; an `up` may.
+    """The place where the sessions of a client run.
 
+    This base class runs no sessions, but a running `cueline up` may run them. The subclasses
     `Inline`, `Command` and `Attached` run sessions.
     """
 
@@ -60,18 +61,18 @@ class Place:
         await self.place([stream, *above])
 
     async def place(self, streams: Collection[str]) -> None:
-        """Give sessions to a host, or let active ones read their inbox."""
+        """Assign sessions to a host; active sessions read their inbox."""
 
     def has(self, incarnation: str | None) -> bool:  # noqa: ARG002 - it has no hosts
-        """Whether the incarnation is one of its hosts."""
+        """Whether a host of this place has the *incarnation*."""
         return False
 
     def settled(self, stream: str) -> Coroutine[object, object, None] | None:  # noqa: ARG002 - as above
-        """Return a wait until a host in this process has given up a session that it runs."""
+        """Return a wait until a host of this process gives up *stream*; None if no host runs it."""
         return None
 
     async def check_tools(self, agents: Sequence[AgentSpec]) -> None:
-        """Check that its reachable runners can run the tools of *agents*.
+        """Check that the reachable runners of this place can run the tools of *agents*.
 
         Raises:
             ToolImportError: a runner cannot; the message names the nodes and says what to do.
@@ -101,7 +102,7 @@ class CheckedTools:
         """
         if not self._unchecked(agents, runners):
             return
-        async with self._asking:  # of many starts at once the first asks
+        async with self._asking:  # if many sessions start at once, the first start asks
             if unchecked := self._unchecked(agents, runners):
                 await ask(unchecked)
                 for agent in unchecked:

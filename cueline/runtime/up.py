@@ -1,4 +1,4 @@
-"""Starts the actors of `cueline up`, and ends the actors that a killed one left."""
+"""Starts the actors of `cueline up`, and ends the actors that a killed `cueline up` left."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -23,19 +23,19 @@ from cueline.runtime.up_record import UpRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpPlan:
-    """The actors that `cueline up` has to start, and their place."""
+    """The actors that `cueline up` has to start, and the cluster for them."""
 
     log: LogUrl
     address: str | None
     """The address of a Ray cluster; None: a new one on this machine."""
     hosts: int | None
-    """The numbers of hosts and runners; None: the last requested number, at first 1."""
+    """The number of hosts. In both numbers, None is the last requested number, at first 1."""
     runners: int | None
     recover: bool
     """See `UpRecord`."""
     settings: Settings
     blueprints: tuple[AgentSpec, ...] = ()
-    """The blueprints of its runners."""
+    """The blueprints that the runners offer."""
     folder: Path | None = None
     """The folder of the blueprints."""
 
@@ -55,7 +55,7 @@ async def run_up(plan: UpPlan) -> AsyncIterator["UpProcess"]:
             try:
                 yield UpProcess(up.record, found, up.actors.watch, up.log.store.last_position)
             finally:
-                with suppress(OSError):  # its folder may be gone
+                with suppress(OSError):  # the folder of the log may be gone
                     up.note(ready=False)
         finally:
             await up.end()
@@ -67,8 +67,8 @@ async def start_up(plan: UpPlan) -> tuple[UpRecord, int]:
     Returns the record, and the number of running sessions without a driver.
 
     Raises:
-        ClusterError: as `run_up`.
-        LogUnavailableError: as `run_up`.
+        ClusterError: see `run_up`.
+        LogUnavailableError: see `run_up`.
     """
     async with _starting(plan, "ray") as up:
         try:
@@ -116,19 +116,19 @@ def heartbeat_times(cluster: ClusterSettings) -> HeartbeatTimes:
 
 @dataclass(frozen=True, slots=True)
 class _StartingUp:
-    """An `up` of this process, and its record."""
+    """The `cueline up` that this process starts, and its record."""
 
     log: OpenLog
     record: UpRecord
     actors: Any
     """`cluster.up.Up`, which imports Ray."""
     wanted: Any
-    """Its `DispatcherSettings`."""
+    """The `DispatcherSettings` of *actors*."""
 
     async def start(self) -> int:
         """Start the actors, write the record, and return the number of undriven sessions."""
-        # From now on there are actors to take down, even if we are killed. The same holds for
-        # those of an earlier record.
+        # Record the start first: if this process is killed, the record shows that actors may be
+        # left to end. An earlier record stays for the same reason.
         there = UpRecord.read(self.log.url)
         if there is None:
             self.note(ready=False)
@@ -161,7 +161,7 @@ class UpProcess:
 
 
 def record_of(log: OpenLog, address: str) -> UpRecord:
-    """Return the record of an `up` of this process on the cluster at *address*."""
+    """Return the record of a `cueline up` of this process on the cluster at *address*."""
     return UpRecord(
         address=address,
         namespace=namespace_of(log.id),
@@ -191,7 +191,7 @@ async def end_left_behind(
         try:
             await _take_down(address or record.address, record.namespace, grace_seconds)
         except ClusterError:
-            # A cluster of its own ends with it.
+            # A cluster that the killed process started ends with it.
             if not await dispatcher_lives(log):
                 if address is None:
                     return

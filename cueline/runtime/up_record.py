@@ -28,13 +28,13 @@ class UpRecord:
     kept_by: Literal["process", "ray"] = "process"
     """The keeper of the actors; `ray`: the process started them on a cluster, and has ended."""
     recover: bool = True
-    """Whether it resumes sessions without a driver."""
+    """Whether the `cueline up` resumes sessions without a driver."""
     ready: bool = True
-    """Whether it accepts sessions; false while it starts or stops."""
+    """Whether the `cueline up` accepts sessions; false while it starts or stops."""
 
     @classmethod
     def read(cls, log: LogName) -> Self | None:
-        """Return the record beside *log*; None if there is none, or it is unreadable."""
+        """Return the record beside *log*; None if it is missing or unreadable."""
         try:
             return msgspec.json.decode(backend_of(log).read_up() or "", type=cls)
         except msgspec.DecodeError:
@@ -70,9 +70,9 @@ class UpRecord:
 
 
 def find_up(log: LogName) -> UpRecord | None:
-    """Return the `cueline up` of the log, if its process is alive here, or cannot be checked here.
+    """Return the record of the log's `cueline up`; None if it is not ready, or has ended.
 
-    It cannot be checked if Ray keeps it, or a process on another machine.
+    If Ray keeps its actors, or its process is on another machine, it counts as running.
     """
     record = UpRecord.read(log)
     if record is None or not record.ready:

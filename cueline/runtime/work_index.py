@@ -27,7 +27,7 @@ BATCH = 250
 
 
 class ViewsIndex:
-    """The work and runs in the read models, brought up to date first; see `WorkIndex`."""
+    """Finds work and runs in the read models, after updating these; see `WorkIndex`."""
 
     def __init__(self, views: Views, store: EventStore) -> None:
         self._views = views
