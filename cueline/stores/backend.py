@@ -51,13 +51,14 @@ class LogBackend(Protocol):
         """Whether the log exists."""
 
     def found(self) -> tuple[Path, str] | None:
-        """Return the log's path, with links, and its id, if a copied folder may contain the log.
+        """Return the path of the log, with links, and its id, if a folder contains the log.
 
-        The id is empty if there are only other files of the log, or links. None: no file.
+        A copied folder can contain such a log. The id is empty if only other files of the log, or
+        links, were found. Returns None if the log has no file.
         """
 
     def check(self, *, shared: bool = False) -> None:
-        """Raise if the URL can have no log, or none that several processes *share*."""
+        """Raise if the URL cannot have a log; with *shared*, a log that several processes share."""
 
     def open(
         self, clock: Clock, *, must_exist: bool = False, read_only: bool = False
@@ -74,7 +75,7 @@ class LogBackend(Protocol):
         """
 
     def open_rows(self, *, to_write: bool = False) -> LogRows:
-        """Open the tables for a copy; *to_write* creates missing tables."""
+        """Open the tables of the log for a copy; with *to_write*, create missing tables."""
 
     def describe(self) -> str | None:
         """Return the server of the log, and the rights of this role there; None for a file."""
@@ -89,7 +90,7 @@ class LogBackend(Protocol):
         """Open the read models; create them if they are missing."""
 
     def read_up(self) -> str | None:
-        """Return the text of `write_up`; None if there is none, or it cannot be read."""
+        """Return the text of `write_up`; None if it is missing or unreadable."""
 
     def write_up(self, text: str) -> None:
         """Store a description of the running `cueline up`, atomically."""
@@ -101,10 +102,10 @@ class LogBackend(Protocol):
         """Return the output file of a detached `cueline up`; its folder is created."""
 
     def files(self) -> Sequence[Path]:
-        """Return the log's file by each name that leads to it; none without a file."""
+        """Return every path that leads to the file of the log; empty if the log has no file."""
 
     def owns(self, path: Path) -> bool:
-        """Whether the file at *path* is the log's, or is stored beside it."""
+        """Whether the file at *path* belongs to the log, or is stored beside the log."""
 
 
 _loaded: dict[str, Callable[[LogUrl], LogBackend]] = {}

@@ -152,7 +152,7 @@ class Batch:
         return stream
 
     def _check_head(self, stream: StreamRow) -> None:
-        self.finish()  # its last event may be waiting in this batch
+        self.finish()  # the last event of the stream may be waiting in this batch
         last = self.tables.last_event(stream.id)
         if (fault := head_fault(stream, last)) is not None:
             version, position = (stream.version, 0) if last is None else last[:2]
@@ -168,11 +168,11 @@ class Batch:
         return self.tables.claim(stream.id, key, first)
 
     def _find(self, write: Write, stream: StreamRow, key: str | None) -> First | None:
-        """Return the append with this key, or at this owner's version."""
+        """Return the earlier append with this key, or at this owner's version; None without one."""
         if key is not None:
             return self.tables.find_append(stream.id, key)
         assert write.epoch is not None
-        self.finish()  # it may be waiting in this batch
+        self.finish()  # the earlier append may be waiting in this batch
         return self.tables.find_owned(stream.id, write.epoch, write.expected_version + 1)
 
     def _check(self, writes: Sequence[Write], streams: Sequence[StreamRow]) -> None:
@@ -193,7 +193,7 @@ class Batch:
                         raise MissingBlobError(write.stream, blob)
 
     def _base(self, write: Write, stream: StreamRow) -> int:
-        """Return the version that the write continues."""
+        """Return the version of the stream before *write*."""
         if write.after is None:
             return stream.version
         if stream.version != NO_STREAM:
@@ -221,7 +221,7 @@ class Batch:
         return Appended(tuple(versions), self._position, self._recorded_us)
 
     def _empty(self, events: Sequence[tuple[str, int]]) -> None:
-        self.finish()  # they, and other references to their blobs, may be waiting in this batch
+        self.finish()  # the events, and other references to their blobs, may be waiting here
         for name, version in events:
             self.tables.empty(self._stream(name).id, version)
 
@@ -252,8 +252,8 @@ class Batch:
             self._blobs.extend([(blob, position) for blob in set(blobs)])
 
     def _again(self, writes: Sequence[Write], key: str | None, first: First) -> Appended:
-        """Return the result of the first append with that key, if its content is the same."""
-        self.finish()  # it may be waiting in this batch
+        """Return the result of the *first* append with the key; raise if its events differ."""
+        self.finish()  # the first append may be waiting in this batch
         drafts = [(write.stream, draft) for write in writes for draft in write.events]
         events = self.tables.events(first)
         if len(events) != len(drafts) or not all(map(_is_same, events, drafts)):
@@ -267,8 +267,8 @@ class Batch:
 
 
 def _check_epoch(write: Write, stream: StreamRow) -> None:
-    # I3: a stream that was never acquired takes no epoch; another takes its owner's only.
-    # An append without the expected version is not an owner's.
+    # I3: a stream that was never acquired takes appends without an epoch; an acquired stream takes
+    # only appends with its owner's epoch. An owner's append has an expected version.
     if stream.epoch == 0:
         allowed = write.epoch is None
     else:

@@ -1,4 +1,4 @@
-"""Checks an open file: whether its path still leads to it, its lock owner, its file system."""
+"""Checks an open file of a log: its path, the process that locks it, and its file system."""
 
 import os
 import re
@@ -44,7 +44,7 @@ class FileIdentity:
         return "was replaced by another file" if self.path.exists() else "was removed"
 
     def close(self) -> None:
-        """Close it."""
+        """Close the file."""
         if self._fd is not None:
             os.close(self._fd)
 

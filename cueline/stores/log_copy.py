@@ -1,8 +1,8 @@
 """Copies a log row by row, with the same positions, chains, keys, epochs and blobs.
 
 The backends have the same tables and columns. A copy can be stopped at any moment, and
-continues after the copied events. The id of an unfinished copy says so, and no process can
-open it as a log.
+continues after the copied events. The id of an unfinished copy marks it as
+unfinished, so no process can open it as a log.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ class Table(NamedTuple):
     key: Sequence[str]
     columns: Sequence[str]
     renewed: bool = False
-    """Whether copied rows may have changed since."""
+    """Whether rows that were copied may have changed, so that they are copied again."""
 
     def insert(self, columns: Sequence[str]) -> str:
         """Return the statement that inserts a row with *columns*."""
@@ -71,7 +71,7 @@ class LogRows(Protocol):
         """The log's URL, for messages."""
 
     def one_moment(self) -> AbstractContextManager[None]:
-        """Make all queries in the block see the log at one moment."""
+        """Let all queries in the block read the state of the log at one moment."""
 
     def changing(self) -> AbstractContextManager[None]:
         """Open a transaction during which no other process appends."""
@@ -83,7 +83,7 @@ class LogRows(Protocol):
         """Run *statement* for each of *rows*."""
 
     def finish(self) -> None:
-        """Continue the numbers of streams after the highest."""
+        """Let the ids of new streams continue after the highest copied id."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -99,7 +99,7 @@ class CopyStep(NamedTuple):
 
 
 def unfinished(log_id: str) -> str | None:
-    """Return the reason why a log with this id cannot be opened; None if it can be."""
+    """Return the reason why a log with this id cannot be opened; None if it can be opened."""
     if not log_id.startswith(_UNFINISHED):
         return None
     return "it is an unfinished copy; run the same `cueline log copy` again"
@@ -173,7 +173,7 @@ def _copy_table(source: LogRows, target: LogRows, table: Table) -> Iterator[Copy
     [(of,)] = source.ask(f"SELECT count(*) FROM {table.name}")  # noqa: S608 - our own names
     done = 0
     after: Sequence[object] | None = None
-    # The content of blobs is asked for one by one: it may be large.
+    # The content of blobs may be large, so blobs are read one by one.
     shown = table._replace(columns=("hash",)) if table is BLOBS else table
     while rows := _page(source, shown, after):
         with target.changing():

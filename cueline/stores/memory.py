@@ -40,7 +40,7 @@ class _Stream:
     owner: str | None = None
     parent: "_Stream | None" = None
     base: int = NO_STREAM
-    """The parent's version at which it begins."""
+    """The version of the parent at which the stream begins."""
     events: list[RecordedEvent] = field(default_factory=list)
 
     @property
@@ -48,7 +48,7 @@ class _Stream:
         return self.base + len(self.events)
 
     def line(self, until: int | None) -> "Iterator[tuple[_Stream, int | None]]":
-        """Yield the streams that hold its events, oldest first, each with its last version."""
+        """Yield the ancestors and this stream, oldest first, each with its last version to read."""
         if self.parent is not None:
             yield from self.parent.line(self.base if until is None else min(until, self.base))
         yield self, until
@@ -264,7 +264,7 @@ class MemoryStore:
         return self._tables.blobs[blob][0]
 
     async def faults(self) -> list[CorruptEventError]:
-        """See `EventStore.faults`: nothing is kept twice."""
+        """See `EventStore.faults`; always empty, because no data is stored twice."""
         return []
 
     async def collect_blobs(self, now: datetime) -> int:

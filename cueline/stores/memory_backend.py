@@ -31,7 +31,7 @@ _NAMED: dict[str, MemoryLog] = {}
 
 
 class MemoryBackend:
-    """See `LogBackend`. `memory:` is a log of its own each time, `memory:NAME` is shared."""
+    """See `LogBackend`. Each `memory:` is a new log; `memory:NAME` is shared."""
 
     writer_place: Literal["process"] = "process"
 
@@ -43,7 +43,7 @@ class MemoryBackend:
         return self._log is not None
 
     def found(self) -> None:
-        """See `LogBackend`: no folder brings it."""
+        """See `LogBackend.found`; None, because the log has no file."""
 
     def check(self, *, shared: bool = False) -> None:
         if shared:
@@ -76,7 +76,7 @@ class MemoryBackend:
         return self._made().snapshots
 
     def open_views(self) -> "Views":
-        """See `LogBackend.open_views`; they are filled anew each time."""
+        """See `LogBackend.open_views`; the read models are filled from the log at each call."""
         from cueline.projections.views import Views  # noqa: PLC0415 - slow to import
 
         return Views(":memory:")

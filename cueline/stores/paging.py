@@ -1,6 +1,6 @@
 """Reads and checks a log in tables: parts of streams, pages, and the other tables.
 
-The hash chain covers only the events, and the next append relies on the rest.
+The hash chain covers only the events, but the next append also relies on the other tables.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ class Span(NamedTuple):
 
 
 class LogPage(NamedTuple):
-    """Some events of the log, complete up to a position."""
+    """Some events of the log, complete up to the position *seen*."""
 
     events: Sequence[RecordedEvent]
     seen: int
@@ -48,7 +48,7 @@ class PageReader(Protocol):
         """See `EventStore.last_position`."""
 
     async def line(self, stream: str, after: int, until: int | None) -> Sequence[Span]:
-        """Return the spans of a stream's events, the oldest ancestor's first."""
+        """Return the spans of a stream's events; the span of the oldest ancestor is first."""
 
     async def stream_page(self, span: Span) -> Sequence[RecordedEvent]:
         """Return the first events of *span*."""
@@ -150,12 +150,12 @@ Rows = Callable[[str], Iterable[tuple[Any, ...]]]
 
 
 def faults(rows: Rows) -> Iterator[CorruptEventError]:
-    """Yield the contradictions."""
+    """Yield the contradictions between the events and the other tables."""
     yield from _heads(rows)
     for stream, version, position in rows(_MISPLACED):
         reason = "no append with a key begins, or ends, where its row says"
         yield CorruptEventError(stream, version or 0, position, reason)
-    # An append without an epoch has a key: without its row it could be repeated.
+    # An append without an epoch has a key. Without the row of the key, it could be repeated.
     for stream, version, position in rows(_KEYLESS):
         yield CorruptEventError(stream, version, position, "the key of its append is missing")
 

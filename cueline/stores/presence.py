@@ -1,6 +1,6 @@
 """Presence boards: in memory, or in a file beside the log.
 
-Presence is no evidence: the file is not synced, and a damaged one is discarded.
+Presence is no evidence: the file is not synced, and a damaged file is discarded.
 Living processes send their heartbeats again.
 """
 
@@ -26,7 +26,7 @@ from cueline.stores.sqlite_library import is_broken, is_busy, reason_of, sqlite_
 from cueline.stores.waiting import pause
 
 PATIENCE_SECONDS = 2.0
-"""The interval of heartbeats; a failed one is repeated at the next."""
+"""The longest wait for the file: the interval after which the next heartbeat is sent."""
 
 _WAL_PAGES = 8
 _COLUMNS = ", ".join(field.name for field in fields(Presence))
@@ -149,7 +149,7 @@ class SqlitePresence:
         self._db = self._open()
 
     def _let_go(self) -> None:
-        """Close the file; if no other can be opened now, the next call tries again."""
+        """Close the file; if a new file cannot be opened now, the next call tries again."""
         self._db.close()
         self._identity = None
 

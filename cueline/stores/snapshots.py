@@ -1,6 +1,6 @@
 """Stores of session snapshots: in memory, or in a file beside the log.
 
-Snapshots are no evidence: the file is not synced, and a damaged one is deleted.
+Snapshots are no evidence: the file is not synced, and a damaged file is deleted.
 Deleted data is overwritten, because it was content.
 """
 
@@ -141,7 +141,7 @@ class SqliteSnapshots:
             raise LogUnavailableError(str(self._path), reason_of(error, self._path)) from error
 
     def _look(self, look: Callable[[sqlite3.Connection], Answer]) -> Answer | None:
-        """Return what *look* finds; None if the file is missing, locked or damaged."""
+        """Return the result of *look*; None if the file is missing, locked or damaged."""
         with suppress(OSError, sqlite_library().Error):
             if self._path.exists():
                 return self._open("rw", _PATIENCE_SECONDS, look)
@@ -162,7 +162,7 @@ class SqliteSnapshots:
     def _open(
         self, mode: str, patience: float, work: Callable[[sqlite3.Connection], Answer]
     ) -> Answer | None:
-        """Do *work*; delete a damaged file, whose content is folded again."""
+        """Return the result of *work*; if the file is damaged, delete it and return None."""
         try:
             with closing(connect(self._path, mode, patience)) as db:
                 for pragma in _PRAGMAS:

@@ -103,7 +103,8 @@ class SqliteStore(PagedStore):
 
     async def append(self, writes: Sequence[Write], key: str | None) -> Appended:
         size = check_form(writes, key)
-        # Before, in case we are killed in between; after, in case one was written in between.
+        # Before the append, in case this process is killed; after it, in case a snapshot was
+        # written meanwhile.
         if emptied := emptied_streams(writes):
             await self._snapshots.forget(emptied)
         appended = await self._writes().do(
@@ -162,8 +163,8 @@ class SqliteStore(PagedStore):
             self._watch.cancel()
         if self._writer is not None:
             await self._writer.finish()
-        # The last connection writes the WAL back into the file, unless it only reads; but not if
-        # another process may have written to another file here.
+        # The last connection that is closed writes the WAL into the file, unless it is for reading.
+        # The WAL must stay if another process may have written to another file at this path.
         closing: list[SqliteReader | SqliteWriter | None] = [self._reader, self._writer]
         if self._file.index_became() is not None:
             closing.reverse()

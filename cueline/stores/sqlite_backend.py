@@ -37,7 +37,7 @@ class SqliteBackend:
         log, folder = self._path, self._path.parent
         try:
             id_ = LogFile(log).open(must_exist=True, read_only=True, now_us=0)
-        except LogUnavailableError:  # there is none, or another process is just making it
+        except LogUnavailableError:  # there is no log, or another process is creating it
             id_ = ""
         own = {f"{log.name}{end}" for end in ("", "-wal", "-shm", "-journal")}
         others = (e.name for e in folder.glob("*") if e.name not in own)

@@ -128,13 +128,13 @@ class LogFile:
 
         Raises:
             LogUnavailableError: it cannot be used; the message says what to do.
-            LogFormatError: it has another format, and is unchanged.
+            LogFormatError: it has another format; nothing was changed.
         """
         there = self._is_there()
         if self.path.is_dir():
             raise self.unavailable("it is a folder; name a file in it")
         if there and not self.path.is_file():
-            # SQLite would wait for ever for a writer of a pipe.
+            # SQLite would wait without end for a writer of a pipe.
             raise self.unavailable("it is a device or a pipe; name a file")
         if not there and (must_exist or read_only):
             raise self.unavailable("there is no log; name one that exists")
@@ -155,7 +155,7 @@ class LogFile:
         SQLite deletes a WAL only with the last connection, readers included, so while one is
         open the WAL stays the same file.
         """
-        # Not the given path: that may be a link, or relative.
+        # Not the given path, because that may be a link, or relative.
         files = [real(self.path), self._beside("-wal")]
         for path in files[:1] if self._immutable else files:
             with suppress(OSError):
@@ -193,8 +193,8 @@ class LogFile:
     def check_index(self) -> None:
         """Check that others use the same index of the WAL, the `-shm`; call it before a commit.
 
-        A process that opens a log without an index creates another. From then on the two
-        do not see each other's writes, and overwrite them.
+        A process that opens a log without an index creates a new index. From then on, processes
+        with different indexes do not find each other's writes, and overwrite them.
 
         Raises:
             LogIndexLostError: others use another index; stop writing.
@@ -204,7 +204,7 @@ class LogFile:
         if now - self._looked_at < LOOK_SECONDS:
             return
         if (became := self.index_became()) is not None:
-            self.check()  # it may be gone with the log
+            self.check()  # the index may be gone together with the log
             raise LogIndexLostError(str(self.path), f"{self.path.name}-shm {became}")
         self._looked_at = now
 

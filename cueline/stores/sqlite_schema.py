@@ -1,7 +1,7 @@
 """The tables of the log's file."""
 
 FORMAT = 1
-"""The format of the file. A newer one is refused; an older one is upgraded by command only."""
+"""The format of the file. A newer format is refused; only a command upgrades an older one."""
 
 SCHEMA = """
 CREATE TABLE meta (

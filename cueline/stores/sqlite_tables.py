@@ -157,7 +157,7 @@ class SqliteTables:
             self._ask(_PUT, (blob, content, put_us))
 
     def collect_blobs(self, rested_us: int) -> int:
-        """Delete blobs without references that were stored before then; return their number."""
+        """Delete unreferenced blobs that were stored before *rested_us*; return their number."""
         return self._ask(_COLLECT, (rested_us,)).rowcount
 
 
@@ -209,7 +209,7 @@ class SqliteRows:
             raise self._file.error(error) from error
 
     def finish(self) -> None:
-        """See `LogRows.finish`: SQLite does so by itself."""
+        """See `LogRows.finish`; does nothing, because SQLite chooses the next id itself."""
 
     def close(self) -> None:
         self._db.close()

@@ -39,9 +39,9 @@ class LastEvent(NamedTuple):
 
 
 def head_fault(stream: StreamRow, last: LastEvent | None) -> str | None:
-    """Return how the row of a stream contradicts its *last* event; None if it does not.
+    """Return how the row of a stream contradicts its *last* event; None if they agree.
 
-    The hash chain covers the events; the next append relies on this row.
+    The hash chain covers only the events, but the next append also relies on the row.
     """
     version, epoch, head = (NO_STREAM, 0, GENESIS) if last is None else (last[0], *last[2:])
     if stream.version != version:
@@ -58,7 +58,7 @@ class First(NamedTuple):
 
     position: int
     length: int
-    """The number of its events."""
+    """The number of events of the append."""
 
 
 class Tables(Protocol):
@@ -68,10 +68,10 @@ class Tables(Protocol):
         """Return the position and time of the last event; zeros without one."""
 
     def find(self, name: str) -> StreamRow | None:
-        """Return the stream of that name."""
+        """Return the stream *name*; None if it does not exist."""
 
     def find_all(self, names: Collection[str]) -> Sequence[StreamRow]:
-        """Return those of these streams that exist."""
+        """Return the streams of *names* that exist."""
 
     def last_event(self, stream: int) -> LastEvent | None:
         """Return the newest event of the stream itself, not of its parent."""
@@ -83,16 +83,16 @@ class Tables(Protocol):
         """Set the stream's epoch and owner."""
 
     def branch(self, stream: int, parent: int, version: int) -> None:
-        """Set the stream's parent and its version there."""
+        """Set the parent of the stream, and the version of the parent at which it begins."""
 
     def claim(self, stream: int, key: str, first: First) -> bool:
-        """Store the key of an append; return False if it exists."""
+        """Store the key of an append; return False if the key was stored before."""
 
     def find_append(self, stream: int, key: str) -> First | None:
-        """Return the append with that key."""
+        """Return the append with the *key*; None without one."""
 
     def find_owned(self, stream: int, epoch: int, version: int) -> First | None:
-        """Return the append of an owner that begins at that version."""
+        """Return the append of the owner of *epoch* that begins at *version*; None without one."""
 
     def events(self, first: First) -> Sequence[RecordedEvent]:
         """Return the events of an append."""

@@ -12,7 +12,7 @@ def take_turns() -> Generator[None]:
 
 
 async def pause(seconds: float) -> None:
-    """Wait in real time, whatever the store's clock: other processes do so, too."""
+    """Wait in real time, not by the store's clock, because other processes use real time, too."""
     loop = asyncio.get_running_loop()
     over = loop.create_future()
     timer = loop.call_later(seconds, over.set_result, None)
@@ -29,7 +29,7 @@ class Notifier:
         self._waiting: set[asyncio.Future[None]] = set()
 
     def ring(self) -> None:
-        """Wake all."""
+        """Wake all current waiters."""
         for future in self._waiting:
             if not future.done():
                 future.set_result(None)

@@ -96,7 +96,7 @@ class PostgresBackend:
         return find_log(self._address) is not None
 
     def found(self) -> None:
-        """See `LogBackend`: no folder brings it."""
+        """See `LogBackend.found`; None, because the log has no file."""
 
     def check(self, *, shared: bool = False) -> None:  # noqa: ARG002 - it can always be shared
         self._log_id()
@@ -140,7 +140,7 @@ class PostgresBackend:
         return self._snapshots or PostgresSnapshots(self._address)
 
     def open_views(self) -> "Views":
-        """See `LogBackend.open_views`: for a role that may not write, a file of the machine."""
+        """See `LogBackend.open_views`; a role that may not write uses a file on this machine."""
         from cueline.projections.views import Views  # noqa: PLC0415 - slow to import
         from cueline.stores.postgres.views import PostgresViews  # noqa: PLC0415 - likewise
 

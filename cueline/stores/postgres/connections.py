@@ -87,14 +87,14 @@ RETRY_SECONDS: Final = 0.1
 
 
 class Retries:
-    """Decides whether to try again: at once, then after pauses, until the time is over."""
+    """Decides whether to retry: at once, then after pauses, until the time is over."""
 
     def __init__(self, patience_seconds: float) -> None:
         self._deadline = monotonic() + patience_seconds
         self._pause_seconds = 0.0
 
     async def again(self) -> bool:
-        """Wait, unless it is the first time; return False if it took too long."""
+        """Wait before each retry except the first; return False if the time is over."""
         await pause(self._pause_seconds)
         self._pause_seconds = RETRY_SECONDS
         return monotonic() < self._deadline
@@ -195,7 +195,7 @@ class Connections:
 
 
 def is_broken(error: Exception) -> bool:
-    """Whether the connection has ended, so that another may succeed."""
+    """Whether the connection has ended, so that a new connection may succeed."""
     state = getattr(error, "sqlstate", None)
     broken = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     # 57P01-57P05: the server ends it, restarts or recovers; 08: the network.

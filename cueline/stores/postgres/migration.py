@@ -13,7 +13,7 @@ from cueline.stores.postgres.address import Address
 from cueline.stores.postgres.connections import Row, connected
 
 FORMAT: Final = 1
-"""The format of the tables. `migrate` upgrades an older format; a newer one is refused."""
+"""The format of the tables. `migrate` upgrades an older format; a newer format is refused."""
 _SCRIPTS: Final = (("schema.sql", "beside.sql"),)
 """The statements that upgrade each format to the next."""
 _WRITES: Final = ("append", "acquire", "put_blob", "collect_blobs")

@@ -16,7 +16,7 @@ from cueline.stores.postgres.connections import Connections, Row
 from cueline.stores.postgres.sql import clock_us
 
 PRESENCE_SECONDS = 2.0
-"""The interval of heartbeats; a failed one is repeated at the next."""
+"""The longest wait for the server: the interval after which the next heartbeat is sent."""
 _NAMES = [field.name for field in fields(Presence)]
 _COLUMNS = ", ".join(_NAMES)
 _NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -70,7 +70,7 @@ DELETE FROM snapshots WHERE stream IN (SELECT stream FROM gone)
 """
 _LOCK = "SELECT pg_advisory_xact_lock(4244, hashtext(%s))"
 SNAPSHOT_SECONDS: Final = 2.0
-"""Without a snapshot a session is folded from its first event."""
+"""The longest wait for a snapshot; without it, a session is folded from its first event."""
 _HIGHEST: Final = 2**63 - 1
 
 

@@ -27,7 +27,7 @@ def escaped(text: str) -> str:
 
 
 def unescaped(text: str) -> str:
-    """Return the text before `escaped`."""
+    """Return the original of *text*, a result of `escaped`."""
     if _MARK not in text:
         return text
     return text.replace("\x01b", "\0").replace("\x01a", _MARK)
@@ -44,7 +44,7 @@ def unescaped_row(row: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def clock_us(clock: Clock) -> int | None:
-    """Return the time to record; None: the server's time, which all machines share."""
+    """Return the time to record; None for the time of the server, which all machines share."""
     return None if isinstance(clock, SystemClock) else to_us(clock.now())
 
 
@@ -56,7 +56,7 @@ _GONE = {
     "42883": "a function was removed",
     OTHER_LOG: "it was replaced by another log",
 }
-# By SQLSTATE, or the class that it begins with.
+# By SQLSTATE, or by its class, which is the beginning of the SQLSTATE.
 _REASONS = {
     "25006": "the server only reads now; name the primary",
     "42501": "this role may not; `cueline log migrate --writer ROLE` grants it",
@@ -94,7 +94,7 @@ def is_of_server(error: Exception) -> bool:
 
 @contextmanager
 def translating(address: Address) -> Iterator[None]:
-    """Raise cueline's error for one of PostgreSQL in the block."""
+    """Translate errors of PostgreSQL in the block into errors of cueline."""
     try:
         yield
     except psycopg.Error as error:

@@ -208,7 +208,8 @@ class PostgresStore(PagedStore):
         for write in writes:
             for stream in (write.stream, *(write.after or ())[:1], *dict(write.empties)):
                 check_stream(stream)
-        # Before, in case we are killed in between; after, in case one was written in between.
+        # Before the append, in case this process is killed; after it, in case a snapshot was
+        # written meanwhile.
         if emptied := emptied_streams(writes):
             await self._snapshots.forget(emptied)
         appended: Appended = await self._writes().do(Append(writes, key, size))
@@ -288,13 +289,13 @@ class PostgresStore(PagedStore):
             raise self._failure
 
     def _heard(self, position: int) -> None:
-        """Wake all waiters if the log is longer than was known."""
+        """Wake all waiters if *position* is after the last known position."""
         if position > self._head:
             self._head = position
             self._bell.ring()
 
     async def _listen(self) -> None:
-        """Listen for appends of others until the store is closed, or the server stays away."""
+        """Listen for appends of other processes until the store is closed or the server is gone."""
         try:
             while True:
                 with suppress(psycopg.Error):

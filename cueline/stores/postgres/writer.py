@@ -261,7 +261,7 @@ class PostgresWriter:
             size += others.size
             if size > GROUP_BYTES or isinstance(ours, Acquire) or isinstance(others, Acquire):
                 break
-            # A call looks up its keys at its beginning: a repeated one waits for the next call.
+            # A call looks up its keys at its beginning, so a repeated key waits for the next call.
             if others.key is not None and self._queue[0].name in names:
                 break
             jobs.append(self._queue.popleft())
