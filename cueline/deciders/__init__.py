@@ -1,1 +1,1 @@
-"""The rules: pure functions without clock, randomness or I/O."""
+"""The rules of cueline: pure functions without clock, randomness or I/O."""

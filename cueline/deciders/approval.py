@@ -29,14 +29,14 @@ from cueline.events.session import Verdict
 AUTO_APPROVER = "auto:cli-flag"
 """The actor of automatic grants that a flag of the start allowed."""
 AUTO_IN_TIME = "auto:auto_approve_after"
-"""The actor of an automatic grant after its waiting time."""
+"""The actor of automatic grants after the time `auto_approve_after`."""
 READ_LATE_SECONDS = 300.0
-"""How long a grant is valid that was read after its deadline, from the reading on.
+"""The seconds for which a grant that was read after its deadline stays valid, from the reading on.
 
-Long enough for the calls before it, and no longer than a question at a terminal waits.
+The time suffices for earlier calls, and is at most the wait of a question at a terminal.
 """
 _NOT_PEOPLE = ("auto:", "agent:", "session:")
-"""Prefix of deciders that are not persons."""
+"""The prefixes of the names of actors that are not people."""
 
 
 def auto_approver(agent: AgentSpec) -> str:
@@ -50,7 +50,7 @@ def auto_approver(agent: AgentSpec) -> str:
 
 
 class Open(Struct, frozen=True):
-    """Open the approval; `granted_by` also grants it."""
+    """The command to open an approval, and to grant it in the name of `granted_by`."""
 
     opened: ApprovalOpened
     granted_by: str | None = None
@@ -64,7 +64,7 @@ class Vote(Struct, frozen=True):
     by: str
     note: str
     message: str
-    """The inbox message of the decision; a repeated vote with the same id counts once."""
+    """The inbox message of the decision; a repeated vote with the same message counts once."""
     recorded_at: datetime
     edit: Arguments | None = None
     """The edited arguments."""
@@ -80,7 +80,7 @@ class Vote(Struct, frozen=True):
 def vote_of(
     given: DecisionGiven, message: str, recorded_at: datetime, edit_digest: str = ""
 ) -> Vote:
-    """Return the decision of an inbox message as a vote."""
+    """Return the vote for the decision *given*, which came in the inbox *message*."""
     return Vote(
         given.verdict,
         given.digest,
@@ -97,13 +97,13 @@ def vote_of(
 
 
 class Expire(Struct, frozen=True):
-    """The deadline has passed, and the gate has read every earlier decision."""
+    """The command to apply a passed deadline; the gate has read every earlier decision."""
 
     at: datetime
 
 
 class Supersede(Struct, frozen=True):
-    """The approval is no longer needed."""
+    """The command to close an approval that is no longer needed."""
 
     reason: SupersedeCode
 
@@ -155,7 +155,7 @@ def refusal(state: ApprovalState, vote: Vote) -> Refusal | None:
 
 
 def _misfit(opened: ApprovalOpened, vote: Vote) -> Refusal | None:
-    """Return why *vote* does not fit the question."""
+    """Return why *vote* does not answer the question of the approval; None if it does."""
     if opened.question == "may_it_run":
         fits = vote.resolution is None and not vote.result
         return None if fits else Refusal(code="not_in_doubt")
@@ -185,7 +185,7 @@ def is_person(name: str) -> bool:
 
 
 def may_not(opened: ApprovalOpened, person: str) -> Refusal | None:
-    """Return why *person* may not grant; None if they may (C17)."""
+    """Return why *person* may not grant the call; None if the person may (C17)."""
     if not is_person(person):
         return Refusal(code="no_person", by=person)
     if person in opened.excluded:
@@ -199,7 +199,7 @@ def may_not(opened: ApprovalOpened, person: str) -> Refusal | None:
 def valid_until(deadline_at: datetime, read_at: datetime) -> datetime | None:
     """Return the expiry of a grant that came in time but was read late; None for *deadline_at*.
 
-    Perhaps no process ran that could read the grant earlier (I14).
+    A grant is read late if no process ran that could read it earlier (I14).
     """
     late = read_at > deadline_at
     return read_at + timedelta(seconds=READ_LATE_SECONDS) if late else None
@@ -253,7 +253,7 @@ def _verdict(vote: Vote, state: ApprovalState) -> Sequence[ApprovalEvent]:
 
 
 def _timed(state: ApprovalState, at: datetime) -> Sequence[ApprovalEvent]:
-    """Return the verdict by time: granted automatically, or expired."""
+    """Return the event of a passed time: the automatic grant, or the expiry."""
     if state.opened is None or not state.pending:
         return []
     if at >= state.opened.deadline_at:

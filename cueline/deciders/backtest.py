@@ -1,8 +1,8 @@
-"""Judges recorded calls by another policy.
+"""Judges recorded calls by another policy than the recorded one.
 
-A fold over the facts of any number of sessions, in log order. It judges each call
+`Backtest` folds the facts of any number of sessions, in log order. It judges each call
 with the recorded tool, and ignores standing grants: under another policy, people might
-not have been asked.
+not have given these grants.
 """
 
 from collections import Counter
@@ -59,7 +59,7 @@ class BacktestFinding:
 
 @dataclass(frozen=True, slots=True)
 class _SessionPolicy:
-    """A session's tools, and the policy's gate for each."""
+    """The tools of a session, and the tested policy's gate for each tool."""
 
     tools: dict[str, ToolSpec]
     gates: dict[str, ToolGate]
@@ -68,7 +68,7 @@ class _SessionPolicy:
 
 
 class Backtest:
-    """Folds facts into the findings about calls."""
+    """Folds the facts of sessions into findings about their calls."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -81,7 +81,7 @@ class Backtest:
         return self._calls.values()
 
     def add(self, session: str, fact: SessionEvent, *, counts: bool = True) -> None:
-        """Add a fact; calls of a reply are judged only if *counts*."""
+        """Add the fact of *session*; judge the calls that the fact requests only if *counts*."""
         match fact:
             case SessionStarted() | SessionForked():
                 self._known[session] = self._of(fact.agent)
@@ -120,7 +120,7 @@ class Backtest:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Calls of one tool with the same recorded and the same tested judgement."""
+    """The calls of one tool with the same recorded and the same tested judgement."""
 
     tool: str
     before: Before
@@ -132,7 +132,7 @@ class Sum:
 
 
 def sum_findings(findings: Iterable[BacktestFinding]) -> Iterator[Sum]:
-    """Group findings; the strictest answer comes first."""
+    """Return the sums of *findings*, strictest tested judgement first."""
     calls: Counter[tuple[Answer, str, str, Before]] = Counter()
     ran: Counter[tuple[Answer, str, str, Before]] = Counter()
     stopped: dict[tuple[Answer, str, str, Before], Decimal] = {}

@@ -26,12 +26,12 @@ from cueline.events.breaker import (
 from cueline.events.codes import OURS, TRANSIENT
 
 PROBE_SECONDS = 120.0
-"""A probe without an outcome after this time is lost; its own session recovers it earlier."""
+"""The seconds after which a probe without an outcome counts as lost."""
 LONGEST_OPEN_SECONDS = 600.0
-"""The maximum of the doubled time-out, unless the first was longer."""
+"""The longest time-out after doublings, in seconds, unless the first time-out is longer."""
 _DEFAULTS = BreakerPolicy()
 MOST_FAILURES = 1000
-"""The largest allowed threshold, and so the most failures that the state has."""
+"""The largest allowed threshold, and the most failures in a breaker's state."""
 
 
 class Failure(NamedTuple):
@@ -46,12 +46,12 @@ class BreakerState(Struct, frozen=True):
 
     phase: Literal["closed", "open", "half_open"] = "closed"
     since: datetime | None = None
-    """When the phase began; None if the breaker was always closed."""
+    """The time at which the phase began; None if the breaker was always closed."""
     until: datetime | None = None
-    """When the next probe may start."""
+    """The time from which the next probe may start."""
     failures: tuple[Failure, ...] = ()
     openings: int = 0
-    """Consecutive failures."""
+    """The number of consecutive openings."""
     probe: str = ""
     held_until: datetime | None = None
     kind: str = ""
@@ -59,7 +59,7 @@ class BreakerState(Struct, frozen=True):
 
 
 class Fail(Struct, frozen=True):
-    """The call *key* failed."""
+    """The command to record that the call *key* failed."""
 
     key: str
     kind: str
@@ -70,14 +70,14 @@ class Fail(Struct, frozen=True):
 
 
 class Succeed(Struct, frozen=True):
-    """The call *key* succeeded."""
+    """The command to record that the call *key* succeeded."""
 
     key: str
     at: datetime
 
 
 class Hold(Struct, frozen=True):
-    """The provider asked for a pause."""
+    """The command to hold the breaker, because the provider requested a pause."""
 
     at: datetime
     seconds: float
@@ -85,16 +85,16 @@ class Hold(Struct, frozen=True):
 
 
 class Probe(Struct, frozen=True):
-    """The call *key* wants to be the probe."""
+    """The command to make the call *key* the probe."""
 
     key: str
     at: datetime
     early: bool = False
-    """A person wants the probe before its time."""
+    """Whether a person requested the probe before its time."""
 
 
 class Reset(Struct, frozen=True):
-    """A person closes the breaker."""
+    """The command of a person to close the breaker."""
 
     at: datetime
     by: str
@@ -207,7 +207,7 @@ BreakerCode = Literal["breaker_open", "breaker_held", "breaker_probing"]
 
 
 class Admission(Struct, frozen=True):
-    """Whether a call may start now."""
+    """The answer whether a call may start now, and the end and reason of a wait."""
 
     answer: Literal["go", "probe", "wait"]
     until: datetime | None = None
@@ -232,7 +232,7 @@ def admission(
 ) -> Admission:
     """Return whether the call *key* may start at *now*.
 
-    With *early*, a person wants the probe of an open breaker before its time.
+    With *early*, a person requested the probe of an open breaker before its time.
     """
     if state.held_until is not None and state.held_until > now:
         return Admission("wait", state.held_until, "breaker_held", state.kind)

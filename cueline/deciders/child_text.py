@@ -1,4 +1,4 @@
-"""The text of children for the model of a parent: marked as data, not as instructions."""
+"""The texts of child sessions for the parent's model, marked as data, not as instructions."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ def fenced(child: str, text: str) -> str:
 
 
 def callback_of(event: MessageReceived) -> ChildEnded | None:
-    """Return the end of a child that the model gets as a message; None if it is none."""
+    """Return the child's end in *event* that the parent's model gets as a message; else None."""
     ended = event.message
     if not isinstance(ended, ChildEnded):
         return None
@@ -36,19 +36,19 @@ def callback_of(event: MessageReceived) -> ChildEnded | None:
 
 
 def callback_text(ended: ChildEnded) -> str:
-    """Return the end of a child as a message to the model of its parent."""
+    """Return the message to the parent's model about the end of a child."""
     return f"The session {shown(ended.child)} has ended.\n{fenced(ended.child, end_json(ended))}"
 
 
 def paused_text(paused: ChildPaused) -> str:
-    """Return the pause of a child as a message to the model of its parent."""
+    """Return the message to the parent's model about the pause of a child."""
     how = f"Wait for it, or end it by `{CHILD_RESULT}` with `stop`."
     said = f"The session {shown(paused.child)} is paused until a person resumes it. {how}"
     return f"{said}\n{fenced(paused.child, paused.reason)}"
 
 
 def end_json(ended: ChildEnded) -> str:
-    """Return the end of a child as JSON, capped, as its parent's model gets it."""
+    """Return the end of a child as JSON for the parent's model, with capped texts."""
     said = {
         "status": ended.status,
         "result": ended.text if ended.value is None else ended.value,
@@ -62,7 +62,7 @@ def end_json(ended: ChildEnded) -> str:
 
 
 def capped(text: str) -> str:
-    """Return the *text* of a child as its parent's model gets it."""
+    """Return the *text* of a child, cut to `CHARACTERS` characters."""
     if len(text) <= CHARACTERS:
         return text
     left_out = len(text) - CHARACTERS

@@ -3,8 +3,8 @@
 The log and the prompt's digest have the whole text. With the same window, a message is cut in the
 same way in each request, so the beginning of the prompt stays the same.
 
-The model that answers next gets its own prompt up to the cut, so a cache may have it, and
-a request for a summary. A call stays with its result.
+The model that answers next also writes the summary. The request for a summary repeats the prompt
+up to the cut, which a cache may have. A call stays with its result.
 """
 
 import json
@@ -22,14 +22,14 @@ UNKNOWN: Final = 50_000
 """The most bytes of one result for a model whose window is unknown."""
 _BYTES_PER_TOKEN: Final = 3
 _SHARE: Final = 4
-"""One result takes at most this part of the window, as 1/4."""
+"""The divisor of the window: one result takes at most 1/4 of the window."""
 _TAIL: Final = 6
-"""The end of a result takes this part of the limit, as 1/6."""
+"""The divisor of the limit: the end of a cut result takes 1/6 of the limit."""
 _IMAGE: Final = b'"kind":"image"'
 
 
 def limit_of(window: int | None) -> int:
-    """Return the most bytes of one result that a model with a *window* of so many tokens gets."""
+    """Return the most bytes of one result for a model with a context *window*, in tokens."""
     return UNKNOWN if window is None else window * _BYTES_PER_TOKEN // _SHARE
 
 
@@ -58,9 +58,9 @@ def _cut(message: bytes, most: int) -> bytes:
 
 
 KEPT: Final = 0.25
-"""The newest messages of up to this share of all bytes are not summarised."""
+"""The share of the prompt's bytes, at its end, that is not summarised."""
 KEPT_OF_TOO_LONG: Final = 0.5
-"""The share after a prompt that was too long: the older half has to fit on its own."""
+"""The share that is not summarised after a prompt was too long: the older half has to fit."""
 ASK: Final = """Summarise the conversation so far. Your summary replaces it: later requests show \
 only the summary and the newest messages. Write for yourself, as the one who goes on with the work.
 Keep, word for word where it matters: the user's goals, instructions and limits; decisions and \
@@ -70,7 +70,7 @@ Reply with the summary alone. Call no tool."""
 
 
 class Compaction(Struct, frozen=True):
-    """The request for a summary."""
+    """The request for a summary of old messages, and the place of the cut."""
 
     cut: Cut
     messages: list[bytes]
@@ -79,7 +79,7 @@ class Compaction(Struct, frozen=True):
 def compaction_of(
     current: Prompt, *, too_long: bool, window: int | None = None
 ) -> Compaction | None:
-    """Return the request for a summary of old messages; None if there are none.
+    """Return the request for a summary of old messages; None if no message can be summarised.
 
     *too_long*: the prompt did not fit into the model's context *window*, in tokens.
     """

@@ -1,4 +1,4 @@
-"""The form of all rules: `decide`, `evolve` and the initial state."""
+"""The form of the rules of a category of streams: `decide`, `evolve` and the initial state."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Decider(Generic[Command, State, Event]):
     evolve: Callable[[State, Event], State]
 
     def replay(self, events: Iterable[Event], state: State | None = None) -> State:
-        """Fold *events* into *state*, by default the initial one."""
+        """Return *state*, by default the initial state, after *events*."""
         folded = self.initial_state if state is None else state
         for event in events:
             folded = self.evolve(folded, event)

@@ -40,7 +40,7 @@ class _Interpreter(TreeInterpreter):  # type: ignore[misc]  # jmespath has no ty
         return super().visit_comparator(node, value)
 
     def visit_function_expression(self, node: dict[str, Any], value: object) -> object:
-        """Refuse a number that JSON cannot hold, such as infinity."""
+        """Return the value of a function call; raise for infinity and NaN, which JSON lacks."""
         found = super().visit_function_expression(node, value)
         if isinstance(found, float) and not math.isfinite(found):
             raise ValueError(f"{node['value']}: the number is not finite")
@@ -50,15 +50,15 @@ class _Interpreter(TreeInterpreter):  # type: ignore[misc]  # jmespath has no ty
 _INTERPRETER: Final = _Interpreter()
 
 Context = Mapping[str, Any]
-"""The data: `input`, `steps` by name and, for a call of `for_each`, `item` and `index`."""
+"""The data of an expression: `input`, `steps` by name and, in `for_each`, `item` and `index`."""
 
 
 def evaluated(expression: str, context: Context) -> JsonValue:
     """Return the value of *expression*; null if it reads missing data.
 
     Raises:
-        ValueError: it is no expression, a function got a value of a wrong type, or a number
-            is not finite.
+        ValueError: the text is no expression, a function got a value of a wrong type, or a
+            number is not finite.
     """
     try:
         found: JsonValue = _INTERPRETER.visit(compiled(expression).parsed, context)
@@ -80,8 +80,8 @@ def holds(expression: str, context: Context) -> bool:
 def rendered(arguments: Any, context: Context) -> Any:
     """Return *arguments* with the values of the expressions in their texts.
 
-    A text that is one `{{ EXPRESSION }}` becomes its value. Within other text, a value that is
-    no text is written as JSON.
+    A text that is one `{{ EXPRESSION }}` becomes the expression's value. Within other text, a
+    value that is not a text is written as JSON.
 
     Raises:
         ValueError: as `evaluated`, or a `{{` has no `}}`.
@@ -100,13 +100,13 @@ def rendered(arguments: Any, context: Context) -> Any:
 
 
 def steps_in(expression: str) -> tuple[str, ...]:
-    """Return the steps that *expression* reads, each once; none if it is no expression."""
+    """Return the names of the steps that *expression* reads; empty for an invalid expression."""
     paths = paths_of(expression)
     return tuple(dict.fromkeys(path[1] for path in paths if path[0] == STEPS and path[1:]))
 
 
 def needs_of(step: Step) -> tuple[str, ...]:
-    """Return the steps that are over before *step* begins: named, or read by its expressions."""
+    """Return the steps that *step* needs: the named steps, and those its expressions read."""
     expressions = [step.when, step.for_each, *expressions_in(step.arguments)]
     read = [name for each in expressions for name in steps_in(each)]
     return tuple(dict.fromkeys([*step.needs, *read]))
@@ -139,7 +139,7 @@ def compiled(expression: str) -> Any:
 
 
 def reason(error: Exception) -> str:
-    """Return the fault of an expression and, if known, its character."""
+    """Return the fault of an expression and, if known, the position of the faulty character."""
     at = getattr(error, "lex_position", None)
     if at is None:
         return str(error).removeprefix("Invalid JMESPath expression: ")
@@ -151,7 +151,7 @@ def reason(error: Exception) -> str:
 def pieces(text: str) -> tuple[str, ...]:
     """Return the plain texts and expressions of *text* alternately; the first and last are plain.
 
-    An expression ends at the first `}}` that makes it one; else at the first of all.
+    An expression ends at the first `}}` before which it is valid, or else at the first `}}`.
 
     Raises:
         ValueError: a `{{` has no `}}`.
@@ -175,7 +175,7 @@ def _is_expression(text: str) -> bool:
 
 
 def paths_of(expression: str) -> tuple[tuple[str, ...], ...]:
-    """Return the names by which *expression* reads its data: `steps.a.value` is one path."""
+    """Return the paths of the data that *expression* reads, as `steps.a.value`."""
     return tuple(_paths(compiled(expression).parsed)) if _is_expression(expression) else ()
 
 

@@ -3,7 +3,7 @@
 A runner is registered until it is removed. A blueprint's name belongs to one registered
 runner: the first that offered it.
 
-A heartbeat is no event: only a change is one.
+A heartbeat is not recorded; only a change of a runner is.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ from cueline.events.fleet import (
 
 
 class Group(NamedTuple):
-    """A `WorkerGroup` as a key."""
+    """A `WorkerGroup` in a hashable form, for use as a key."""
 
     kind: WorkerKind
     labels: tuple[tuple[str, str], ...] = ()
@@ -55,11 +55,11 @@ class Range(NamedTuple):
 
 NONE = Range(0, 0)
 RESERVED: Final = frozenset({"default"})
-"""The names of cueline's own agents; no runner can offer them."""
+"""The names of cueline's built-in agents, which no runner can offer."""
 
 
 class Registration(Struct, frozen=True):
-    """A runner that is registered."""
+    """A registered runner."""
 
     fact: RunnerRegistered
     removed_at: datetime | None = None
@@ -71,7 +71,7 @@ class Blueprint(Struct, frozen=True):
 
     agent: AgentSpec
     runner: str
-    """The incarnation that offers the agent; empty: none does now."""
+    """The incarnation that offers the agent; empty: no runner offers it now."""
 
 
 class FleetState(Struct, frozen=True):
@@ -79,48 +79,48 @@ class FleetState(Struct, frozen=True):
 
     epoch: int = 0
     up: str = ""
-    """The `up` of that dispatcher."""
+    """The id of the dispatcher's `cueline up`."""
     wanted: Mapping[Group, Range] = MappingProxyType({})
-    """The desired numbers by group, also 0."""
+    """The desired numbers of workers by group, including 0."""
     runners: Mapping[str, Registration] = MappingProxyType({})
     """The registered runners, by incarnation."""
     blueprints: Mapping[str, Blueprint] = MappingProxyType({})
     """All agents that were ever offered, by name."""
 
     def online(self, blueprint: str) -> str:
-        """Return the runner that takes runs of *blueprint* now; empty if none does."""
+        """Return the online runner that accepts runs of *blueprint*; empty without one."""
         offered = self.blueprints.get(blueprint)
         runner = None if offered is None else self.runners.get(offered.runner)
         return runner.fact.incarnation if runner and runner.removed_at is None else ""
 
     def removal_of(self, blueprint: str) -> datetime | None:
-        """Return when the stale runner of *blueprint* is removed; None if it is not stale."""
+        """Return the removal time of the stale runner of *blueprint*; None without a stale one."""
         offered = self.blueprints.get(blueprint)
         runner = None if offered is None else self.runners.get(offered.runner)
         return None if runner is None else runner.removed_at
 
 
 class TakeFleet(Struct, frozen=True):
-    """A dispatcher takes over; the first one of an `up` asks for the numbers of the command."""
+    """The command to take over the fleet, with numbers of workers from the command line."""
 
     taken: FleetTaken
     asks: tuple[ScaleAsked, ...] = ()
-    """The groups that are asked for in any case."""
+    """The numbers of workers to record in any case."""
     defaults: tuple[ScaleAsked, ...] = ()
-    """The groups that are asked for if nobody has ever asked for workers of that kind."""
+    """The numbers of workers to record for kinds of workers that nobody has requested yet."""
 
 
 FleetCommand = FleetEvent | TakeFleet
 
 
 def key_of(group: WorkerGroup) -> Group:
-    """Return the group as a key."""
+    """Return *group* in its hashable form."""
     labels, resources = sorted(group.labels.items()), sorted(group.resources.items())
     return Group(group.kind, tuple(labels), tuple(resources), group.per_node)
 
 
 def group_of(key: Group) -> WorkerGroup:
-    """Return the group of a key."""
+    """Return the `WorkerGroup` of the hashable form *key*."""
     return WorkerGroup(
         kind=key.kind,
         labels=dict(key.labels),
@@ -221,7 +221,7 @@ def _with_removal(state: FleetState, incarnation: str, at: datetime | None) -> F
 
 
 def _withdrawn(state: FleetState, incarnation: str) -> dict[str, Blueprint]:
-    """Return the blueprints without those that *incarnation* offers."""
+    """Return the blueprints, with no runner for those that *incarnation* offers."""
     return {
         name: replace(each, runner="") if each.runner == incarnation else each
         for name, each in state.blueprints.items()
@@ -252,10 +252,10 @@ Change = RunnerStale | RunnerBack | RunnerRemoved
 
 
 class HeartbeatTimes(NamedTuple):
-    """The times by which runners are registered, in seconds."""
+    """The times of a runner's heartbeats and of its removal, in seconds."""
 
     interval: float = 30.0
-    """Between two heartbeats."""
+    """The time between two heartbeats."""
     stale: float = 120.0
     """The silence after which a runner gets no more runs."""
     removal: float = 600.0
@@ -263,7 +263,7 @@ class HeartbeatTimes(NamedTuple):
 
 
 HEARTBEAT: Final = HeartbeatTimes()
-"""The default times."""
+"""The default times of heartbeats."""
 
 
 def changes(
@@ -274,7 +274,7 @@ def changes(
     since: datetime,
     times: HeartbeatTimes,
 ) -> list[Change]:
-    """Return the facts to record about the registered runners *now*.
+    """Return the facts about runners that became stale, came back or were removed.
 
     Args:
         state: the fleet's.

@@ -9,18 +9,18 @@ from cueline.events.agent_parts import NO_DEMANDS, Demands
 
 
 class Offer(NamedTuple):
-    """The offers of a runner: labels, resources and machine."""
+    """What a runner offers to calls: labels, resources and machine."""
 
     runner: str
     """The runner's incarnation."""
     machine: str | None
-    """The machine; None while it is unknown: then the runner meets no demand for a machine."""
+    """The runner's machine; None while unknown: the runner meets no demand for a machine."""
     labels: Mapping[str, str] = {}
     resources: Mapping[str, float] = {}
 
 
 class Unmet(NamedTuple):
-    """Calls that wait for a runner, all with the same demands."""
+    """The number of calls with the same demands that wait for a runner."""
 
     demands: Demands
     calls: int
@@ -29,8 +29,8 @@ class Unmet(NamedTuple):
 def call_demands(tool: ToolSpec, agent: AgentSpec, runner: str = "") -> Demands:
     """Return the demands of a call of *tool*: the tool's demands over the agent's.
 
-    A tool that needs the workspace demands its machine. The calls of a run demand the *runner*
-    that claimed the run.
+    A tool that needs the workspace demands the workspace's machine. The calls of a run demand
+    the *runner* that claimed the run.
     """
     own, general = tool.demands, agent.demands
     place = agent.workspace.machine if tool.needs_workspace and agent.workspace else ""
@@ -45,7 +45,7 @@ def call_demands(tool: ToolSpec, agent: AgentSpec, runner: str = "") -> Demands:
 
 
 def unmet(offer: Offer, demands: Demands) -> Demands:
-    """Return the demands that a runner does not meet; without any, it may execute the call."""
+    """Return the demands that a runner does not meet; empty if the runner may execute the call."""
     if not demands:
         return NO_DEMANDS
     has, amounts = offer.labels, offer.resources
@@ -66,7 +66,7 @@ def unmet(offer: Offer, demands: Demands) -> Demands:
 def least_unmet(offers: Iterable[Offer], demands: Demands) -> Demands:
     """Return the demands that the closest runner does not meet.
 
-    Without any runner these are all demands.
+    Without runners, return all demands.
     """
     return min((unmet(offer, demands) for offer in offers), key=_count, default=demands)
 
@@ -88,9 +88,9 @@ def _count(demands: Demands) -> int:
 
 
 SLACK = 0.1
-"""A host may have this share more sessions than the mean: balanced hosts move nothing."""
+"""The share by which a host's sessions may exceed the mean without a move."""
 FEW = 5
-"""A host may have this many more sessions in any case."""
+"""The number by which a host's sessions may always exceed the mean without a move."""
 MOVES = 100
 """The most sessions that move at a time."""
 
@@ -102,14 +102,14 @@ class Load(NamedTuple):
     places: int
     """The most sessions that the host takes; 0: none, for example because it drains."""
     leaving: int = 0
-    """The number of its sessions that are moving already."""
+    """The number of the host's sessions that are already moving to other hosts."""
 
 
 def surplus(loads: Mapping[str, Load]) -> dict[str, int]:
     """Return the number of further sessions that each host gives up, most loaded first.
 
-    The sessions go to the hosts with the fewest. No host goes below the mean, so no session
-    moves back.
+    The sessions move to the hosts with the fewest sessions. No host goes below the mean, so no
+    session moves back.
     """
     taking = {host: load for host, load in loads.items() if load.places}
     mean = sum(load.sessions for load in taking.values()) / max(1, len(taking))

@@ -24,15 +24,15 @@ def matches_any(name: str, patterns: Iterable[str]) -> bool:
 def path_matches(path: str, globs: Iterable[str], place: str) -> bool:
     """Whether *path* matches one of *globs*; `**` crosses folders, `*` does not.
 
-    Paths are normalized, without `.` and `..`. A path below *place* is relative to
-    it, and so is a glob that begins with *place*. Links are not resolved.
+    Paths are normalized, without `.` and `..`. A path below *place* counts as relative to
+    *place*, also in a glob that begins with *place*. Links are not resolved.
     """
     plain = _plain(place)
     return any(_in_folders(glob, plain)(name) for name in _names(path, plain) for glob in globs)
 
 
 def _names(path: str, place: str) -> Iterator[str]:
-    """Yield the names of *path* that a glob may match: one below *place*, up to two outside."""
+    """Yield the names of *path* for globs: one name if it is below *place*, else up to two."""
     whole = _plain(posixpath.join(place, path))
     if (inner := _inside(whole, place)) is not None:
         yield inner
@@ -43,7 +43,7 @@ def _names(path: str, place: str) -> Iterator[str]:
 
 
 def _inside(whole: str, place: str) -> str | None:
-    """Return *whole* relative to *place*; None if it is not below that."""
+    """Return the path *whole* relative to *place*; None for a path outside *place*."""
     above = place.rstrip("/") + "/"
     if not posixpath.isabs(place) or not f"{whole}/".startswith(above):
         return None
@@ -81,14 +81,14 @@ def _literal(piece: str) -> str:
 
 
 def escape_glob(path: str) -> str:
-    """Return a glob that matches exactly this path."""
+    """Return a glob that matches exactly *path*."""
     return _SPECIAL.sub(r"\\\g<0>", path)
 
 
 def may_run(text: str, patterns: Iterable[str], *, unknown: bool = True) -> bool:
     """Whether the shell command *text* runs a command that matches one of *patterns*.
 
-    An unresolved command counts as matching, if *unknown*.
+    If *unknown*, an unresolved command counts as a match.
     """
     for each in simple_commands(text):
         if each.is_known:
@@ -101,33 +101,33 @@ def may_run(text: str, patterns: Iterable[str], *, unknown: bool = True) -> bool
 
 
 def runs_only(text: str, patterns: Iterable[str]) -> bool:
-    """Whether each command in the shell command *text* is known, and matches as written."""
+    """Whether each command in the shell command *text* is known, and matches *patterns*."""
     written = (each for each in simple_commands(text) if each.is_written)
     return all(each.is_known and matches_any(each.text, patterns) for each in written)
 
 
 def _may_match(command: SimpleCommand, patterns: Iterable[str]) -> bool:
-    """Whether a partly known command may match; commands that it runs are checked separately."""
+    """Whether a partly known command may match *patterns*, apart from the commands that it runs."""
     known, is_open = command.text, command.is_innermost
     starts = (_FIRST_WILD.split(pattern, maxsplit=1)[0] for pattern in patterns)
     return any(known.startswith(each) or (is_open and each.startswith(known)) for each in starts)
 
 
 def paths_of(tool: ToolSpec, arguments: Arguments) -> Iterator[str]:
-    """Return the paths of the call; without declared paths, every text in the arguments."""
+    """Return the paths in *arguments*; every text in them if *tool* declares no paths."""
     return texts_of(named_paths(tool, arguments) if tool.paths else arguments)
 
 
 def named_paths(
     tool: ToolSpec, arguments: Arguments, names: Iterable[str] | None = None
 ) -> dict[str, object]:
-    """Return the arguments that *tool* declares as paths, or *names*; None for an unknown one."""
+    """Return the values of the arguments *names*, by default the declared paths, by name."""
     wanted = tool.paths if names is None else names
     return {name: arguments.get(name, _default(tool, name)) for name in wanted}
 
 
 def _default(tool: ToolSpec, name: str) -> object:
-    """Return the tool's default for an omitted argument."""
+    """Return the default of the tool's argument *name*; None without a default."""
     properties = tool.parameters.get("properties")
     told = properties.get(name) if isinstance(properties, Mapping) else None
     return told.get("default") if isinstance(told, Mapping) else None

@@ -30,7 +30,7 @@ from cueline.events.session import StepEnded
 
 
 class Additions(NamedTuple):
-    """The steps that begin now, and those that end without a call."""
+    """The steps of a plan that begin now, and the steps that end without a call."""
 
     calls: list[ToolCall]
     items: dict[str, int]
@@ -38,10 +38,10 @@ class Additions(NamedTuple):
 
 
 class PlanEnd(NamedTuple):
-    """The result of a plan, or the reason why there is none."""
+    """The result of a plan, or the reason why the plan has no result."""
 
     value: JsonValue = None
-    """The value; None: the value is the text, or null."""
+    """The value of the result; None: the value is the text, or null."""
     text: str = ""
     is_null: bool = False
     error_code: str = ""
@@ -49,7 +49,7 @@ class PlanEnd(NamedTuple):
 
 
 def additions(progress: Progress, room: int) -> Additions:
-    """Return the steps that *progress* allows now: at most *room* calls, and all waits."""
+    """Return the steps that may begin now: at most *room* calls, and all waits for messages."""
     added = Additions([], {}, [])
     if progress.failed:
         return added
@@ -74,10 +74,10 @@ def additions(progress: Progress, room: int) -> Additions:
 
 
 def _begin(progress: Progress, step: Step, room: int, added: Additions) -> None:
-    """Add the first calls of *step*, or its end without one.
+    """Add the first calls of *step* to *added*, or the step's end without a call.
 
     Raises:
-        ValueError: an expression of it has no value.
+        ValueError: an expression of the step has no value.
     """
     needs = [progress.over[name] for name in progress.needs[step.name]]
     context = _context(progress, progress.needs[step.name])
@@ -100,7 +100,7 @@ def _begin(progress: Progress, step: Step, room: int, added: Additions) -> None:
 
 
 def _unfit(step: Step, needs: list[StepResult]) -> str:
-    """Return why the outcomes of the needed steps skip *step*; empty if they do not."""
+    """Return why *step* is skipped after the outcomes of the steps that it needs; else empty."""
     match step.condition:
         case "on_success" if any(each.status != "completed" for each in needs):
             return "need_not_completed"
@@ -115,7 +115,7 @@ def _failed(result: StepResult) -> bool:
 
 
 def _found_issues(result: StepResult) -> bool:
-    """Whether the value of a step reports issues; the words of its text have no influence."""
+    """Whether the value of a step reports issues, by its fields; a text reports none."""
     values = result.value if isinstance(result.value, list) else [result.value]
     told = [each for each in values if isinstance(each, dict)]
     return result.status == "completed" and any(
@@ -131,7 +131,7 @@ def _items(step: Step, context: Context) -> list[JsonValue]:
 
 
 def _add_items(progress: Progress, step: Step, begin: int, room: int, added: Additions) -> None:
-    """Add calls for the items of *step* from *begin* on; an expression that fails ends it."""
+    """Add calls for the items of *step* from *begin* on; a failing expression ends the item."""
     context = _context(progress, progress.needs[step.name])
     items = _items(step, context)
     for index in range(begin, min(len(items), begin + max(room, 0))):
@@ -164,7 +164,7 @@ def _view(result: StepResult) -> dict[str, JsonValue]:
 
 
 def end_of(plan: Plan, progress: Progress) -> PlanEnd:
-    """Return the end of a plan without open or possible steps."""
+    """Return the result or failure of a plan without open or possible steps."""
     if progress.failed:
         failed = progress.over[progress.failed]
         why = f"step {progress.failed}: {failed.error_code}: {failed.error}"
@@ -186,13 +186,13 @@ def end_of(plan: Plan, progress: Progress) -> PlanEnd:
 
 
 RESULT: Final = ("status", "value", "text", "error", "error_code")
-"""The data of a step for expressions."""
+"""The fields of a step's result that expressions can read."""
 _DATA: Final = ("input", STEPS)
 _EACH: Final = ("item", "index")
 
 
 class PlanProblem(NamedTuple):
-    """One problem, and the key that has it, such as `steps.build.when`."""
+    """One fault of a plan, and the key with the fault, such as `steps.build.when`."""
 
     key: str
     reason: str
@@ -204,12 +204,12 @@ def problems_of(
     tools: Collection[str] | None = None,
     parameters: Collection[str] | None = None,
 ) -> list[PlanProblem]:
-    """Return all faults of *plan*; none if it can run.
+    """Return all faults of *plan*; empty for a valid plan.
 
     Args:
         plan: the plan to check.
         tools: the names of the agent's tools, if they are known.
-        parameters: the only parameters that a session of it takes, if they are known.
+        parameters: the only parameters of the plan's sessions, if they are known.
     """
     names = [step.name for step in plan.steps]
     found = [] if names else [PlanProblem(STEPS, "there is none: add one")]
@@ -263,7 +263,7 @@ def _of(
     parameters: Collection[str] | None,
     roots: Collection[str] = _DATA,
 ) -> Iterator[str]:
-    """Yield the faults of one expression; an empty expression has none."""
+    """Yield the faults of one expression; nothing for an empty expression."""
     if not expression:
         return
     try:

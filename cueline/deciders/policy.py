@@ -48,12 +48,12 @@ class ToolGate(Struct, frozen=True):
     """The policy's judgement of one tool; it may depend on the arguments."""
 
     settled: Judgement | None
-    """The judgement, if it does not depend on the arguments."""
+    """The judgement; None if it depends on the arguments."""
     rules: tuple[Rule, ...] = ()
 
 
 def rules_of(policy: Policy) -> tuple[Rule, ...]:
-    """Return all rules of a policy; those of its profiles come first."""
+    """Return all rules of a policy; the rules of its profiles come first."""
     ready_made = [rule for profile in policy.approval for rule in _profile(profile, policy)]
     return (*ready_made, *policy.rules)
 
@@ -74,7 +74,7 @@ def _profile(profile: Profile, policy: Policy) -> tuple[Rule, ...]:
 
 
 def _cost_bands(policy: Policy) -> tuple[Rule, ...]:
-    """Return the rules for cost bands; each begins at its lower bound (C10)."""
+    """Return the rules of the profile `cost`; each rule begins at its lower bound (C10)."""
     bands: tuple[tuple[str, Answer, Decimal | None], ...] = (
         ("cost", "allow", Decimal(0)),
         ("cost", "notify", policy.notify_from_usd),
@@ -89,7 +89,7 @@ def _cost_bands(policy: Policy) -> tuple[Rule, ...]:
 
 
 def gate_of(policy: Policy, tool: ToolSpec) -> ToolGate:
-    """Compute the part of the judgement that depends only on *tool*."""
+    """Return the part of the policy's judgement that depends only on *tool*."""
     rules = tuple([rule for rule in rules_of(policy) if _is_about(rule, tool)])
     if tool.estimates or any(map(_reads_arguments, rules)):
         return ToolGate(None, rules)
@@ -117,7 +117,7 @@ def _needs_people(rule: Rule) -> bool:
 
 
 def _asks(rule: Rule, tool: ToolSpec) -> bool:
-    """Whether a call may need an approval, also one denied by an unknown cost."""
+    """Whether *rule* may require an approval for a call of *tool*, also at an unknown cost."""
     unknown = tool.estimates and rule.usd_from is not None
     return rule.answer == "ask" or (rule.answer == "deny" and unknown)
 
@@ -133,20 +133,20 @@ def judge(
     standing: Iterable[StandingGrant] = (),
     modules: tuple[str, ...] = (),
 ) -> Judgement:
-    """Judge a call by the declarations of its tool and by its arguments.
+    """Return the judgement of a call by its tool's declarations and its arguments.
 
-        The answer for a call that may write a file which a later start reads or runs is at least
-    `ask`.
+    A call that may write a file which a later start reads or runs is never allowed without an
+    approval.
 
     Args:
-            policy: the rules.
-            tool: the tool as recorded.
-            arguments: the arguments of the call.
-            estimate: the estimated cost, for tools that estimate each call.
-            workspace: paths below it count as relative to it.
-            gate: the result of `gate_of`, if it is known.
-            standing: the grants for the rest of the session.
-            modules: globs for the modules of the agent's own tools; see `own_modules`.
+        policy: the rules.
+        tool: the tool as recorded.
+        arguments: the arguments of the call.
+        estimate: the estimated cost, for tools that estimate each call.
+        workspace: the folder below which paths count as relative.
+        gate: the result of `gate_of`, if it is known.
+        standing: the grants for the rest of the session.
+        modules: globs for the modules of the agent's own tools; see `own_modules`.
     """
     gate = gate or gate_of(policy, tool)
     place = workspace.path if workspace else ""
@@ -169,7 +169,7 @@ def judge(
 
 
 def _default_answer(policy: Policy) -> str:
-    """Return the answer if no rule matches."""
+    """Return the policy's answer to a call that no rule matches."""
     if policy.approval == ("sensitive",) and not policy.rules:
         return "not sensitive"
     return "no rule" if policy.rules or {*policy.approval} - {"off"} else "off"
@@ -213,7 +213,7 @@ def _strongest(rules: Iterable[Rule], cost: Estimate, otherwise: str) -> Judgeme
 
 
 def _is_about(rule: Rule, tool: ToolSpec) -> bool:
-    """Whether a rule may match calls of *tool*."""
+    """Whether *rule* may match calls of *tool*."""
     phases = [tag.removeprefix("phase:") for tag in tool.tags if tag.startswith("phase:")]
     return (
         (not rule.tools or matches_any(tool.name, rule.tools))
@@ -235,7 +235,7 @@ def _reads_arguments(rule: Rule) -> bool:
 
 
 def _rule_matches(rule: Rule, tool: ToolSpec, arguments: Arguments, place: str) -> bool:
-    """Whether a rule about *tool* matches the arguments."""
+    """Whether *rule*, which may match calls of *tool*, matches *arguments*."""
     if rule.paths and not _path_matches(rule, tool, arguments, place):
         return False
     if rule.commands and not _command_matches(rule, arguments):
@@ -248,8 +248,8 @@ def _rule_matches(rule: Rule, tool: ToolSpec, arguments: Arguments, place: str) 
 def _command_matches(rule: Rule, arguments: Arguments) -> bool:
     """Whether a command of the call matches the rule's commands.
 
-    A rule that allows has to match each command. Another rule has to match one command, which
-    may be in any text; an unresolved command matches, but only in an argument named `command`.
+    A rule that allows has to match each command. Any other rule has to match one command in any
+    text; an unresolved command matches, but only in an argument named `command`.
     """
     commands = tuple(commands_of(arguments))
     if rule.answer == "allow":
@@ -287,7 +287,7 @@ def always_scope(tool: ToolSpec, arguments: Arguments) -> tuple[str, ...]:
 
 
 def exact_scope(arguments: Arguments) -> str:
-    """Return the scope of exactly these arguments in a `StandingGrant`."""
+    """Return the scope of a `StandingGrant` for exactly *arguments*."""
     return _EXACTLY + hashlib.sha256(canonical_json(dict(sorted(arguments.items())))).hexdigest()
 
 

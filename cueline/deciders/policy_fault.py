@@ -7,7 +7,7 @@ from cueline.deciders.pattern import matches_any
 from cueline.events.agent import Hook, Policy, Rule
 
 _URL = r"https?://[^/@\s]+(/\S*)?$|\$[A-Za-z_]\w*$"
-"""Without user or password, because the URL is recorded."""
+"""The pattern of a URL without user and password, because the URL is recorded."""
 _FITTED = ("tools", "tags", "phases", "paths", "commands", "may_grant")
 
 
@@ -61,7 +61,7 @@ def _times(policy: Policy) -> Iterator[tuple[str, str]]:
 
 
 def _named(*groups: tuple[str, ...]) -> set[str] | None:
-    """Return the people in *groups*; an empty group is anybody; None for patterns."""
+    """Return the people who are in all *groups*; None if a group has patterns, or all are empty."""
     named = [set(group) for group in groups if group]
     if not named or any("*" in name or "?" in name for name in set.union(*named)):
         return None

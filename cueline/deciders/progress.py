@@ -9,7 +9,7 @@ from cueline.events.agent_parts import Plan, Step, StepStatus
 
 
 class StepResult(Struct, frozen=True):
-    """The end of a step, or of one item of it."""
+    """The end of a step, or of one item of a step with `for_each`."""
 
     status: StepStatus
     value: JsonValue = None
@@ -20,14 +20,14 @@ class StepResult(Struct, frozen=True):
 
 
 class OpenStep(Struct, frozen=True):
-    """A step that has begun and is not over."""
+    """A step of a plan that has begun and is not over."""
 
     items: int | None = None
-    """The number of the items of its `for_each`; None: it has one call."""
+    """The number of items of the step's `for_each`; None: the step has one call."""
     added: int = 0
-    """The step's calls so far."""
+    """The number of the step's calls so far."""
     results: dict[int, StepResult] = {}
-    """The ends of its calls, by item."""
+    """The ends of the step's calls, by item."""
 
 
 class Progress(Struct, frozen=True):
@@ -38,19 +38,19 @@ class Progress(Struct, frozen=True):
     needed_by: dict[str, tuple[str, ...]]
     parameters: dict[str, JsonValue]
     ready: tuple[str, ...]
-    """Steps that have not begun and whose needed steps are all over."""
+    """The steps that have not begun and whose needed steps are all over."""
     open: dict[str, OpenStep] = {}
     over: dict[str, StepResult] = {}
     added: int = 0
-    """The calls so far."""
+    """The number of calls of the plan so far."""
     failed: str = ""
-    """The first critical step that failed: after it no step begins."""
+    """The first critical step that failed, after which no step begins; empty: none."""
     messages: dict[str, tuple[JsonValue, ...]] = {}
-    """By name: the values of the received messages that no wait has taken, in order."""
+    """The values of received messages that no wait has taken, by name, in order."""
 
 
 def progress_of(plan: Plan, parameters: dict[str, JsonValue]) -> Progress:
-    """Return the progress of a session that begins."""
+    """Return the progress of *plan* at the start of a session."""
     needs = {step.name: needs_of(step) for step in plan.steps}
     needed_by: dict[str, tuple[str, ...]] = {}
     for name, each in needs.items():
@@ -62,20 +62,20 @@ def progress_of(plan: Plan, parameters: dict[str, JsonValue]) -> Progress:
 
 
 def begun(progress: Progress, name: str, items: int | None) -> Progress:
-    """Return *progress* with a step that begins."""
+    """Return *progress* after the step *name* began."""
     ready = tuple([each for each in progress.ready if each != name])
     return replace(progress, ready=ready, open=progress.open | {name: OpenStep(items)})
 
 
 def call_added(progress: Progress, name: str) -> Progress:
-    """Return *progress* with another call of an open step."""
+    """Return *progress* with another call of the open step *name*."""
     step = progress.open[name]
     opened = progress.open | {name: replace(step, added=step.added + 1)}
     return replace(progress, open=opened, added=progress.added + 1)
 
 
 def call_over(progress: Progress, name: str, index: int, result: StepResult) -> Progress:
-    """Return *progress* after a call of an open step, which may end the step."""
+    """Return *progress* after the end of a call of the open step *name*, which may end the step."""
     step = progress.open.get(name)
     if step is None:  # another item failed, and the step with it
         return progress
@@ -88,7 +88,7 @@ def call_over(progress: Progress, name: str, index: int, result: StepResult) -> 
 
 
 def _all_of(results: list[StepResult]) -> StepResult:
-    """Return the end of a step with items: failed if an item failed; the other values stay."""
+    """Return the end of a step with items: failed if an item failed, with all other values."""
     ends = [each for each in results if each.status != "completed"]
     text = "\n".join([each.text for each in results if each.text])
     values: list[JsonValue] = [each.value for each in results]
@@ -98,19 +98,19 @@ def _all_of(results: list[StepResult]) -> StepResult:
 
 
 def message_came(progress: Progress, name: str, value: JsonValue) -> Progress:
-    """Keep the value of a message until a wait takes it."""
+    """Return *progress* with the value of a message, which is kept until a wait takes it."""
     came = (*progress.messages.get(name, ()), value)
     return replace(progress, messages=progress.messages | {name: came})
 
 
 def message_taken(progress: Progress, name: str) -> Progress:
-    """Return *progress* after a wait took the oldest message of that name."""
+    """Return *progress* after a wait took the oldest message *name*."""
     left = progress.messages.get(name, ())[1:]
     return replace(progress, messages=progress.messages | {name: left})
 
 
 def step_over(progress: Progress, name: str, result: StepResult) -> Progress:
-    """Return *progress* after a step, with the steps that may begin by that."""
+    """Return *progress* after the end of the step *name*, with the steps that may begin then."""
     over = progress.over | {name: result}
     free = [
         each
@@ -124,5 +124,5 @@ def step_over(progress: Progress, name: str, result: StepResult) -> Progress:
 
 
 def _in_order(steps: dict[str, Step], names: list[str]) -> tuple[str, ...]:
-    """Return *names*, first the waits for messages, which do not count as calls."""
+    """Return *names* in the order of *steps*, waits for messages first, which are no calls."""
     return tuple(sorted(names, key=lambda name: not steps[name].wait))

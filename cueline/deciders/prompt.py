@@ -1,4 +1,4 @@
-"""The prompt as a fold: the messages that each event adds.
+"""Folds a session's events into the prompt: the messages that each event adds.
 
 The session's state holds only digests. The model's caller folds the messages here
 from the same events, and gets identical bytes after every resume. A request's
@@ -43,7 +43,7 @@ from cueline.events.session import (
 from cueline.events.stream import effect_of, is_compaction
 
 PROMPT_FOLD: Final = 1
-"""The version of this fold; raised when a fact gives other messages than before."""
+"""The version of this fold; raised when a fact adds other messages than in the earlier version."""
 
 FORKED_AWAY = "This call belongs to the session this was forked from; it was not run here."
 
@@ -56,7 +56,7 @@ _OPENING: Final[Any] = {
 }
 
 TOOL: Final = b'{"role":"tool"'
-"""The message of a result begins so."""
+"""The first bytes of the message of a tool call's result."""
 
 SUMMARY = "Earlier messages were replaced by this summary of them:"
 
@@ -116,13 +116,13 @@ def user_message(text: str, attachments: tuple[Attachment, ...] = ()) -> bytes:
 
 
 def summary_message(replied: ModelReplied) -> bytes:
-    """Return the message that stands for the summarised ones."""
+    """Return the message with the summary, which replaces the summarised messages."""
     text = "\n".join(block.text for block in replied.content if isinstance(block, TextBlock))
     return user_message(f"{SUMMARY}\n\n{text}")
 
 
 def result_of(event: SessionEvent) -> tuple[str, bool] | None:
-    """Return a call's result for the model, and whether it failed; None if *event* ends no call."""
+    """Return a call's result for the model, and whether it failed; None without a call's end."""
     match event:
         case ToolReturned(child=""):
             return event.output, False
@@ -156,7 +156,7 @@ def images_of(event: SessionEvent) -> tuple[ImageBlock, ...]:
 
 
 def opening_messages(event: SessionStarted | SessionForked) -> list[bytes]:
-    """Return the messages of a session's first fact."""
+    """Return the messages that a session's first fact adds."""
     if isinstance(event, SessionForked):
         return [user_message(text) for text in (event.note, event.goal) if text]
     texts = [event.goal] if event.goal else []
@@ -168,12 +168,12 @@ def opening_messages(event: SessionStarted | SessionForked) -> list[bytes]:
 
 
 def warning_messages(event: LimitWarned) -> list[bytes]:
-    """Return the messages of a warning."""
+    """Return the messages for the model about a nearly used-up limit."""
     return [user_message(event.note)] if event.note else []
 
 
 def calls_after(prompt: "Prompt", events: Sequence[SessionEvent]) -> dict[str, ToolCall]:
-    """Return the calls of the turn after *events*, which *prompt* does not have yet."""
+    """Return the calls of the current turn after *events*, which *prompt* does not include yet."""
     after = Prompt()
     after.calls = prompt.calls
     for event in events:
@@ -199,11 +199,11 @@ class Prompt:
 
     def __init__(self) -> None:
         self.transcript: list[bytes] = []
-        """All messages, up to the last `ModelRequested`; it only grows."""
+        """All messages up to the last `ModelRequested`; the list only grows."""
         self.summarised = 0
         """The number of the oldest messages that the summary replaces."""
         self._summary = b""
-        """The newest summary; it counts from its `ContextCompacted` on."""
+        """The newest summary, which requests contain after its `ContextCompacted`."""
         self._covered = 0
         """The number of the oldest messages that the digest `_opening` includes."""
         self._opening = ""
@@ -229,7 +229,7 @@ class Prompt:
 
     @property
     def rest(self) -> tuple[Any, ...]:
-        """The folded data except the messages, as a snapshot holds it."""
+        """The folded data without the messages, for a snapshot."""
         summary = (self.summarised, self._summary, self._covered)
         return self._opening, self.calls, self._results, self._mail, self._notes, *summary
 
@@ -239,7 +239,7 @@ class Prompt:
         self.summarised, self._summary, self._covered = rest[5:]
 
     def add(self, event: SessionEvent) -> None:
-        """Add one fact; dispatch by its type's name, as in `session.evolve`."""
+        """Add the messages of one fact."""
         match event.type:
             case "ToolReturned" | "ToolFailed" | "ToolSkipped" | "ToolReconciled":
                 self._close(event.effect, result_of(event), images_of(event))
@@ -286,7 +286,7 @@ class Prompt:
                 pass
 
     def _edit(self, effect: str, arguments: Arguments) -> None:
-        """Replace the arguments of a call by those that a person edited: the tool gets these."""
+        """Replace the arguments of the call *effect* with the edited *arguments*."""
         if effect in self.calls:
             changed = self.calls[effect].model_copy(update={"arguments": arguments})
             self.calls = {**self.calls, effect: changed}

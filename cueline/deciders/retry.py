@@ -10,17 +10,17 @@ from cueline.events.codes import NO_ANSWER, NOT_STARTED
 from cueline.events.message import Block, TextBlock, ToolCall
 
 FATAL_MODEL = frozenset({"invalid_request", "refused", "content_filtered", NO_ANSWER})
-"""Failures that every retry of the same request would repeat."""
+"""The codes of model failures that a retry of the same request would repeat."""
 SUITS_ANOTHER = frozenset({"invalid_request", NO_ANSWER})
-"""The failures of `FATAL_MODEL` after which another model may succeed."""
+"""The codes in `FATAL_MODEL` after which another model may succeed."""
 LOST = frozenset({"lost", NOT_STARTED})
-"""A tool call that was lost with its runner, or never began."""
+"""The codes of a tool call that was lost with its runner, or never began."""
 HELD = frozenset({NOT_STARTED, "tool_changed"})
-"""A tool call that never began and, without a retry, waits for a person."""
+"""The codes of a tool call that never began and, without a retry, waits for a person."""
 LONGEST_WAIT_SECONDS = 86_400.0
-"""The longest wait for a machine, whatever a provider asks for (I14)."""
+"""The longest wait in seconds that a provider or tool can request (I14)."""
 REST_SECONDS = 2.0
-"""During a shorter wait the session stays `running`."""
+"""The wait in seconds up to which a session stays `running`."""
 
 _SPREAD = 2**64 - 1
 
@@ -50,8 +50,8 @@ def retry_at(
 ) -> datetime | None:
     """Return the time of the next retry after *failures* failures, the first at *since*.
 
-    Returns None after the last. The retry is not before *retry_after*, which counts up to
-    one day; if that is after the deadline, there is no retry.
+    Returns None after the last retry. The retry is not before *retry_after*, of which at most one
+    day counts; if this time is after the policy's deadline, return None.
     """
     if failures > policy.max_retries:
         return None
@@ -64,14 +64,14 @@ def retry_at(
 
 
 def rests(failed_at: datetime | None, retry_at: datetime | None) -> bool:
-    """Whether the retry is so late that the session waits for it."""
+    """Whether the retry is so late that the session waits instead of staying `running`."""
     if failed_at is None or retry_at is None:
         return False
     return (retry_at - failed_at).total_seconds() >= REST_SECONDS
 
 
 _ENDS = frozenset({"end_turn", "max_tokens"})
-"""The stop reasons of a turn that the model ended, or that reached the limit of a reply."""
+"""The stop reasons of a reply that the model ended, or that reached the token limit."""
 
 
 def silence(
@@ -80,7 +80,7 @@ def silence(
     stop_reason: str,
     messages: Sequence[bytes],
 ) -> str | None:
-    """Return the error code of a reply to *messages* without text and calls; None for any other.
+    """Return the error code of a reply to *messages* without text and calls; None otherwise.
 
     After a tool's result, a model may end its turn without any content.
     """

@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 PART: Final = "\0"
-"""Stands for a part of a word that only the shell knows, such as `"$X"`."""
+"""The mark for a part of a word that only the shell can expand, such as `"$X"`."""
 WORDS: Final = "\1"
-"""Stands for any number of words that only the shell knows, such as `$X`, `*` or `$(ls)`."""
+"""The mark for any number of words that only the shell can expand: `$X`, `*`, `$(ls)` …"""
 
 _LONGEST: Final = 10_000
-"""The parser takes linear time, but after some errors quadratic time."""
+"""The length of the longest parsed command: after some errors, parsing takes quadratic time."""
 _PLAIN: Final = re.compile(r"[\w./:,@%+= -]*", re.ASCII)
 _MISREAD: Final = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
     r"|\n[ \t]*\\|(?<=\S)\\\n\S"
 )
-"""The places where the grammar separates words unlike a shell, and our own marks."""
+"""The texts whose words the grammar separates differently from a shell, and the marks above."""
 _LITERAL: Final = re.compile(r"(?:[^\\*?\[]|\\.)*", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(?:\n|(.))", re.DOTALL)
 _ESCAPE_IN_QUOTES: Final = re.compile(r"\\(?:\n|([$`\"\\]))")
@@ -40,7 +40,7 @@ _NO_FILES: Final = ("/dev/null", "/dev/stdout", "/dev/stderr", "-", "1", "2")
 def parse(text: str) -> tuple[list[tuple[str, ...]], bool]:
     """Return the words of each simple command in *text*, and whether all were understood.
 
-    Output to a file is a command `>` with the file.
+    An output redirection becomes a command `>` with the file.
     """
     if len(text) > _LONGEST:
         return [], False
@@ -80,7 +80,7 @@ def _grammar() -> "Callable[[bytes], tuple[dict[str, list[Node]], bool]]":
 
 
 def _value(node: "Node") -> str:
-    """Return a word in the form in which the command gets it."""
+    """Return the word of *node* without quotes and escapes, as the command gets the word."""
     text = (node.text or b"").decode()
     match node.type:
         case "word" | "number" | "variable_name":
@@ -119,7 +119,7 @@ _JOIN_WORDS: Final = frozenset(("eval", "ssh", "watch"))
 _RUN_ANYTHING = "alias at batch coproc expect parallel runuser screen script sg su tmux"
 _SYNTAX = "! { } case do done elif else esac fi for function if in select then until while"
 _ANYTHING: Final = frozenset(f"{_RUN_ANYTHING} {_SYNTAX}".split())
-"""Programs that may run any of their words; and words of the syntax, which are no programs."""
+"""Programs that may run any of their arguments, and words of the syntax, which are no programs."""
 _NONE_BEFORE = "builtin busybox command doas env eval exec git ionice nice nohup setsid stdbuf"
 _NONE_BEFORE += " pkexec strace sudo systemd-run time trap unbuffer unshare watch xargs"
 _WRAPPERS: Final = {  # and the number of arguments before the command
@@ -138,24 +138,24 @@ _ANY_COMMAND: Final = re.compile(
     r"\S+ /(?:dev|proc)/|env -(?:\w*S|-split)|xargs -(?:[IJi]|-replace)"
     r"|(?:\w*sh|sudo|doas|source|\.) -(?:\w*s\w*)?$|(?!git )\S+ -.*[^\w./:,@%+=-]"
 )
-"""A program, and an option by which it runs another command."""
+"""The pattern of a program with an option that runs another command."""
 
 
 class SimpleCommand(NamedTuple):
-    """A program or builtin with its arguments; or `>` and the file that output goes to."""
+    """A program or builtin with its arguments, or `>` with the file of a redirection."""
 
     words: Words
     text: str
-    """The known words: all before the first unknown word."""
+    """The words before the first unknown word, as a text."""
     is_known: bool
     """Whether all words are known."""
     is_written: bool
-    """Whether the command is as written; otherwise a path, wrapper or option was removed."""
+    """Whether the command is as written, without a removed path, wrapper or option."""
     is_innermost: bool = True
 
 
 UNKNOWN: Final = SimpleCommand((WORDS,), "", is_known=False, is_written=True)
-"""The unresolved command, which may be any command, or several."""
+"""A command that cannot be resolved, and may be one or several arbitrary commands."""
 
 
 def commands_of(arguments: Mapping[str, object]) -> Iterator[str]:
@@ -169,7 +169,7 @@ def commands_of(arguments: Mapping[str, object]) -> Iterator[str]:
 
 @lru_cache(maxsize=512)
 def simple_commands(text: str) -> tuple[SimpleCommand, ...]:
-    """Return the simple commands in *text*, and those that they run in turn."""
+    """Return the simple commands in *text*, and the commands that these run."""
     found = tuple(islice(_commands_in(text, _DEEPEST, is_written=True), _MOST))
     return (*found, UNKNOWN) if len(found) == _MOST else found
 

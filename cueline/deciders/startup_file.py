@@ -1,4 +1,4 @@
-"""Finds calls that may write a file which a later start reads or runs: they always ask.
+"""Finds calls that may write a file which a later start reads or runs; such calls always ask.
 
 These files are settings, agent files, the modules of the agent's own tools, git's hooks
 and settings, and the start-up files of shells, editors and continuous integration.
@@ -60,11 +60,11 @@ _GIT_READERS: Final = frozenset(
 )
 _READING_OPTIONS: Final = frozenset(("-l", "--list", "--get", "--get-all"))
 _LONGEST = 4096
-"""The longest path of Linux; a longer text names no file."""
+"""The length of the longest path on Linux; a longer text names no file."""
 
 
 def own_modules(agent: AgentSpec) -> tuple[str, ...]:
-    """Return globs for the modules of the agent's tools, without those that cueline ships."""
+    """Return globs for the modules of the agent's tools, without modules that cueline ships."""
     return _modules_of(tuple(tool.target for tool in agent.tools))
 
 
@@ -88,8 +88,8 @@ def writes_startup_file(
     """Whether the call may write a file that a later start reads or runs.
 
     Args:
-        tool: only calls of tools that are not read-only write.
-        arguments: of the call.
+        tool: the tool; a call of a read-only tool writes nothing.
+        arguments: the arguments of the call.
         modules: globs for the modules of the agent's own tools.
         place: the workspace; paths are relative to it.
     """
@@ -99,7 +99,7 @@ def writes_startup_file(
 
 
 def _paths(tool: ToolSpec, arguments: Arguments, modules: tuple[str, ...]) -> Iterator[str]:
-    """Yield the possible paths: declared paths, else each text; and the files of a command."""
+    """Yield the paths that a call may write: its paths or texts, and files in its commands."""
     names = (*tool.paths, *(tool.writes or ())[:1]) or tuple(arguments)
     given = named_paths(tool, arguments, (each for each in names if each not in COMMANDS))
     yield from (text for text in texts_of(given) if len(text) <= _LONGEST)
@@ -111,7 +111,7 @@ def _paths(tool: ToolSpec, arguments: Arguments, modules: tuple[str, ...]) -> It
 
 
 def _may_write(command: SimpleCommand) -> str:
-    """Return a text with the files that a command may write."""
+    """Return a text with the names of the files that *command* may write."""
     name, *rest = command.words
     if not command.is_innermost or name in _READERS:
         return name

@@ -73,7 +73,7 @@ class BreakerPolicy(Part):
     min_calls: Whole = Field(default=0, ge=0)
     """The minimum number of calls in the window, as a second condition."""
     on_open: Literal["wait", "fallback", "pause"] = "wait"
-    """The reaction to an open breaker: wait, continue without the tool or model, or pause."""
+    """With an open breaker: wait, continue without the tool or with a fallback model, or pause."""
 
 
 Word = Annotated[str, Field(min_length=1)]

@@ -49,9 +49,9 @@ class Shortage(Struct, frozen=True):
 def shortage(
     state: BudgetState, session: str, amount: Amount, promised: Mapping[str, Amount] = _NONE
 ) -> Shortage | None:
-    """Return why a call of *session* may not cost *amount*; None if it may.
+    """Return why a call of *session* may not cost *amount*; None if the amount fits.
 
-    *promised* has, by node, the amounts that other sessions are about to reserve.
+    *promised* contains the amounts that other sessions are about to reserve, by node.
     """
     busy = None
     for name, node in state.path(session):
@@ -66,7 +66,7 @@ def shortage(
 
 
 def sessions_to_offer(state: BudgetState) -> list[BudgetOffered]:
-    """Return offers to the waiting sessions that fit now and have no offer yet."""
+    """Return the offers to waiting sessions whose calls fit now and that have no offer yet."""
     promised: dict[str, Amount] = {}
     told = []
     for session in state.queue:
@@ -81,7 +81,7 @@ def sessions_to_offer(state: BudgetState) -> list[BudgetOffered]:
 
 
 def shares(state: BudgetState, session: str) -> dict[str, float]:
-    """Return by limit the largest spent share on the path to the root."""
+    """Return the largest spent share of each limit on the path from *session* to the root."""
     found: dict[str, float] = {}
     for _, node in state.path(session):
         for limit, most in node.limits.items():
@@ -91,7 +91,7 @@ def shares(state: BudgetState, session: str) -> dict[str, float]:
 
 
 def cause_of(state: BudgetState, session: str, amount: Amount, short: Shortage) -> Cause:
-    """Return why a call of *session* waits."""
+    """Return the cause of the wait of a call of *session*, from the shortage *short*."""
     node, limit = state.nodes[short.whose], short.limit
     return Cause(
         code="budget_exhausted" if short.answer == "exhausted" else "budget_busy",
@@ -112,7 +112,7 @@ Path = tuple[Allowance, ...]
 
 
 class Reserve(Struct, frozen=True):
-    """A model call is about to start, and costs *amount* at most."""
+    """The command to reserve *amount*, the highest cost of a model call, before the call starts."""
 
     call: ModelCallName
     epoch: int
@@ -122,7 +122,7 @@ class Reserve(Struct, frozen=True):
 
 
 class Settle(Struct, frozen=True):
-    """A call has ended; *amount* is None if its cost is unknown."""
+    """The command to settle a call that has ended; *amount* is None if the cost is unknown."""
 
     call: ModelCallName
     epoch: int
@@ -131,7 +131,7 @@ class Settle(Struct, frozen=True):
 
 
 class Release(Struct, frozen=True):
-    """A call was not started and never will be."""
+    """The command to release the reservation of a call that will never start."""
 
     call: ModelCallName
     epoch: int
@@ -139,7 +139,7 @@ class Release(Struct, frozen=True):
 
 
 class Raise(Struct, frozen=True):
-    """A person raises limits of a session; None keeps a limit."""
+    """The command of a person to raise limits of a session; None keeps a limit."""
 
     session: str
     path: Path
@@ -156,9 +156,9 @@ class ReserveAnswer(Struct, frozen=True):
     """The answer to a reservation request."""
 
     verdict: Literal["granted", "busy", "exhausted", "closed"]
-    """Closed: this attempt is over; another one may start."""
+    """The decision; `closed`: this attempt is over, and another attempt may start."""
     cause: Cause | None = None
-    """The cause of `busy` and `exhausted`."""
+    """The cause of the verdict `busy` or `exhausted`; else None."""
 
 
 class Closing(Struct, frozen=True):
@@ -171,7 +171,7 @@ class Closing(Struct, frozen=True):
 
 
 def decide(command: BudgetCommand, state: BudgetState) -> Sequence[BudgetEvent]:
-    """Return the events of *command*; `[]` if it was answered before."""
+    """Return the events of *command*; `[]` if the command changes nothing or is a repeat."""
     opened = _opening(command.path, state)
     state = _after(state, opened)
     match command:
@@ -187,7 +187,7 @@ def decide(command: BudgetCommand, state: BudgetState) -> Sequence[BudgetEvent]:
 
 
 def fencing_epoch(command: BudgetCommand, state: BudgetState) -> int | None:
-    """Return the newer epoch that fences *command*; None if its owner is current."""
+    """Return the newer epoch that fences *command*; None if the command's epoch is current."""
     if isinstance(command, Raise):
         return None
     node = state.nodes.get(command.call.session)
@@ -311,7 +311,7 @@ def _close(command: Settle | Release, state: BudgetState) -> list[BudgetEvent]:
 def _settled(
     call: ModelCallName, epoch: int, amount: Amount | None, state: BudgetState
 ) -> list[BudgetEvent]:
-    """Settle a call, and warn of nearly spent limits."""
+    """Return the events that settle a call and warn of nearly spent limits."""
     held = state.nodes[call.session].held
     reserved = _amount_of(held, call)
     spent = reserved if amount is None else amount
@@ -345,7 +345,7 @@ def _warnings(session: str, state: BudgetState) -> list[BudgetEvent]:
 def _offered(
     facts: list[BudgetEvent], state: BudgetState, *changes: BudgetEvent
 ) -> list[BudgetEvent]:
-    """Return *facts*, then the offers to sessions that fit after them."""
+    """Return *facts* and the offers to sessions whose calls fit after *facts*."""
     return [*facts, *sessions_to_offer(_after(state, changes))]
 
 

@@ -1,4 +1,4 @@
-"""The state of a budget, and its change by each event; it never fails."""
+"""The state of a budget, and the state after each event; `evolve` never fails."""
 
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
@@ -24,7 +24,7 @@ NOTHING = Decimal(0)
 
 
 class Amount(Struct, frozen=True):
-    """Tokens and US dollars."""
+    """An amount of tokens and US dollars."""
 
     tokens: int = 0
     usd: Decimal = NOTHING
@@ -36,7 +36,7 @@ class Amount(Struct, frozen=True):
         return Amount(self.tokens - other.tokens, self.usd - other.usd)
 
     def of(self, limit: LimitName) -> Decimal:
-        """Return the part that *limit* counts."""
+        """Return the part of the amount that *limit* counts: tokens or US dollars."""
         return Decimal(self.tokens) if limit == "max_tokens" else self.usd
 
 
@@ -44,7 +44,7 @@ NO_COST = Amount()
 
 
 class ModelCallName(Struct, frozen=True):
-    """One attempt at one model call of a session."""
+    """The name of one attempt of a model call: session, effect and attempt."""
 
     session: str
     effect: str
@@ -52,7 +52,7 @@ class ModelCallName(Struct, frozen=True):
 
     @property
     def place(self) -> tuple[int, int]:
-        """Turn and attempt; they grow from call to call of a session."""
+        """The turn and the attempt, which grow from call to call of a session."""
         return int(self.effect.partition(".")[0]), self.attempt
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class ModelCallName(Struct, frozen=True):
 
 
 class Held(Struct, frozen=True):
-    """The reservation of the session's call."""
+    """The open reservation of a session's call."""
 
     call: ModelCallName
     amount: Amount
@@ -70,7 +70,7 @@ Outcome = Literal["settled", "estimated", "released"]
 
 
 class Closed(Struct, frozen=True):
-    """The session's last call that was settled or released; it bars all earlier ones."""
+    """The session's last settled or released call, which bars all earlier calls."""
 
     call: ModelCallName
     outcome: Outcome
@@ -78,34 +78,34 @@ class Closed(Struct, frozen=True):
 
 
 class RefusedCall(Struct, frozen=True):
-    """A refused call."""
+    """A call whose reservation was refused, and which waits for budget."""
 
     call: ModelCallName
     amount: Amount
     answer: Literal["busy", "exhausted"]
     told: bool = False
-    """The session was offered budget and has not asked again."""
+    """Whether the session got an offer and has not requested budget since."""
 
 
 class Node(Struct, frozen=True):
-    """One session in the budget."""
+    """One session in the budget of its tree."""
 
     parent: str | None = None
     limits: Mapping[LimitName, Decimal] = field(default_factory=dict)
     epoch: int = 0
-    """The highest epoch seen of its owners."""
+    """The highest epoch of an owner of the session."""
     own: Amount = NO_COST
     """The amount that the session itself spent."""
     settled: Amount = NO_COST
-    """The amount that it and its descendants spent."""
+    """The amount that the session and its descendants spent."""
     reserved: Amount = NO_COST
-    """The amount reserved for it and its descendants."""
+    """The amount reserved for the session and its descendants."""
     held: Held | None = None
     closed: Closed | None = None
     wanted: RefusedCall | None = None
     warned: frozenset[LimitName] = frozenset()
     raised: frozenset[str] = frozenset()
-    """The messages that raised its limits."""
+    """The messages that raised the session's limits."""
 
 
 class BudgetState(Struct, frozen=True):
@@ -150,7 +150,7 @@ def evolve(state: BudgetState, event: BudgetEvent) -> BudgetState:
 
 
 def limits_of(max_tokens: int | None, max_cost: Decimal | None) -> dict[LimitName, Decimal]:
-    """Return the limits that are set."""
+    """Return the limits that are not None, by name."""
     limits: dict[LimitName, Decimal] = {}
     if max_tokens is not None:
         limits["max_tokens"] = Decimal(max_tokens)
@@ -160,12 +160,12 @@ def limits_of(max_tokens: int | None, max_cost: Decimal | None) -> dict[LimitNam
 
 
 def call_of(event: CostReserved | CostSettled | CostReleased | BudgetRefused) -> ModelCallName:
-    """Return the call that *event* is about."""
+    """Return the name of the call of *event*."""
     return ModelCallName(event.session, event.effect, event.attempt)
 
 
 def _with(state: BudgetState, session: str, change: Change) -> BudgetState:
-    """Return *state* with a changed node of *session*."""
+    """Return *state* with *change* applied to the node of *session*."""
     if session not in state.nodes:
         return state
     return replace(state, nodes={**state.nodes, session: change(state.nodes[session])})
@@ -179,7 +179,7 @@ def _opened(state: BudgetState, event: BudgetOpened) -> BudgetState:
 
 
 def _reserved(state: BudgetState, event: CostReserved) -> BudgetState:
-    """Reserve the amount; a repeat by a later owner reserves nothing more."""
+    """Return *state* with the reserved amount; a repeat by a later owner reserves nothing more."""
     call, amount = call_of(event), Amount(event.tokens, event.usd)
     node = state.nodes.get(event.session, Node())
     before = node.held.amount if node.held is not None else NO_COST
@@ -247,7 +247,7 @@ def _raised(node: Node, event: BudgetRaised) -> Node:
 def _along(
     state: BudgetState, session: str, *, reserved: Amount, settled: Amount | None = None
 ) -> BudgetState:
-    """Return *state* with changed sums of *session* and its ancestors."""
+    """Return *state* with the amounts added to the sums of *session* and its ancestors."""
     nodes = dict(state.nodes)
     for name, node in state.path(session):
         spent = node.settled if settled is None else node.settled + settled

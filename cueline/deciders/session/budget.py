@@ -21,14 +21,14 @@ from cueline.events.session import (
 from cueline.events.stream import sibling
 
 BUSY_SECONDS = 60.0
-"""After this time a call without budget asks again, also without an offer."""
+"""The seconds after which a call without budget requests budget again without an offer."""
 _UNBILLED = frozenset(
     {
         *("rate_limited", "overloaded", "invalid_request", "context_too_long", "auth", "config"),
         NO_OLD_MESSAGES,
     }
 )
-"""Errors before the vendor began; such an attempt costs nothing."""
+"""The codes of failures before the vendor began to work; the failed attempt costs nothing."""
 
 
 def path_of(state: SessionState) -> tuple[Allowance, ...]:
@@ -55,7 +55,7 @@ def due_closings(state: SessionState) -> tuple[Bill, ...]:
 
 
 def account_after_call(state: SessionState, outcome: ModelReplied | ModelFailed) -> BudgetAccount:
-    """Return the account after a model call ended."""
+    """Return the budget account after a model call ended."""
     model = state.turn.model
     if model is None or not model.granted:
         return state.account
@@ -64,7 +64,7 @@ def account_after_call(state: SessionState, outcome: ModelReplied | ModelFailed)
 
 
 def known_usage(outcome: ModelReplied | ModelFailed) -> Usage | None:
-    """Return the known usage; None if it is unknown."""
+    """Return the usage of a model call; None if it is unknown."""
     if isinstance(outcome, ModelReplied):
         costs = outcome.usage.total or (outcome.cost is not None and outcome.cost.usd)
         return outcome.usage if costs else None
@@ -72,7 +72,7 @@ def known_usage(outcome: ModelReplied | ModelFailed) -> Usage | None:
 
 
 def account_of_lost_call(state: SessionState) -> BudgetAccount:
-    """Return the account after a model call was lost with its host; it may have been billed."""
+    """Return the budget account after a model call, which may be billed, was lost with its host."""
     model = state.turn.model
     if model is None or model.phase != "started" or not model.granted:
         return state.account
@@ -80,15 +80,15 @@ def account_of_lost_call(state: SessionState) -> BudgetAccount:
 
 
 def account_to_release(state: SessionState) -> BudgetAccount:
-    """Return the account of a session that continues, with its pending releases.
+    """Return the budget account of a session that continues, with its pending releases.
 
-    Otherwise a release could follow a new grant and take that away.
+    Without these releases, a later release could take away a new reservation.
     """
     return BudgetAccount(due_closings(state))
 
 
 def account_of_unstarted(state: SessionState) -> BudgetAccount:
-    """Return the account when a call that may be reserved will not start for a while."""
+    """Return the budget account if a call with a possible reservation has to wait."""
     model = state.turn.model
     if model is None or model.phase != "requested" or not state.limited:
         return state.account
@@ -101,7 +101,7 @@ def with_bill(account: BudgetAccount, bill: Bill) -> BudgetAccount:
 
 
 def reservation_closed(state: SessionState, event: ReservationClosed) -> SessionState:
-    """Remove the bill; a call that never started may be requested again as another attempt."""
+    """Return *state* without the closed bill; an unstarted call may be requested again."""
     bills = tuple([b for b in state.account.bills if not _is_of(event, b)])
     state = replace(state, account=BudgetAccount(bills))
     if event.outcome == "estimated":
@@ -128,7 +128,7 @@ def _is_of(event: ReservationClosed, call: Bill | ModelCall) -> bool:
 
 
 def with_budget_wait(state: SessionState, room: BudgetWait) -> SessionState:
-    """Let the model call wait for budget."""
+    """Return *state* with a model call that waits for budget."""
     model = state.turn.model
     if model is None or model.phase != "requested":
         return state
@@ -136,7 +136,7 @@ def with_budget_wait(state: SessionState, room: BudgetWait) -> SessionState:
 
 
 def end_budget_wait(state: SessionState) -> SessionState:
-    """Let the model call ask again."""
+    """Return *state* with a model call that requests budget again."""
     model = state.turn.model
     if model is None or model.room is None:
         return state

@@ -41,7 +41,7 @@ NOT_STARTED: Final = frozenset({"requested", "retry"})
 def planned_call_over(
     state: SessionState, call: Call, event: ToolReturned | ToolSkipped | ToolFailed | ToolReconciled
 ) -> SessionState:
-    """Add the outcome of a call to its step; the call leaves the list that rules read."""
+    """Return *state* with the outcome of a call in its step, and without the call."""
     if call.judged.answer != "notify" or not state.agent.policy.hooks:
         left = tuple([each for each in state.turn.calls if each.effect != call.effect])
         state = replace(state, turn=state.turn.with_calls(left))
@@ -52,7 +52,7 @@ def planned_call_over(
 
 
 def with_end(state: SessionState, name: str, index: int | None, result: StepResult) -> SessionState:
-    """End a step, or its call with an index; the plan fails if a critical step fails."""
+    """Return *state* after the end of a step or item; a critical failure fails the plan."""
     progress = state.progress
     assert progress is not None, "a step belongs to a plan"
     assert state.setup is not None, "a session with a plan was started"
@@ -69,7 +69,7 @@ def with_end(state: SessionState, name: str, index: int | None, result: StepResu
 
 
 def _given_up(state: SessionState) -> SessionState:
-    """Skip all further steps; running calls continue to their end."""
+    """Return *state* with all further steps skipped; running calls continue."""
     calls = [
         replace(call, problem=call.problem or CallProblem("step_failed"))
         if call.phase in NOT_STARTED
@@ -98,7 +98,7 @@ def _result_of(
 
 
 def _code_of(call: Call) -> str:
-    """Return why a call did not run."""
+    """Return the code of the reason why a call did not run."""
     if call.problem is None:
         if call.phase == "awaiting":
             return "step_failed"
@@ -110,16 +110,16 @@ def _code_of(call: Call) -> str:
 
 _LONGEST_EVIDENCE = 200
 _ATTEMPTED = frozenset({"ToolReturned", "ToolFailed"})
-"""Facts that end an attempt, and prove that its host did not die of the effect."""
+"""The facts that end an attempt, which prove that its host did not die of the effect."""
 
 
 def with_call(state: SessionState, changed: Call) -> SessionState:
-    """Return *state* with the call of that effect replaced by *changed*."""
+    """Return *state* with *changed* instead of the call with the same effect."""
     return replace(state, turn=state.turn.with_call(changed))
 
 
 def requested_call(state: SessionState, effect: str, call: ToolCall, judged: Judgement) -> Call:
-    """Return the state of a call that the model requests."""
+    """Return the call that the model or plan requests, before it runs."""
     assert state.setup is not None, "only a session that was started asks a model"
     tool = state.setup.tools.get(call.name)
     declared = tool.declared if tool else "nothing"
@@ -138,7 +138,7 @@ def requested_call(state: SessionState, effect: str, call: ToolCall, judged: Jud
 
 
 def as_judged(call: Call, judged: Judgement) -> Call:
-    """Return *call* with its judgement."""
+    """Return *call* with the judgement *judged*."""
     return replace(
         call,
         digest=judged.digest,
@@ -149,7 +149,7 @@ def as_judged(call: Call, judged: Judgement) -> Call:
 
 
 def call_started(state: SessionState, event: ToolStarted) -> SessionState:
-    """Mark the call as running on a runner."""
+    """Return *state* with the call running on a runner."""
     call = state.call(event.effect)
     if call is None:
         return state
@@ -178,7 +178,7 @@ def with_result_digest(
     failed: bool,
     images: Sequence[ImageBlock] = (),
 ) -> PromptDigests:
-    """Return the digests with the result of a finished call."""
+    """Return the prompt digests with the result of a finished call."""
     message = prompt.tool_message(call.id, text, failed=failed, images=images)
     prompt_digests = state.prompt_digests
     results = (*prompt_digests.results, (call.effect, prompt.fingerprint(message)))
@@ -188,7 +188,7 @@ def with_result_digest(
 def call_closed(
     state: SessionState, event: ToolReturned | ToolSkipped | ToolFailed | ToolReconciled
 ) -> SessionState:
-    """Record the call's outcome."""
+    """Return *state* with the outcome of a call."""
     result = prompt.result_of(event)
     call = state.call(event.effect)
     if result is None or call is None or call.phase == "closed":
@@ -222,14 +222,14 @@ def _with_child_stopped(state: SessionState, session: str | None) -> SessionStat
 
 
 def _without_child(state: SessionState, call: Call) -> SessionState:
-    """Remove the message or child that a delegated call's end has recorded."""
+    """Return *state* without the message or child of a delegated call that has ended."""
     ended = tuple([each for each in state.ended if each.effect != call.effect])
     children = tuple([c for c in state.children if not (c.gone and c.effect == call.effect)])
     return replace(state, ended=ended, children=children)
 
 
 def call_failed(state: SessionState, event: ToolFailed) -> SessionState:
-    """Record when the call is retried, or that it is over."""
+    """Return *state* with the time of the call's retry, or with the call over."""
     call = state.call(event.effect)
     if event.retry_at is None or call is None or call.phase == "closed":
         return call_closed(state, event)
@@ -253,7 +253,7 @@ def call_failed(state: SessionState, event: ToolFailed) -> SessionState:
 
 
 def call_in_doubt(state: SessionState, event: ToolInDoubt) -> SessionState:
-    """Mark the call as in doubt; its grant is used up (I9)."""
+    """Return *state* with the call in doubt, and its grant used up (I9)."""
     call = state.call(event.effect)
     if call is None or call.phase == "closed":
         return state
@@ -271,7 +271,7 @@ def call_in_doubt(state: SessionState, event: ToolInDoubt) -> SessionState:
 
 
 def call_reconciled(state: SessionState, event: ToolReconciled) -> SessionState:
-    """Record the finding or decision about a call in doubt."""
+    """Return *state* with the resolution of a call in doubt."""
     call = state.call(event.effect)
     if call is None or call.phase == "closed":
         return state
@@ -287,7 +287,7 @@ def call_reconciled(state: SessionState, event: ToolReconciled) -> SessionState:
 
 
 def calls_added(state: SessionState, event: CallsAdded) -> SessionState:
-    """Begin the steps, and end those that end without a call."""
+    """Return *state* with the steps that begin, and with the steps that end without a call."""
     progress, calls = state.progress, list(state.turn.calls)
     assert progress is not None, "only a plan adds calls"
     assert state.setup is not None, "a session with a plan was started"
@@ -316,7 +316,7 @@ def calls_added(state: SessionState, event: CallsAdded) -> SessionState:
 
 
 def message_awaited(state: SessionState, event: MessageAwaited) -> SessionState:
-    """Wait for the message until the deadline."""
+    """Return *state* with a step that waits for a message until the deadline."""
     call = state.call(event.effect)
     if call is None:
         return state

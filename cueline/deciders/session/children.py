@@ -15,13 +15,13 @@ from cueline.events.inbox import ChildAsked, ChildEnded, ChildPaused, InboxMessa
 from cueline.events.session import CallDelegated, MessageReceived
 
 END_SECONDS: Final = 60.0
-"""Time that a child has to end after it was stopped at its deadline."""
+"""The seconds that a child has to end after it was stopped at its deadline."""
 PERSON_SECONDS: Final = 60.0
-"""The minimum by which a wait for a person moves a deadline, because each move is recorded."""
+"""The least seconds by which a wait for a person moves a deadline; each move is recorded."""
 
 
 def call_delegated(state: SessionState, event: CallDelegated) -> SessionState:
-    """Note the child; its call is open until the child has ended."""
+    """Return *state* with the child; the call of the child is open until the child has ended."""
     call = state.call(event.effect)
     if call is None:
         return state
@@ -33,13 +33,13 @@ def call_delegated(state: SessionState, event: CallDelegated) -> SessionState:
 
 
 def child_asked(state: SessionState, message: ChildAsked) -> SessionState:
-    """Note a child that a program started; the session does not wait for it."""
+    """Return *state* with a child that a program started, which the session does not wait for."""
     child = OpenChild(message.child, stopping=state.stop is not None)
     return replace(state, children=(*state.children, child))
 
 
 def child_ended(state: SessionState, event: MessageReceived, message: ChildEnded) -> SessionState:
-    """Remove the child; keep its *message* for its call, or for the model's next request."""
+    """Return *state* without the child, and with its *message* for a call or the model."""
     left = tuple([each for each in state.children if each.stream != message.child])
     effects = state.side_effects or message.side_effects_possible
     state = replace(state, children=left, side_effects=effects)
@@ -56,7 +56,7 @@ def child_ended(state: SessionState, event: MessageReceived, message: ChildEnded
 
 
 def child_paused(state: SessionState, version: int, message: ChildPaused) -> SessionState:
-    """Note whether the child is paused; a pause is a message to the parent's model."""
+    """Return *state* with the child's pause or continuation; a pause is a message to the model."""
     paused = bool(message.reason)
     children = [
         replace(c, paused=paused) if c.stream == message.child else c for c in state.children
@@ -69,7 +69,7 @@ def child_paused(state: SessionState, version: int, message: ChildPaused) -> Ses
 
 
 def with_stop(state: SessionState, stop: Stop) -> SessionState:
-    """Return *state* of a session that ends, and its children with it."""
+    """Return *state* with the request to end the session and its children."""
     children = tuple([replace(child, stopping=True) for child in state.children])
     return replace(
         state, status=Status.STOPPING, stop=stop, hold=None, waiting=None, children=children
@@ -84,9 +84,9 @@ def stopping(children: tuple[OpenChild, ...]) -> tuple[OpenChild, ...]:
 def stop_overdue(
     state: SessionState, at: datetime | None, waited: Mapping[str, float]
 ) -> SessionState:
-    """Stop the children whose deadline has passed; give up stopped ones that have not ended.
+    """Return *state* with children stopped at their deadline; a stopped child is given up later.
 
-    The seconds that a child *waited* for people move its deadline, unless it was stopped.
+    The seconds that a child *waited* for people move the deadline, unless the child was stopped.
     """
     if at is None or not overdue(state, at):
         return state
@@ -131,6 +131,6 @@ def awaited(state: SessionState) -> list[OpenChild]:
 
 
 def newly_stopped(before: SessionState, after: SessionState) -> list[str]:
-    """Return the children that the facts between the two states stop."""
+    """Return the children that are stopped in *after*, and were not in *before*."""
     told = {child.stream for child in before.children if child.stopping}
     return [each.stream for each in after.children if each.stopping and each.stream not in told]

@@ -29,7 +29,7 @@ def next_fallback(state: SessionState, given_up: ModelCall) -> int | None:
 
 
 def model_to_ask(state: SessionState, model: ModelCall) -> int | None:
-    """Return the model for the open call; None if there is none or it has been called."""
+    """Return the fallback number of the model to call now; None if no model has to be called."""
     if model.phase == "given_up":
         return next_fallback(state, model)
     if model.blocked_by_breaker is not None:
@@ -38,7 +38,7 @@ def model_to_ask(state: SessionState, model: ModelCall) -> int | None:
 
 
 def next_turns(state: SessionState, *, told: bool) -> int:
-    """Return the model for a new turn; a user's message returns to the agent's own."""
+    """Return the model for a new turn: after a user's message, the agent's own model."""
     return 0 if told else state.turn.fallback
 
 
@@ -57,7 +57,7 @@ def break_prefix(state: SessionState, reason: PrefixReason) -> SessionState:
 def prefix_change(state: SessionState, fallback: int) -> PromptPrefixChanged | None:
     """Return `PromptPrefixChanged` if the next request does not begin like the last one.
 
-    None if the event is recorded already.
+    Return None if the event is already recorded, or the beginning is the same.
     """
     digests, last = state.prompt_digests, state.turn.fallback
     if not digests.requested or (digests.broken is None and fallback == last):
@@ -90,13 +90,13 @@ _CHANGED = CallProblem("tool_changed")
 
 
 def with_tools(agent: AgentSpec, tools: Collection[ToolSpec]) -> AgentSpec:
-    """Return *agent* with *tools* in place of those with the same names."""
+    """Return *agent* with *tools* instead of its tools with the same names."""
     new = {tool.name: tool for tool in tools}
     return agent.model_copy(update={"tools": tuple(new.get(t.name, t) for t in agent.tools)})
 
 
 def with_changes(agent: AgentSpec, messages: Iterable[object]) -> AgentSpec:
-    """Return *agent* with the model and tools that *messages* ask for."""
+    """Return *agent* with the model and tools that *messages* request."""
     for said in messages:
         if isinstance(said, ResumeAsked):
             agent = with_tools(agent, said.tools)
@@ -106,7 +106,7 @@ def with_changes(agent: AgentSpec, messages: Iterable[object]) -> AgentSpec:
 
 
 def accept_tools(state: SessionState, tools: Collection[ToolSpec]) -> SessionState:
-    """Use *tools* from now on; requested calls of these tools that have not run are closed."""
+    """Return *state* with *tools*; requested calls of these tools that have not run are closed."""
     assert state.setup is not None, "a session that takes messages was started"
     agent = with_tools(state.agent, tools)
     by_name = {tool.name: tool for tool in agent.tools}
@@ -122,7 +122,7 @@ def accept_tools(state: SessionState, tools: Collection[ToolSpec]) -> SessionSta
 
 
 def choose_model(state: SessionState, chosen: ModelChoice) -> SessionState:
-    """Remember the model that a person chose; the choice of the current model cancels this."""
+    """Return *state* with the model that a person chose; the current model cancels a choice."""
     same = chosen == own_model(state.agent)
     return replace(state, chosen=None if same else chosen)
 
@@ -136,13 +136,13 @@ def agent_change(state: SessionState) -> AgentChanged | None:
 
 
 def _in_flight(state: SessionState, model: ModelCall) -> bool:
-    """Whether the call runs, or its budget is being reserved."""
+    """Whether the model call runs, or its budget is being reserved."""
     waits = model.room is not None or model.blocked_by_breaker is not None
     return model.phase == "started" or (model.phase == "requested" and state.limited and not waits)
 
 
 def agent_changed(state: SessionState, event: AgentChanged) -> SessionState:
-    """Use the changed agent; an open model call is requested again as another attempt."""
+    """Return *state* with the changed agent; an open model call gets another attempt."""
     setup = state.setup
     assert setup is not None, "a session that takes messages was started"
     if event.model is None:

@@ -51,7 +51,7 @@ from cueline.events.session import (
 
 _PERHAPS_VAIN = frozenset({"SessionContinued", "SessionWaiting"})
 _ENDED_BY_US = frozenset({"lost", "cancelled", "killed"})
-"""The error of a call that a stop cut off; the call may have had effects."""
+"""The error codes of a call that a stop cut off, and that may have had effects."""
 
 
 def decide(command: SessionEvent, state: SessionState) -> list[SessionEvent]:
@@ -60,7 +60,7 @@ def decide(command: SessionEvent, state: SessionState) -> list[SessionEvent]:
 
 
 def step(command: SessionEvent, state: SessionState) -> tuple[list[SessionEvent], SessionState]:
-    """Return the events of `decide` and the state after them, which it computes anyway."""
+    """Return the events of *command* and the state after these events."""
     opening = opening_of(command, state)
     if opening is None:
         return [], state
@@ -95,7 +95,7 @@ def command_of(opening: SessionEvent) -> SessionEvent:
 
 
 def opening_of(command: SessionEvent, state: SessionState) -> SessionEvent | None:
-    """Return the first event of the step; None: nothing changes. By type name, as in `evolve`."""
+    """Return the first event of the step of *command*; None if the command changes nothing."""
     match command.type:
         case "ModelReplied" | "ModelFailed":
             return _model_outcome(command, state)
@@ -141,7 +141,7 @@ def opening_of(command: SessionEvent, state: SessionState) -> SessionEvent | Non
 
 
 def _waiting(command: SessionWaiting, state: SessionState) -> SessionEvent | None:
-    """Wait for an unavailable runner or breaker, if it is still needed."""
+    """Return the event of a wait for a runner or breaker, if the effect still needs it."""
     match command.kind:
         case "runner":
             return _unreachable(command, state)
@@ -164,7 +164,7 @@ def _may(
     | ApprovalResolved,
     state: SessionState,
 ) -> bool:
-    """Whether a start, question or answer fits the state of the effect that it names."""
+    """Whether *command*, a start, question or answer, fits the state of its effect."""
     match command.type:
         case "ToolStarted":
             call = state.call(command.effect)
@@ -199,7 +199,7 @@ def _may_ask_model(command: ModelStarted, state: SessionState) -> bool:
 
 
 def _message(command: MessageReceived, state: SessionState) -> SessionEvent | None:
-    """Accept or refuse a message: always a fact, unless it was read before (I7)."""
+    """Return the fact that accepts or refuses a message; None for a repeated message (I7)."""
     if command.inbox_version <= state.inbox_read:
         return None
     refused = _refusal(command, state)
@@ -282,7 +282,7 @@ def _tool_outcome(
 
 
 def _unreachable(command: SessionWaiting, state: SessionState) -> SessionEvent:
-    """Wait for a runner, unless that wait already ended without one (I14)."""
+    """Return the wait for a runner; None if this wait already ended without a runner (I14)."""
     affected = [c for c in state.open_calls if c.effect in command.effects or not command.effects]
     for call in affected:
         if call.reach is not None and call.reach.phase == "last_try":
@@ -291,7 +291,7 @@ def _unreachable(command: SessionWaiting, state: SessionState) -> SessionEvent:
 
 
 def _blocked_by_breaker(command: SessionWaiting, state: SessionState) -> SessionEvent | None:
-    """Block an effect by a breaker, if it could start otherwise."""
+    """Return the event that a breaker blocks an effect; None if the effect cannot start anyway."""
     model = state.turn.model
     ready = {call.effect for call in state.open_calls if may_start(state, call)}
     if model is not None and may_ask(state, model):
@@ -312,7 +312,7 @@ def _is_rejected(state: SessionState, call: Call, cause: Cause) -> SessionEvent:
 
 
 def _reconciled(command: ToolReconciled, state: SessionState) -> SessionEvent | None:
-    """Record the tool's finding; "unknown" is no outcome."""
+    """Return the event with the outcome that the tool found for a call in doubt."""
     call = state.call(command.effect)
     if call is None or call.phase != "in_doubt" or call.asking:
         return None

@@ -1,7 +1,7 @@
 """The rules of a session's children: the calls that start a child, and their ends.
 
-A call of the scheme `agent:` is *delegated*: it goes to no runner. Its child's end is
-one message in the inbox, which closes the call in the append that records it.
+A call of a tool with an `agent:` target is *delegated*: no runner gets the call. The child's end
+is one inbox message; the append that records the message closes the call.
 """
 
 import json
@@ -26,7 +26,7 @@ from cueline.events.stream import shown
 
 
 def delegated_outcome(state: SessionState) -> ToolReturned | ToolFailed | None:
-    """Return the outcome of a delegated call: its child has ended, or the call does not wait."""
+    """Return the outcome of a delegated call whose child has ended, or that does not wait."""
     if state.ended:
         return _outcome(state, state.ended[0])
     if not state.turn.delegated:
@@ -39,7 +39,7 @@ def delegated_outcome(state: SessionState) -> ToolReturned | ToolFailed | None:
 
 
 def poll_outcome(state: SessionState) -> ToolReturned | ToolFailed | None:
-    """Return the outcome of a call that asks for the end of a child; None if it may not run."""
+    """Return the outcome of a call that requests the end of a child; None without such a call."""
     for call in state.turn.awake:
         if call.polls is not None and may_start(state, call):
             return _poll(state, replace(call, attempt=call.attempt + 1), call.polls)
@@ -108,7 +108,7 @@ def _failed(state: SessionState, call: Call, kind: str, message: str) -> ToolFai
 
 
 def too_deep(limits: Limits) -> str:
-    """Return why a session at the limit of depth has no children."""
+    """Return the text for a session at the depth limit that tries to start a child."""
     return f"Maximum nesting depth ({limits.max_depth}) exceeded"
 
 
@@ -122,7 +122,7 @@ def child_request(
     now: datetime,
     blueprint: AgentSpec | None = None,
 ) -> StartAsked:
-    """Return the start request of the child of a delegated call; with a *blueprint*, of a run."""
+    """Return the start request of a delegated call's child; with a *blueprint*, of a run."""
     setup = state.setup
     assert setup is not None, "a session that delegates was started"
     place, limits = setup.family, state.limit_state.limits
@@ -165,7 +165,7 @@ def child_agent(parent: AgentSpec, child: AgentSpec) -> AgentSpec:
     """Return *child* with no more rights than its *parent* has.
 
     A call of the child needs each approval that the parent's rules demand. A child without a
-    workspace works in its parent's.
+    workspace gets the parent's workspace.
     """
     calls = any(tool.target.startswith(AGENT_SCHEME) for tool in child.tools)
     depth = min(parent.limits.max_depth, child.limits.max_depth)
@@ -187,7 +187,7 @@ def with_children(agent: AgentSpec) -> list[AgentSpec]:
 
 
 def stricter(parent: Policy, child: Policy) -> Policy:
-    """Return the policy that asks if one of the two asks, and grants only if both grant."""
+    """Return a policy that asks if either policy asks, and grants only if both grant."""
     waits = (parent.auto_approve_after, child.auto_approve_after)
     after = None if None in waits else max(filter(None, waits))
     denials = [each for each in (parent.deny_from_usd, child.deny_from_usd) if each is not None]

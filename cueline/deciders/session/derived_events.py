@@ -59,7 +59,7 @@ from cueline.events.stream import is_compaction
 
 STEERED = "Skipped due to queued user message."
 _MAY_NOT_RUN = frozenset({"requested", "retry", "in_doubt"})
-"""The phases in which a call may be closed before it runs (again)."""
+"""The phases in which a call may be closed before it runs or is retried."""
 
 
 def derived_events(state: SessionState) -> list[SessionEvent]:
@@ -107,7 +107,7 @@ def _next_event(state: SessionState) -> SessionEvent | None:
 
 
 def _degraded_event(state: SessionState) -> CapabilityDegraded | None:
-    """Return the event of a capability that the last model lacks, if it is not recorded yet."""
+    """Return the unrecorded `CapabilityDegraded` of the last model; None without one."""
     asked = answering(state.agent, state.turn.fallback)
     for capability in state.turn.lacking:
         if (capability, asked.provider, asked.model) not in state.degraded:
@@ -134,7 +134,7 @@ def _resolve_event(state: SessionState, approval: CallApproval) -> ApprovalResol
 
 
 def _stop_event(state: SessionState) -> SessionEvent | None:
-    """End the session once no effect runs; the session does not wait for unreachable runners."""
+    """Return the end of a stopped session, if no effect runs on a reachable runner."""
     assert state.stop is not None, "a session stops because somebody wants it to"
     for call in state.turn.awake:
         if call.phase == "started" and (call.unreached or state.takeovers >= MAX_TAKEOVERS):
@@ -153,7 +153,7 @@ def _stop_event(state: SessionState) -> SessionEvent | None:
 
 
 def _call_end_event(state: SessionState) -> SessionEvent | None:
-    """Close a call that will not run, or whose outcome stays unknown."""
+    """Return the event that closes a call that will not run, or has no known outcome."""
     for call in state.turn.awake:
         if call.phase not in _MAY_NOT_RUN or (call.approval is not None and call.asking):
             continue
@@ -192,7 +192,7 @@ def _not_run(problem: CallProblem) -> str:
 
 
 def _fail_event(state: SessionState, model: ModelCall) -> SessionFailed | None:
-    """End the session after a fatal failure of the model, also while the session is paused."""
+    """Return the end of the session after a fatal model failure, also while it is paused."""
     if model.phase != "given_up" or not model.fatal or state.account.bills:
         return None
     assert model.error is not None, "what is given up has failed"
@@ -200,7 +200,7 @@ def _fail_event(state: SessionState, model: ModelCall) -> SessionFailed | None:
 
 
 def _turn_event(state: SessionState) -> SessionEvent | None:
-    """Request the model again, or end; but first settle the last call."""
+    """Return the next model request or the session's end, after the last call is settled."""
     if state.account.bills:
         return None
     if (paused := _breaker_pause_event(state)) is not None:
@@ -215,7 +215,7 @@ def _turn_event(state: SessionState) -> SessionEvent | None:
 
 
 def _breaker_pause_event(state: SessionState) -> SessionWaiting | None:
-    """Pause for a person if a breaker is open and the agent asks for that."""
+    """Return a pause for a person, if a breaker is open and the agent has `on_open = "pause"`."""
     model = state.turn.model
     for call in state.turn.awake:
         if call.blocked_by_breaker and on_open(state, call) == "pause":
@@ -249,13 +249,13 @@ def _retry_event(state: SessionState, model: ModelCall) -> SessionEvent | None:
 
 
 def _steers_and_notes(state: SessionState, turn: int) -> tuple[int, ...]:
-    """Return the inbox versions that the next request, of *turn*, includes in any case."""
+    """Return the inbox versions of steers and notes that the request of *turn* includes."""
     due = [mail for mail in state.mail if mail.turn <= turn]
     return tuple([mail.inbox_version for mail in due if mail.lane != "followup"])
 
 
 def _after_turn(state: SessionState, instead: int | None = None) -> SessionEvent | None:
-    """Request the model, or *instead* a fallback; but summarise first if its window is used."""
+    """Return the next request, to the fallback *instead* if given, or first a compaction."""
     turn = state.turn
     told = _steers_and_notes(state, turn.number + 1)
     if not told and not turn.calls and not turn.unanswered:
@@ -272,7 +272,7 @@ def _after_turn(state: SessionState, instead: int | None = None) -> SessionEvent
 
 
 def _end_event(state: SessionState) -> SessionEvent | None:
-    """End a session that has one goal; one without a goal waits for messages."""
+    """Return the end of the turn: the session is completed, or idle if it stays open."""
     if state.status is Status.IDLE or any(each.mode != "sync" for each in awaited(state)):
         return None
     assert state.setup is not None, "a session that runs was started"
@@ -314,7 +314,7 @@ def _request(
 
 
 def _wait_event(state: SessionState) -> SessionEvent | None:
-    """Start a wait if the session has no effect to do; end the wait otherwise."""
+    """Return the start or end of a wait; a session without an effect to do waits."""
     wait = wait_of(state)
     if wait == state.waiting:
         return None

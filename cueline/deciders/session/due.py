@@ -20,7 +20,7 @@ from cueline.events.stream import id_of
 
 
 class CallModel(Struct, frozen=True):
-    """Call the model; the request is recorded."""
+    """The effect to call the model; the request is recorded."""
 
     effect: str
     attempt: int
@@ -29,48 +29,48 @@ class CallModel(Struct, frozen=True):
 
 
 class ReserveBudget(Struct, frozen=True):
-    """Reserve the cost of the model call at the ledger; then the call may start."""
+    """The effect to reserve the cost of a model call at the ledger, before the call starts."""
 
     effect: str
     attempt: int
     fallback: int = 0
-    """The model, as in `CallModel`."""
+    """The model to call; see `CallModel`."""
 
 
 class CloseReservation(Struct, frozen=True):
-    """Settle or release a model call at the ledger."""
+    """The effect to settle or release a model call at the ledger."""
 
     bill: Bill
 
 
 class RunTool(Struct, frozen=True):
-    """Run the call on a runner."""
+    """The effect to run a tool call on a runner."""
 
     effect: str
     attempt: int
     key: str
-    """The idempotency key; the same for every attempt."""
+    """The idempotency key of the call, which all attempts share."""
     digest: str
     valid_until: datetime | None = None
-    """The expiry of the grant, if it has one (I9)."""
+    """The expiry of the call's grant (I9); None without a grant."""
 
 
 class StartChild(Struct, frozen=True):
-    """Start the child session of a call; `CallDelegated` is the fact."""
+    """The effect to start the child session of a call; recorded as `CallDelegated`."""
 
     effect: str
     valid_until: datetime | None
-    """The end of the grant of the call."""
+    """The expiry of the call's grant; None without a grant."""
 
 
 class AwaitMessage(Struct, frozen=True):
-    """Begin to wait for the message of a step; `MessageAwaited` is the fact."""
+    """The effect to begin the wait for a step's message; recorded as `MessageAwaited`."""
 
     effect: str
 
 
 class RecoverTool(Struct, frozen=True):
-    """Ask the runner for the outcome of a call that was started."""
+    """The effect to request the outcome of a started call from its runner."""
 
     effect: str
     attempt: int
@@ -79,7 +79,7 @@ class RecoverTool(Struct, frozen=True):
 
 
 class ReconcileTool(Struct, frozen=True):
-    """Ask the tool itself for the outcome of a call in doubt."""
+    """The effect to run the tool's `reconcile`, which finds the outcome of a call in doubt."""
 
     effect: str
     attempt: int
@@ -87,7 +87,7 @@ class ReconcileTool(Struct, frozen=True):
 
 
 class AskApproval(Struct, frozen=True):
-    """Open an approval at the gate."""
+    """The effect to open an approval at the gate."""
 
     effect: str
     approval: str
@@ -96,32 +96,32 @@ class AskApproval(Struct, frozen=True):
 
 
 class CloseApproval(Struct, frozen=True):
-    """Close an approval at the gate: superseded or expired."""
+    """The effect to close an approval at the gate: superseded or expired."""
 
     effect: str
     approval: str
     deadline_at: datetime
-    """When the approval expires, or is granted automatically."""
+    """The time at which the approval expires, or is granted automatically."""
     superseded_by: SupersedeCode | None
     """The reason; None: the deadline has passed."""
 
 
 class Cancel(Struct, frozen=True):
-    """Cancel a running effect, because the session stops."""
+    """The effect to cancel a running effect, because the session stops."""
 
     effect: str
     attempt: int
 
 
 class NotifyPeople(Struct, frozen=True):
-    """Run a hook of the policy."""
+    """The effect to run a hook of the policy."""
 
     effect: str
     approval: str
-    """Empty if the hook is not about an approval."""
+    """The approval; empty if the hook is not about an approval."""
     hook: int
     at: datetime | None
-    """The earliest time; None is now."""
+    """The earliest time to run the hook; None: now."""
 
 
 Effect = (

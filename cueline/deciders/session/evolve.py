@@ -1,4 +1,4 @@
-"""The state change of each session event; it never fails."""
+"""The state of a session after each of its events; `evolve` never fails."""
 
 from typing import assert_never
 

@@ -1,4 +1,4 @@
-"""Judges calls once; the judgement is recorded with the fact that requests the call."""
+"""Judges each call once, and adds the judgement to the fact that requests the call."""
 
 import hashlib
 
@@ -84,7 +84,7 @@ def _judged(
 
 
 def _problem(state: SessionState, call: ToolCall) -> str:
-    """Return why *call* cannot be judged; empty if it can."""
+    """Return why *call* cannot be judged; empty for a valid call."""
     assert state.setup is not None, "only a session that was started asks a model"
     if call.name not in state.setup.tools:
         known = ", ".join(sorted(state.setup.tools))
@@ -102,13 +102,13 @@ def _denied(judged: Judgement) -> str:
 
 
 def _beyond(judged: Judgement, most: int) -> Judgement:
-    """Return the judgement of a call beyond the limit of its turn."""
+    """Return the judgement of a call beyond the limit *most* of calls in a turn."""
     why = f"Not run: limits.max_tool_calls_per_turn is {most}; ask again for what is still needed."
     return judged.model_copy(update={"problem": judged.problem or why})
 
 
 def digest_of(state: SessionState, effect: str, tool: str, arguments: Arguments) -> str:
-    """Return the digest of a call of this session."""
+    """Return the digest of the call *effect* of the session (I9)."""
     assert state.setup is not None, "a call belongs to a session that was started"
     spec = state.setup.tools.get(tool)
     workspace = state.setup.agent.workspace
@@ -131,6 +131,6 @@ def order_digest(
     arguments: object,
     workspace: tuple[str, str] | None,
 ) -> str:
-    """Return the digest of the exact call; the runner computes it again (I9)."""
+    """Return the digest of the exact call; the runner checks this digest (I9)."""
     whole = [session, effect, tool, tool_digest, arguments, workspace]
     return hashlib.sha256(canonical_json(whole)).hexdigest()

@@ -41,7 +41,7 @@ from cueline.events.session import (
 
 
 def session_started(state: SessionState, event: SessionStarted) -> SessionState:
-    """Start the session; one with a plan is at once in its only turn."""
+    """Return *state* of a started session; a session with a plan is at once in its only turn."""
     plan = event.agent.plan
     return replace(
         state,
@@ -59,9 +59,9 @@ def session_started(state: SessionState, event: SessionStarted) -> SessionState:
 
 
 def session_forked(state: SessionState, event: SessionForked) -> SessionState:
-    """Start a fork from another session's past, without its effects in flight.
+    """Return *state* of a fork of another session's history, without effects in flight.
 
-    Messages that the model has not seen are kept, and come first.
+    The fork keeps messages that the model has not seen, and reads them first.
     """
     prompt_digests = _forked_prefix(state, event.agent).prompt_digests
     for call in state.open_calls:
@@ -120,7 +120,7 @@ def _setup(event: SessionStarted | SessionForked, first_turn: int) -> Setup:
 
 
 def _tree_place(event: SessionStarted | SessionForked) -> TreePlace:
-    """Return the session's place in a tree; a fork is the root of its own."""
+    """Return the session's place in its tree; a fork is the root of a new tree."""
     if isinstance(event, SessionForked) or event.parent is None:
         return ROOT
     return TreePlace(event.parent, event.root, event.depth, event.allowances, event.call)
@@ -135,7 +135,7 @@ def _first_messages(
 
 
 def session_idle(state: SessionState) -> SessionState:
-    """Wait for messages."""
+    """Return *state* of an idle session, which waits for messages."""
     return replace(state, status=Status.IDLE, waiting=None, partial=False)
 
 
@@ -185,7 +185,7 @@ def _wait_for_runner(call: Call, event: SessionWaiting, deadline_at: datetime) -
 
 
 def session_continued(state: SessionState, event: SessionContinued) -> SessionState:
-    """End the wait; effects due by then may be retried."""
+    """Return *state* after a wait; effects that are due may be retried."""
     by, at, model = event.by, event.at, state.turn.model
     if model is not None and _passed(model.retry_at, at):
         model = replace(model, retry_at=None, rests=False)
@@ -208,14 +208,14 @@ def session_continued(state: SessionState, event: SessionContinued) -> SessionSt
 
 
 def _is_released(blocked_by_breaker: BreakerWait | None, by: str, at: datetime | None) -> bool:
-    """Whether a blocked effect may be tried: its time has come, or the breaker has closed."""
+    """Whether an effect that a breaker blocked may start, by time or by a closed breaker."""
     return blocked_by_breaker is not None and (
         by == "breaker" or _passed(blocked_by_breaker.until, at)
     )
 
 
 def _without_passed_waits(call: Call, by: str, at: datetime | None) -> Call:
-    """Return the call without the waits that have ended (I14)."""
+    """Return *call* without the waits that have ended (I14)."""
     if _is_released(call.blocked_by_breaker, by, at):
         call = replace(call, blocked_by_breaker=None)
     if call.phase == "awaiting" and _passed(call.retry_at, at):
@@ -235,7 +235,7 @@ def _passed(moment: datetime | None, at: datetime | None) -> bool:
 
 
 def session_taken_over(state: SessionState, event: SessionTakenOver) -> SessionState:
-    """Continue in another host; a running model call is a lost attempt."""
+    """Return *state* in another host; a running model call counts as a lost attempt."""
     model = state.turn.model
     if model is not None and model.phase == "started":
         model = _lost(model)
@@ -258,7 +258,7 @@ def session_taken_over(state: SessionState, event: SessionTakenOver) -> SessionS
 
 
 def _ran(state: SessionState) -> bool:
-    """Whether a host ran a call of the session; a waiting call cannot take its host down."""
+    """Whether a host ran a call of the session; a waiting call cannot crash its host."""
     model = state.turn.model
     if model is not None and model.phase == "started":
         return True
@@ -274,7 +274,7 @@ def _lost(model: ModelCall) -> ModelCall:
 
 
 def session_ended(state: SessionState, status: Status) -> SessionState:
-    """End the session; its calls stay, because a fork needs their results for the model."""
+    """Return *state* of an ended session; its calls stay, because a fork needs their results."""
     over = replace(state.turn, model=None)
     return replace(
         state,

@@ -1,4 +1,4 @@
-"""The limits of turns and time; the ledger enforces those of tokens and cost.
+"""The limits of turns and time; the ledger enforces the limits of tokens and cost.
 
 At 0.8 of a limit people are warned, at 0.9 also the model, and at 1.0 the session
 is paused before the next model call. Running calls finish, so a session can exceed
@@ -43,24 +43,24 @@ class Use(Struct, frozen=True):
 
     @property
     def budget(self) -> str:
-        """The limit's name for the model."""
+        """The name of the limit in texts for the model."""
         return _NAMES.get(self.limit, "time")
 
     @property
     def reached(self) -> Cause:
-        """The cause of the pause when the limit is reached."""
+        """The cause of the session's pause when the limit is reached."""
         return Cause(code="limit_reached", limit=self.limit, of=Decimal(str(self.of)))
 
     @property
     def share(self) -> float:
-        """The used share; 1.0 is all."""
+        """The used share of the limit; 1.0: the limit is reached."""
         return self.used / self.of
 
 
 def limit_reached_or_warned(
     state: SessionState, *, turns: bool
 ) -> SessionWaiting | LimitWarned | None:
-    """Return a pause or a warning before the model call, if a limit needs one."""
+    """Return the pause or warning of a limit before a model call; None if no limit needs one."""
     uses = [use for use in _uses(state, turns=turns) if use.share >= WARN]
     return (_reached(uses) or _warning(state, uses)) if uses else None
 
@@ -110,7 +110,7 @@ def _wall_seconds(limit_state: LimitState) -> float | None:
 
 
 def advance_wall_clock(state: SessionState, at: datetime | None) -> SessionState:
-    """Update the wall clock if wall time is limited; pause at its end."""
+    """Return *state* with the wall clock at *at*; paused at the end of a limited wall time."""
     limit_state = state.limit_state
     if limit_state.limits.max_wall_seconds is None or at is None or limit_state.began_at is None:
         return state
@@ -139,7 +139,7 @@ def next_warning_at(state: SessionState) -> datetime | None:
 
 
 def limit_warned(state: SessionState, event: LimitWarned) -> SessionState:
-    """Record a warning, and the text for the model."""
+    """Return *state* with a warning, and the text for the model."""
     since = next((u.since for u in _uses(state, turns=True) if u.limit == event.limit), event.of)
     others = (rung for rung in state.limit_state.warned if rung[:2] != (event.limit, event.share))
     notes = map(prompt.fingerprint, prompt.warning_messages(event))
@@ -157,7 +157,7 @@ def with_notes_delivered(limit_state: LimitState) -> LimitState:
 
 
 def refusal(limits: Limits, asked: RaiseAsked) -> Refusal | None:
-    """Return why *limits* cannot be raised like that; None if they can."""
+    """Return why *limits* cannot be raised as *asked*; None for a valid request."""
     wanted = asked.model_dump(exclude={"type"}, exclude_none=True)
     if not wanted:
         return Refusal(code="no_limit_named")
@@ -171,7 +171,7 @@ def refusal(limits: Limits, asked: RaiseAsked) -> Refusal | None:
 
 
 def raise_refusal(limits: Limits, unread: Iterable[object], asked: RaiseAsked) -> Refusal | None:
-    """Return why a session would refuse *asked* after reading *unread*."""
+    """Return why a session would refuse *asked* after it reads *unread*; None if it would not."""
     then = limits
     for message in unread:
         if isinstance(message, RaiseAsked):
@@ -190,7 +190,7 @@ def with_raise(limits: Limits, asked: RaiseAsked) -> Limits:
 
 
 def raise_asked(state: SessionState, asked: RaiseAsked) -> SessionState:
-    """Record the requested limits; of two requests for one limit the later counts."""
+    """Return *state* with the requested limits; of two requests for a limit the later counts."""
     before = state.limit_state.asked or LimitRaised()
     wanted = asked.model_dump(exclude={"type"}, exclude_none=True)
     return replace(
@@ -199,7 +199,7 @@ def raise_asked(state: SessionState, asked: RaiseAsked) -> SessionState:
 
 
 def limit_raised(state: SessionState, event: LimitRaised) -> SessionState:
-    """Apply raised limits; continue if the session was paused for them."""
+    """Return *state* with raised limits; a session that a limit paused continues."""
     higher = event.model_dump(exclude={"type"}, exclude_none=True)
     asked = state.limit_state.asked
     if asked is not None:

@@ -41,7 +41,7 @@ from cueline.events.session import MessageReceived
 
 
 def message_received(state: SessionState, event: MessageReceived) -> SessionState:
-    """Apply the message, which counts from the time at which the log recorded it."""
+    """Return *state* after a message, which takes effect at the time of its recording."""
     return advance_wall_clock(_apply_message(state, event), event.recorded_at)
 
 
@@ -83,7 +83,7 @@ def _apply_message(state: SessionState, event: MessageReceived) -> SessionState:
 
 
 def _queue_grant_note(state: SessionState, event: MessageReceived) -> SessionState:
-    """Queue the note or the edited arguments of a grant for the model."""
+    """Return *state* with a grant's note or edited arguments as a message to the model."""
     if event.gate_answer is None or not event.gate_answer.told:
         return state
     told = prompt.fingerprint(prompt.user_message(event.gate_answer.told))
@@ -105,7 +105,7 @@ def _queue_message(state: SessionState, version: int, message: MessageSent) -> S
 
 
 def _pause(state: SessionState, why: Literal["asked", "signal"]) -> SessionState:
-    """Pause the session, also a session at its limit, which a message would continue."""
+    """Return *state* of a paused session; also a session at its limit is paused."""
     if state.stop is not None or (state.hold and not held_at_limit(state)):
         return state
     return replace(state, hold=SessionHold(Cause(code=why)))
@@ -122,7 +122,7 @@ def _waive_secrets(state: SessionState, names: tuple[str, ...]) -> SessionState:
 
 
 def _resume(state: SessionState) -> SessionState:
-    """Resume the session, and retry effects that wait or were given up; a fatal failure stays."""
+    """Return *state* of a resumed session, which retries its effects except fatal failures."""
     state = end_budget_wait(replace(state, account=account_to_release(state)))
     turn = replace(state.turn, since_user=0)
     model = turn.model
@@ -137,7 +137,7 @@ def _resume(state: SessionState) -> SessionState:
 
 
 def _without_waits(call: Call) -> Call:
-    """Return the call without its waits, because a person wants it now."""
+    """Return *call* without its waits, because a person resumed the session."""
     if call.blocked_by_breaker:
         call = replace(call, blocked_by_breaker=None, early=True)
     if call.reach:
@@ -148,25 +148,25 @@ def _without_waits(call: Call) -> Call:
 
 
 def will_stop(state: SessionState, unread: Iterable[object]) -> bool:
-    """Whether the session is stopping, or will be."""
+    """Whether the session is stopping, or will be after it reads *unread*."""
     return state.stop is not None or any(isinstance(said, StopAsked) for said in unread)
 
 
 def waived_secrets(state: SessionState, unread: Iterable[object]) -> set[str]:
-    """Return the secrets that people waived."""
+    """Return the names of the secrets that people waived, also in *unread* messages."""
     before = () if state.setup is None else state.setup.waived
     said = [each.names for each in unread if isinstance(each, SecretsWaived)]
     return {*before, *chain.from_iterable(said)}
 
 
 def will_be_held(state: SessionState, unread: Iterable[object]) -> bool:
-    """Whether the session is paused, or will be."""
+    """Whether the session is paused, or will be after it reads *unread*."""
     said = [each for each in unread if isinstance(each, PauseAsked | ResumeAsked)]
     return isinstance(said[-1], PauseAsked) if said else state.hold is not None
 
 
 def unheard(agent: AgentSpec, message: InboxMessage) -> Refusal | None:
-    """Return why a session of *agent* refuses *message*: it has no model, or no such wait."""
+    """Return why a session of *agent* refuses *message*; None if the session accepts it."""
     plan = agent.plan
     match message:
         case MessageSent(name=name) if name:

@@ -31,11 +31,11 @@ from cueline.events.session import (
 from cueline.events.stream import is_compaction
 
 _STEP = 20
-"""After a failed compaction, the next comes when another 1/20 of the window is used."""
+"""The divisor of the window: 1/20 of it has to be used before the next compaction."""
 
 
 def window_used(state: SessionState, fallback: int) -> bool:
-    """Whether the model has to summarise before it gets the next request."""
+    """Whether so much of the window is used that a compaction comes before the next request."""
     agent, context = answering(state.agent, fallback), state.context
     if not agent.compact_at or agent.context_window is None:
         return False
@@ -53,7 +53,7 @@ def was_too_long(state: SessionState, model: ModelCall) -> bool:
 
 
 def compaction_request(state: SessionState, attempt: int, fallback: int) -> ModelRequested:
-    """Return the request for a summary."""
+    """Return the event that requests a summary from the model."""
     return ModelRequested(
         effect=f"{state.turn.number}.c",
         attempt=attempt,
@@ -64,7 +64,7 @@ def compaction_request(state: SessionState, attempt: int, fallback: int) -> Mode
 
 
 def context_compacted(state: SessionState, summary: PendingSummary) -> ContextCompacted:
-    """Return the event that follows a summary."""
+    """Return the `ContextCompacted` event for the model's *summary*."""
     return ContextCompacted(
         effect=summary.effect,
         cut=summary.cut,
@@ -75,26 +75,26 @@ def context_compacted(state: SessionState, summary: PendingSummary) -> ContextCo
 
 
 def compacted(state: SessionState, event: ContextCompacted) -> SessionState:
-    """Let the prompt begin with the summary."""
+    """Return *state* with a prompt that begins with the summary."""
     state = break_prefix(state, "compacted")
     digests = replace(state.prompt_digests, digest=event.digest)
     return replace(state, prompt_digests=digests, context=ContextUse(last="compacted"))
 
 
 def with_summary(context: ContextUse, event: ModelReplied) -> ContextUse:
-    """Return *context* with the summary of a reply."""
+    """Return *context* with the summary in the reply *event*."""
     assert event.cut is not None, "a compaction cuts"
     said = prompt.fingerprint(prompt.summary_message(event))
     return replace(context, summary=PendingSummary(event.effect, said, event.cut))
 
 
 def without_summary(state: SessionState) -> ContextUse:
-    """Return the context after a compaction failed for good."""
+    """Return the context use after a compaction failed without a further retry."""
     return replace(state.context, floor=_next_floor(state, state.context.tokens), last="failed")
 
 
 def after_reply(state: SessionState, usage: Usage) -> ContextUse:
-    """Return the context after the reply of a turn."""
+    """Return the context use after the reply of a turn."""
     tokens, context = usage.sent + usage.output, state.context
     if not tokens and not context.last:
         return replace(context, tokens=0) if context.tokens else context
@@ -109,11 +109,11 @@ def _next_floor(state: SessionState, tokens: int) -> int:
 
 _LONGEST_ERROR = 500
 UNCOUNTED = frozenset({"lost", "cancelled"})
-"""Failures that are not the model's."""
+"""The codes of failures that the model did not cause."""
 
 
 def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
-    """Begin a turn, or another attempt at it."""
+    """Return *state* with a new turn, or with another attempt of the turn's model call."""
     turn, told = state.turn, event.messages
     if is_compaction(event.effect):
         return _compaction_requested(state, event)
@@ -151,7 +151,7 @@ def _requested(turn: Turn, event: ModelRequested) -> ModelCall:
 
 
 def _compaction_requested(state: SessionState, event: ModelRequested) -> SessionState:
-    """Begin a compaction, for which the next request waits."""
+    """Return *state* with a compaction, which the next request waits for."""
     return replace(
         state,
         status=Status.STOPPING if state.stop else Status.RUNNING,
@@ -161,7 +161,7 @@ def _compaction_requested(state: SessionState, event: ModelRequested) -> Session
 
 
 def model_started(state: SessionState, event: ModelStarted) -> SessionState:
-    """Mark the model call as running."""
+    """Return *state* with a running model call."""
     if state.turn.model is None:
         return state
     granted = event.grant is not None
@@ -170,7 +170,7 @@ def model_started(state: SessionState, event: ModelStarted) -> SessionState:
 
 
 def model_replied(state: SessionState, event: ModelReplied) -> SessionState:
-    """Add the reply and its requested calls; or a summary, until its own event."""
+    """Return *state* with the reply and its calls, or with a summary."""
     if event.cut is not None:
         return _summary_replied(state, event)
     said = prompt.fingerprint(prompt.assistant_message(event))
@@ -217,7 +217,7 @@ def _summary_replied(state: SessionState, event: ModelReplied) -> SessionState:
 
 
 def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
-    """Record the time of the retry, or that the call is given up."""
+    """Return *state* with the time of the model call's retry, or with the call given up."""
     model, used = state.turn.model, state.used.after(event.usage, event.cost)
     if model is None:
         return replace(state, used=used)
@@ -249,6 +249,6 @@ def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
 
 
 def _fatal(state: SessionState, model: ModelCall, kind: str) -> bool:
-    """Whether the failure is fatal, also with another model."""
+    """Whether the failure *kind* ends the session, because no other model can help."""
     elsewhere = kind in SUITS_ANOTHER and next_fallback(state, model) is not None
     return kind in FATAL_MODEL and not elsewhere

@@ -22,7 +22,7 @@ def may_start(state: SessionState, call: Call) -> bool:
 
 
 def startable(state: SessionState, call: Call) -> bool:
-    """Whether the call's order allows it to run now: a call that is not parallel runs alone.
+    """Whether the order of calls allows *call* to run now: a call that is not parallel runs alone.
 
     A call of a plan is added only when its needed steps are over.
     """
@@ -38,7 +38,7 @@ def startable(state: SessionState, call: Call) -> bool:
 
 
 def asks(state: SessionState, call: Call) -> Question | None:
-    """Return the question to ask a person about the call, if any."""
+    """Return the question to ask a person about the call; None: no question."""
     if call.approval is not None or call.problem is not None or state.hold or state.stop:
         return None
     if call.phase == "requested" and call.gated and not state.steered:
@@ -49,7 +49,7 @@ def asks(state: SessionState, call: Call) -> Question | None:
 
 
 def need_ended_by(state: SessionState, effect: str) -> SupersedeCode | None:
-    """Return why the call's approval is no longer needed; None while it is needed."""
+    """Return why the approval of *effect* is no longer needed; None while it is needed."""
     if state.finished or state.stop is not None:
         return "stop"
     call = state.call(effect)

@@ -1,4 +1,4 @@
-"""The events of a session with a plan that follow from its state: more calls, or its end."""
+"""The events that follow from the state of a session with a plan: more calls, or the end."""
 
 from cueline.deciders.plan import additions, end_of
 from cueline.deciders.progress import Progress
@@ -51,7 +51,7 @@ def plan_event(state: SessionState, progress: Progress) -> SessionEvent | None:
 
 
 def message_outcome(state: SessionState) -> SessionEvent | None:
-    """Return the end of a wait: the message came, its deadline passed, or a step failed."""
+    """Return the end of a step's wait for a message; None while the wait continues."""
     progress = state.progress
     if progress is None:
         return None

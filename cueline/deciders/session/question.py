@@ -24,7 +24,7 @@ from cueline.events.session import (
 
 
 def approval_requested(state: SessionState, event: ApprovalRequested) -> SessionState:
-    """Open the approval."""
+    """Return *state* with an open approval."""
     call = state.call(event.effect)
     if call is None:
         return state
@@ -42,7 +42,7 @@ def approval_requested(state: SessionState, event: ApprovalRequested) -> Session
 
 
 def approval_answered(state: SessionState, gate: GateAnswer) -> SessionState:
-    """Keep the gate's verdict until `ApprovalResolved` records it."""
+    """Return *state* with the gate's verdict, which `ApprovalResolved` records later."""
     call = state.call_of_approval(gate.approval)
     if gate.verdict is None or call is None or call.approval is None or not call.asking:
         return state
@@ -62,7 +62,7 @@ def approval_answered(state: SessionState, gate: GateAnswer) -> SessionState:
 
 
 def approval_resolved(state: SessionState, event: ApprovalResolved) -> SessionState:
-    """Apply the verdict; its meaning depends on the question."""
+    """Return *state* after a verdict, whose meaning depends on the question."""
     call = state.call_of_approval(event.approval)
     if call is None or call.approval is None:
         return state
@@ -79,9 +79,9 @@ def approval_resolved(state: SessionState, event: ApprovalResolved) -> SessionSt
 
 
 def _apply_resolution(call: Call, asked: CallApproval, event: ApprovalResolved) -> Call:
-    """Apply a person's resolution of a call in doubt; `run_again` is a new grant (I5, I9).
+    """Return *call* with a person's resolution of the doubt; `run_again` is a new grant (I5, I9).
 
-    If the call needs named approvers or several votes, they are asked again.
+    A call that needs named approvers or several votes needs another approval.
     """
     resolution = event.resolution or "do_not_run"
     ruled = replace(
@@ -104,7 +104,7 @@ def _apply_resolution(call: Call, asked: CallApproval, event: ApprovalResolved) 
 def _grant(
     state: SessionState, call: Call, approval: CallApproval, event: ApprovalResolved
 ) -> SessionState:
-    """Let exactly the granted call run (I9); for any other call, a person is asked again."""
+    """Return *state* with the exact granted call allowed; any other call needs an approval (I9)."""
     allowed = call
     if event.edit is not None:
         polls = None if call.polls is None else str(event.edit.get("session", ""))
@@ -131,7 +131,7 @@ def _grant(
 
 
 def _keep_standing_grant(state: SessionState, call: Call, event: ApprovalResolved) -> SessionState:
-    """Keep a grant for the rest of the session."""
+    """Return *state* with a grant for the rest of the session."""
     if event.always is None or state.setup is None:
         return state
     tool = state.setup.tools[call.tool]
@@ -141,7 +141,7 @@ def _keep_standing_grant(state: SessionState, call: Call, event: ApprovalResolve
 
 
 def _deny(state: SessionState, call: Call, event: ApprovalResolved) -> SessionState:
-    """Deny the call; the policy decides how the session continues."""
+    """Return *state* with the call denied; the policy decides how the session continues."""
     told = with_call(state, replace(call, problem=CallProblem("rejected", event.note)))
     match state.agent.policy.on_deny:
         case "pause" if not state.stop:
@@ -153,7 +153,7 @@ def _deny(state: SessionState, call: Call, event: ApprovalResolved) -> SessionSt
 
 
 def _expire(state: SessionState, call: Call, approval: CallApproval) -> SessionState:
-    """Expire the approval: the call never runs; the policy decides how the session continues."""
+    """Return *state* after an expiry: the call never runs; the policy decides the rest."""
     may_it_run = approval.question == "may_it_run"
     after = with_call(state, replace(call, problem=CallProblem("expired")) if may_it_run else call)
     match state.agent.policy.on_expiry:
@@ -180,7 +180,7 @@ def _expire(state: SessionState, call: Call, approval: CallApproval) -> SessionS
 
 
 def people_notified(state: SessionState, event: PeopleNotified) -> SessionState:
-    """Record that a hook ran."""
+    """Return *state* with the hook that ran."""
     call = state.call(event.effect)
     if call is None:
         return state

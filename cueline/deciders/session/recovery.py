@@ -41,13 +41,13 @@ UNKNOWN_OUTCOME = (
     "It may or may not have taken effect; find out before you repeat it."
 )
 _NOT_ITS = frozenset({"invalid_arguments", "cancelled"})
-"""Failures that are not the tool's fault."""
+"""The codes of failures that the tool did not cause."""
 
 
 def fail_lost_call(
     state: SessionState, call: Call, *, cause: Cause, at: datetime | None
 ) -> ToolFailed | ToolInDoubt:
-    """Return the failure or doubt of a started call whose runner is gone."""
+    """Return the failure of a started call whose runner is gone, or the doubt about the call."""
     if not call.repeatable:
         return ToolInDoubt(effect=call.effect, attempt=call.attempt, cause=cause)
     again = lost_retry_at(state, call, at)
@@ -63,7 +63,7 @@ def fail_lost_call(
 
 
 def lost_retry_at(state: SessionState, call: Call, failed_at: datetime | None) -> datetime | None:
-    """Return when a lost attempt is retried: at once, then after growing waits, then never."""
+    """Return the time of a lost attempt's retry, first at once, later with growing waits."""
     policy = tool_retries(state.agent, call.tool)
     if failed_at is None or call.failures >= policy.max_retries:
         return None
@@ -79,10 +79,10 @@ def lost_retry_at(state: SessionState, call: Call, failed_at: datetime | None) -
 
 
 def retried_at(state: SessionState, call: Call, failed: ToolFailed) -> datetime | None:
-    """Return when the call is retried after a failure that its tool reported.
+    """Return the time of the call's retry after a failure that the tool reported; None: never.
 
-    Only a repeatable call with a transient error code is retried; its message is for
-    the model (C1, C3).
+    Only a repeatable call with a transient error code is retried. The failure's message is only
+    for the model (C1, C3).
     """
     if failed.kind not in TRANSIENT or failed.failed_at is None:
         return None
@@ -99,14 +99,14 @@ def retried_at(state: SessionState, call: Call, failed: ToolFailed) -> datetime 
 
 
 def degrades(state: SessionState, call: Call, kind: str = "") -> bool:
-    """Whether the work continues without the call: its tool is not critical (C5)."""
+    """Whether the work continues without the call, because its tool is not critical (C5)."""
     assert state.setup is not None, "a call belongs to a session that was started"
     tool = state.setup.tools.get(call.tool)
     return tool is not None and not tool.critical and state.stop is None and kind not in _NOT_ITS
 
 
 def resolve_in_doubt(state: SessionState, call: Call) -> ToolReconciled | None:
-    """Return the resolution of a call in doubt; None while a tool or person is asked."""
+    """Return the resolution of a call in doubt; None while a tool or person has to answer."""
     if call.in_doubt_resolution is not None:
         return _apply_resolution(state, call, call.in_doubt_resolution)
     if call.reconciles:

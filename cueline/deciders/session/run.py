@@ -1,4 +1,4 @@
-"""The waits before a session starts: for its time, in the queue, for its runner.
+"""The waits before a session's work starts: for its time, for admission, and for a runner.
 
 No effect of a run starts before a runner has claimed the run. If the blueprint has
 `max_running`, the run first waits to be admitted, without a deadline.
@@ -23,12 +23,12 @@ _MESSAGES = {"no_matching_runner": NO_RUNNER, "runner_disconnected": DISCONNECTE
 
 
 def run_state(run: Run | None) -> RunState | None:
-    """Return the state of a run that is started."""
+    """Return the run state at the start of a session; None if the session is no run."""
     return None if run is None else RunState(run.blueprint, run.queue_seconds)
 
 
 def run_claimed(state: SessionState, event: RunClaimed) -> SessionState:
-    """End the wait for a runner."""
+    """Return *state* of a run that a runner claimed."""
     if state.run is None:
         return state
     claimed = replace(state.run, runner=event.runner, until=None, max_running=0)
@@ -37,12 +37,12 @@ def run_claimed(state: SessionState, event: RunClaimed) -> SessionState:
 
 
 def claimed_by(state: SessionState) -> str:
-    """Return the runner of a run; empty if no runner has claimed it, or if it is no run."""
+    """Return the runner that claimed the run; empty without a claim."""
     return state.run.runner if state.run is not None else ""
 
 
 def runner_gone(state: SessionState, message: RunnerGone) -> SessionState:
-    """Queue the run again, or end it, if its own runner is gone."""
+    """Return *state* of a run that is queued again or failed, if its own runner is gone."""
     run = state.run
     if run is None or run.runner != message.runner:
         return state
@@ -57,14 +57,14 @@ def _may_be_cut(state: SessionState) -> bool:
 
 
 def run_admitted(state: SessionState) -> SessionState:
-    """End the wait for other runs of the blueprint; the wait for a runner begins."""
+    """Return *state* of an admitted run, which then waits for a runner."""
     if state.run is None:
         return state
     return replace(state, run=replace(state.run, admitted=True, max_running=0))
 
 
 def queue_passed(state: SessionState, event: SessionContinued) -> SessionState:
-    """Wait longer for a stale runner, or end a run that no runner claimed in time."""
+    """Return *state* after the wait for a runner: a longer wait for a stale runner, or the end."""
     run, at = state.run, event.at
     if run is None or run.runner or state.stop is not None:
         return state
@@ -85,9 +85,9 @@ def stop_failure(stop: Stop) -> SessionFailed:
 
 
 def start_passed(state: SessionState, at: datetime | None) -> SessionState:
-    """Start the work if its time has come, unless the session is paused or stopped.
+    """Return *state* of a session whose start time has come; unchanged if it is held or stopped.
 
-    Wall time counts from here.
+    Wall time counts from the start time.
     """
     schedule = state.schedule
     if schedule is None or at is None or at < schedule.at or state.hold or state.stop:
@@ -99,7 +99,7 @@ def start_passed(state: SessionState, at: datetime | None) -> SessionState:
 
 
 def next_in_series(before: SessionState, after: SessionState, now: datetime) -> Schedule | None:
-    """Return the time of the next session of the series, if this session's work starts now.
+    """Return the schedule of the series' next session, if the work starts in *after*; else None.
 
     A stop in the same append ends the series.
     """

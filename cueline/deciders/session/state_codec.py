@@ -20,7 +20,7 @@ from cueline.events.fact import Fact, Part
 
 FOLDS: Final = (STATE_FOLD, PROMPT_FOLD)
 _BITS: Final = 63
-"""The largest integer of msgpack."""
+"""The number of bits of an integer that msgpack can encode."""
 _PLAIN = (bool, int, float, str, bytes, datetime, type(None))
 
 
@@ -39,7 +39,7 @@ def unpacked(content: bytes) -> tuple[SessionState, Prompt]:
     """Return the packed state and prompt; the prompt has no messages.
 
     Raises:
-        TypeError: the bytes are of another version of the rules.
+        TypeError: another version of the rules wrote the bytes.
         ValueError, KeyError: as for `TypeError`.
     """
     state, rest = _raised(msgpack.decode(content), _classes())
@@ -105,7 +105,7 @@ def _name(of: type) -> str:
 
 @cache
 def _classes() -> dict[str, Any]:
-    """Return the classes that may be decoded: only data of the rules and facts."""
+    """Return the classes that may be decoded, by name: only data of rules and facts."""
     return {_name(each): each for base in (Struct, Part, Fact, Enum) for each in _below(base)}
 
 

@@ -15,22 +15,22 @@ from cueline.events.session import UNJUDGED, Judgement, Verdict
 
 
 class BreakerWait(Struct, frozen=True):
-    """An effect that a breaker blocked before it started."""
+    """The wait of an effect that a breaker blocked before it started."""
 
     until: datetime
     cause: Cause
 
 
 class BudgetWait(Struct, frozen=True):
-    """A model call that does not fit its budget."""
+    """The wait of a model call that does not fit its budget."""
 
     cause: Cause
     until: datetime | None
-    """When the session asks again; None if only a raised limit helps."""
+    """The time at which the session requests budget again; None if only a raised limit helps."""
 
 
 class LastFailure(Struct, frozen=True):
-    """Why an attempt failed; it takes 50 bytes, and its `Cause` 700."""
+    """Why an attempt failed; smaller than a `Cause`: 50 instead of 700 bytes."""
 
     failure: str
     message: str
@@ -50,9 +50,9 @@ class ModelCall(Struct, frozen=True):
     fallback: int = 0
     """The model to call: 0 is the agent's own, n its n-th fallback."""
     failures: int = 0
-    """Attempts with that model since the turn began or was resumed."""
+    """The failed attempts with the model since the turn began or was resumed."""
     failing_since: datetime | None = None
-    """When the first attempt failed."""
+    """The time at which the first attempt failed; None: no attempt failed."""
     retry_at: datetime | None = None
     rests: bool = False
     """Whether the retry is so late that the session waits for it."""
@@ -66,9 +66,9 @@ class ModelCall(Struct, frozen=True):
     room: BudgetWait | None = None
     """The wait for budget."""
     silent: bool = False
-    """Whether that model has replied without an answer."""
+    """Whether the model has replied without an answer."""
     early: bool = False
-    """Whether a person resumed, so that the call may probe an open breaker before its time."""
+    """Whether a person resumed the session, so that the call may probe an open breaker early."""
 
 
 Question = Literal["may_it_run", "did_it_happen"]
@@ -81,7 +81,7 @@ class ApprovalAnswer(Struct, frozen=True):
     by: str
     note: str = ""
     edit: Arguments | None = None
-    """Kept until it is resolved in the next fact."""
+    """The edited arguments, until the next fact resolves the approval."""
     digest: str = ""
     always: tuple[str, ...] | None = None
     usd: Decimal | None = None
@@ -102,21 +102,21 @@ class CallApproval(Struct, frozen=True):
     """The expiry of the approval; for a grant, the end of its validity."""
     question: Question
     answer: ApprovalAnswer | None = None
-    """Answered by the gate and not resolved yet."""
+    """The gate's answer that is not resolved yet; None: no answer."""
     granted: str | None = None
     """The person who granted the call."""
     auto_at: datetime | None = None
     """The time of the automatic grant, unless the approval is denied earlier."""
     people_only: bool = False
-    """Whether it is never granted automatically."""
+    """Whether the approval is never granted automatically."""
     escalated: bool = False
-    """Whether it was escalated, because nobody answered in time."""
+    """Whether the approval was escalated because nobody answered in time."""
     seen: str = ""
     """The digest of the shown diff."""
 
     @property
     def closes_at(self) -> datetime:
-        """When time alone decides it."""
+        """The time at which the approval expires or is granted automatically."""
         return self.deadline_at if self.auto_at is None else min(self.auto_at, self.deadline_at)
 
 
@@ -130,7 +130,7 @@ class InDoubtResolution(Struct, frozen=True):
 
 
 class RunnerWait(Struct, frozen=True):
-    """A call whose runner cannot be reached."""
+    """The wait of a call whose runner cannot be reached."""
 
     until: datetime
     """The end of the wait, which never moves."""
@@ -142,7 +142,7 @@ class CallProblem(Struct, frozen=True):
 
     code: Literal["judged", "rejected", "expired", "tool_changed", "step_failed"]
     text: str = ""
-    """For `judged`, the judgement's text; for `rejected`, the person's note."""
+    """The text of the judgement for `judged`, or the person's note for `rejected`."""
 
 
 Phase = Literal["requested", "started", "delegated", "awaiting", "retry", "in_doubt", "closed"]
@@ -170,11 +170,11 @@ class Call(Struct, frozen=True):
     failing_since: datetime | None = None
     runner: str | None = None
     retry_at: datetime | None = None
-    """For a wait for a message: its deadline; None once that has passed."""
+    """The time of the retry; in a wait for a message: its deadline, None after the deadline."""
     rests: bool = False
     approval: CallApproval | None = None
     asked: int = 0
-    """How often a person was asked about the call."""
+    """The number of approvals that were opened for the call."""
     escalated: bool = False
     """Whether nobody answered in time, so that the approval was escalated."""
     told: tuple[tuple[str, int], ...] = ()
@@ -184,23 +184,23 @@ class Call(Struct, frozen=True):
     doubt: Cause | None = None
     """The evidence that nobody will report the outcome of a call in doubt."""
     unclear: bool = False
-    """Whether its `reconcile` did not know the outcome."""
+    """Whether the tool's `reconcile` could not find the outcome."""
     in_doubt_resolution: InDoubtResolution | None = None
     """A person's resolution of a call in doubt."""
     reach: RunnerWait | None = None
     blocked_by_breaker: BreakerWait | None = None
     early: bool = False
-    """Whether a person resumed, as in `ModelCall`."""
+    """Whether a person resumed the session, so that the call may probe an open breaker early."""
     delegates: bool = False
     """Whether the call starts a child session instead of a tool."""
     child: str | None = None
-    """The child's stream, once it was started."""
+    """The child's stream; None before the child was started."""
     message: str = ""
     """The name of the message that a step waits for instead of a tool."""
     polls: str | None = None
-    """The session for whose end the call asks; None: the call runs a tool."""
+    """The child session whose end the call requests; None: the call runs a tool."""
     stops: bool = False
-    """Whether the call also stops that session."""
+    """Whether the call also stops the child session whose end it requests."""
 
     @property
     def repeatable(self) -> bool:
@@ -209,12 +209,12 @@ class Call(Struct, frozen=True):
 
     @property
     def parallel(self) -> bool:
-        """Whether the call may run beside others."""
+        """Whether the call may run while other calls run."""
         return self.delegates or self.repeatable
 
     @property
     def asking(self) -> bool:
-        """Whether its approval is open."""
+        """Whether the approval of the call is open."""
         return self.approval is not None and self.approval.granted is None
 
     @property
@@ -224,43 +224,43 @@ class Call(Struct, frozen=True):
 
     @property
     def reconciles(self) -> bool:
-        """Whether the tool can still be asked for its outcome."""
+        """Whether the tool's `reconcile` can still find the outcome of the call."""
         return (
             self.declared == "reconcile" and not self.unclear and self.in_doubt_resolution is None
         )
 
     @property
     def allowed(self) -> bool:
-        """Whether the call needs no approval, or has one."""
+        """Whether the call needs no approval, or has been granted."""
         return not self.gated or (self.approval is not None and not self.asking)
 
 
 class Turn(Struct, frozen=True):
-    """The current turn."""
+    """The current turn of a session."""
 
     number: int = 0
     since_user: int = 0
-    """Turns since the last user message was received or shown to the model."""
+    """The number of turns since the last user message was received or shown to the model."""
     model: ModelCall | None = None
     calls: tuple[Call, ...] = ()
-    """Changed by `with_calls` and `with_call` alone."""
+    """The calls of the turn; only `with_calls` and `with_call` change them."""
     awake: tuple[Call, ...] = ()
     """The calls that are not at rest, which the rules read after each fact."""
     delegated: int = 0
     """The number of calls that wait for their child."""
     active_seconds: float = 0.0
-    """Known duration of the calls of this turn and all before, in seconds."""
+    """The known duration of the calls of this turn and all earlier turns, in seconds."""
     unanswered: bool = False
-    """The model call without a reply."""
+    """Whether the model call has no reply."""
     answer: str = ""
-    """The last reply, if it requested no calls; until the next request."""
+    """The last reply, if it requested no calls, until the next request; else empty."""
     fallback: int = 0
     """The model that was called last."""
     lacking: tuple[str, ...] = ()
     """The capabilities that the reply's model lacks and the request needed."""
 
     def with_calls(self, calls: tuple[Call, ...]) -> "Turn":
-        """Return the turn with these calls."""
+        """Return the turn with *calls*."""
         return replace(
             self,
             calls=calls,
@@ -269,7 +269,7 @@ class Turn(Struct, frozen=True):
         )
 
     def with_call(self, changed: Call) -> "Turn":
-        """Return the turn with the call of that effect replaced; one at rest stays there."""
+        """Return the turn with *changed* instead of the call with the same effect."""
         place, effect = self.place(changed.effect), changed.effect
         assert place is not None, "a changed call was read from this turn"
         if changed.phase in AT_REST:
@@ -285,7 +285,7 @@ class Turn(Struct, frozen=True):
         )
 
     def place(self, effect: str) -> int | None:
-        """Return the index of the call of that effect."""
+        """Return the index of the call *effect*."""
         try:
             # Calls of a reply stand at their number: a search in 1,000 costs more than the rule.
             place = int(effect.rpartition(".")[2])

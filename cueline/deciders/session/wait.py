@@ -16,7 +16,7 @@ from cueline.events.codes import Cause, Status
 def due_notifications(
     state: SessionState, call: Call
 ) -> Iterator[tuple[str, int, datetime | None]]:
-    """Yield each due hook with its approval, if any, and the earliest time to run it."""
+    """Yield the approval (or empty), index and earliest time (or None) of each due hook."""
     hooks = state.agent.policy.hooks
     if not hooks:
         return
@@ -44,9 +44,9 @@ _RETRY = Cause(code="retry_pending")
 
 
 def rests(state: SessionState, now: datetime) -> bool:
-    """Whether the session does nothing until a message comes, so it needs no host.
+    """Whether the session needs no host, because it does nothing until a message comes.
 
-    An expired question no longer waits for people.
+    A session with an expired approval does not rest.
     """
     wait = state.waiting
     if wait is None or state.finished:
@@ -99,9 +99,9 @@ def wait_of(state: SessionState) -> Wait | None:
 def wake_at(state: SessionState) -> datetime | None:
     """Return the next time at which an effect becomes due.
 
-    The passed time is recorded as `SessionContinued(at=now)`, or for an approval as the
-    gate's answer. A time that passes during a pause starts no effect. A session that killed
-    hosts has no such time.
+    A passed time is recorded as `SessionContinued(at=now)`, or for an approval as the gate's
+    answer. During a pause, a passed time starts no effect. Return None for a session that
+    killed hosts.
     """
     if state.status not in LIVE:
         return None
@@ -138,7 +138,7 @@ def _times_of_effects(state: SessionState) -> list[datetime]:
 
 
 def in_flight(call: Call) -> bool:
-    """Whether a runner may have the call."""
+    """Whether a runner may be running the call."""
     return call.phase == "started" and not call.unreached
 
 
