@@ -73,7 +73,7 @@ class Account:
     is_vendor: bool = True
     """Whether the address is the vendor's own, not a gateway's."""
     headers: tuple[tuple[str, SecretStr], ...] = ()
-    """Sent with each request."""
+    """The headers that are sent with each request."""
     secrets: tuple[SecretStr, ...] = ()
     """The values in `headers` that come from variables."""
 
@@ -83,13 +83,13 @@ class Account:
         return f"{base}{path}{'&' if '?' in path else '?'}{query}" if query else base + path
 
     def sent_headers(self, usual: Mapping[str, str]) -> dict[str, str]:
-        """Return the *usual* headers with its own, which take precedence."""
+        """Return the *usual* headers and the account's headers, which take precedence."""
         own = {name.lower(): value.get_secret_value() for name, value in self.headers}
         return {name: text for name, text in usual.items() if name.lower() not in own} | own
 
     @property
     def redactor(self) -> Redactor:
-        """Removes its key and secrets."""
+        """The redactor that removes the account's key and secrets."""
         return Redactor([*([self.key] if self.key else []), *self.secrets])
 
 
@@ -98,7 +98,7 @@ NOWHERE = Account(base_url="")
 
 
 def account_of(endpoint: Endpoint, agent: AgentSpec, environ: Mapping[str, str]) -> Account:
-    """Return address and key of *agent* at *endpoint*.
+    """Return the address and the key for *agent* at *endpoint*.
 
     The key comes from the agent's own `key_variable`; without one, it is the stored key
     of the session's user, else that of all users, else the provider's variable (C47).
@@ -169,7 +169,7 @@ def url_of(endpoint: Endpoint, agent: AgentSpec, environ: Mapping[str, str]) -> 
     """Return the address of *agent*: its own, else the environment's, else the vendor's.
 
     Raises:
-        ConfigError: it is no address.
+        ConfigError: the address is not valid.
     """
     named = environ.get(endpoint.url_variable, "").strip()
     base_url = agent.base_url or (endpoint.read_url(named) if named else endpoint.url)

@@ -28,7 +28,7 @@ def default_model(provider: Provider, environ: Mapping[str, str]) -> str:
 def completed(
     provider: str | None, model: str | None, environ: Mapping[str, str], user: str
 ) -> tuple[str, str]:
-    """Return *provider* and *model*, or the usual ones.
+    """Return *provider* and *model*, with defaults in place of missing ones.
 
     A model without a provider belongs to the default provider. Without both, the provider is
     the first with a key here; the default provider comes before all others.

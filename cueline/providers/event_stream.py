@@ -49,7 +49,7 @@ async def json_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[Any]:
 
 
 async def json_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[Any]:
-    """Yield the JSON values of the events of *chunks*, and `DONE` at the end, if it is there.
+    """Yield the JSON values of the events of *chunks*, and `DONE` for the event that ends a stream.
 
     A line that is JSON without a field is an event: some servers answer with one object.
 
@@ -120,7 +120,7 @@ def without_half(call: ToolCall, text: str) -> ToolCall:
 
 
 def count_of(value: Any) -> int:
-    """Return a number of tokens, which may come as text; nothing is 0.
+    """Return *value*, a number or its text, as a number of tokens; an empty value is 0.
 
     Raises:
         ArithmeticError: it is infinite.

@@ -100,14 +100,14 @@ def account_names(environ: Mapping[str, str], *, salt: str) -> Callable[[AgentSp
     """Return a function that names an agent's provider account: the same for equal key and address.
 
     The name is a short digest, salted by the log: it reveals no key, nor that two logs use
-    the same one.
+    the same key.
     """
 
     def name(agent: AgentSpec) -> str:
         try:
             account = account_for(agent, environ)
         except ConfigError:
-            return ""  # the first call fails with this, and is recorded
+            return ""  # the first call raises this error, and records it
         if account is NOWHERE:
             return ""
         sent = [account.key, *(value for _, value in account.headers)]

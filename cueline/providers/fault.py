@@ -42,7 +42,7 @@ the status decides: gateways always send a status, but not always a type.
 """
 
 WHATEVER_STATUS: Final = {"insufficient_quota": "auth"}
-"""Types that precede the status: it is 429, but waiting does not help."""
+"""Types that take precedence over the status: it is 429, but waiting does not help."""
 
 BAD_REQUEST: Final = 400
 FORBIDDEN: Final = 403
@@ -93,7 +93,7 @@ def fault_of(status: int, error_type: object, message: str, headers: Mapping[str
 
 
 def is_of_proxy(status: int, headers: Mapping[str, str]) -> bool:
-    """Whether a proxy before the server sent the answer: the APIs refuse a key in JSON."""
+    """Whether a proxy sent the answer, not the API, whose refusal of a key is JSON."""
     form = headers.get("content-type", "json")
     return status == PROXY_WANTS_LOGIN or (status == FORBIDDEN and "json" not in form)
 
@@ -106,7 +106,7 @@ def code_of(body: object) -> str | None:
 
 
 def error_in(text: str) -> Any:
-    """Return the error in an answer, which may be in a list; None if there is none."""
+    """Return the error in an answer, which may be in a list; None if the answer has no error."""
     try:
         body = json.loads(text)
     except ValueError:
@@ -131,13 +131,13 @@ def kind_of(status: int, error_type: str | None) -> str:
         return WHATEVER_STATUS[error_type]
     if error_type is None:
         return BY_STATUS.get(status) or UNTYPED.get(status, "unknown")
-    # Servers have types of their own: a 400 is a wrong request by any name.
+    # Servers also use other types; a 400 is a wrong request, whatever its type.
     usual = UNTYPED[status] if status == BAD_REQUEST else "unknown"
     return BY_STATUS.get(status) or BY_TYPE.get(error_type, usual)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the wait that the API requests, in seconds; None if there is none."""
+    """Return the wait that the API requests, in seconds; None without one."""
     if "retry-after-ms" in headers:
         return seconds(headers["retry-after-ms"], a_second=1000)
     asked = headers.get("retry-after")
@@ -147,7 +147,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def seconds(text: str, a_second: int = 1) -> float | None:
-    """Return a number of seconds; None if it is not one."""
+    """Return *text*, a number in units of 1/*a_second* s, in seconds; None if it is not valid."""
     try:
         value = float(text) / a_second
     except ValueError:

@@ -30,7 +30,7 @@ _OK: Final = 200
 
 
 class PartialReply:
-    """The received part of a reply; an adapter's reader of a vendor's pieces."""
+    """The received part of a reply; the subclass of an adapter reads the vendor's pieces."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class PartialReply:
         Args:
             deltas: gets the pieces of the reply.
             asked: the model, as the agent names it.
-            prefix: begins the ids of calls that the server gives none.
+            prefix: the prefix of the ids of calls for which the server sends no id.
             lacking: the capabilities that the request had to do without.
         """
         self.ended = False
@@ -101,7 +101,7 @@ class PartialReply:
     def _made(
         self, content: Iterable[Block], calls: Iterable[ToolCall], *, cut: bool
     ) -> ModelReply:
-        """Return the reply with this content; *cut*: it ended at the output limit."""
+        """Return the reply with this content; *cut* if it reached the output limit."""
         calls = tuple(calls)
         return ModelReply(
             content=tuple(content),
@@ -114,7 +114,7 @@ class PartialReply:
 
 
 def bearer(account: Account) -> dict[str, str]:
-    """Return the header with the key of *account*, if it has one."""
+    """Return the header with the key of *account*; empty if the account has no key."""
     return {"Authorization": f"Bearer {account.key.get_secret_value()}"} if account.key else {}
 
 
@@ -149,8 +149,8 @@ class HttpClient:
             path: the path after the account's address.
             body: the JSON of the request.
             patience: the longest waits.
-            reply: an empty one.
-            fault: makes the error of an HTTP status, body and headers; None: the usual one.
+            reply: an empty reply, to which the pieces are added.
+            fault: makes the error of an HTTP status, body and headers; None for `usual_fault`.
 
         Raises:
             ProviderUnavailableError: wait and try again.
@@ -229,7 +229,7 @@ class HttpClient:
         """Raise if the server, by its *headers*, lacks a capability that *body* needs."""
 
     def _without_key(self, fault: Fault, text: str) -> Fault:
-        """Return *fault* without the key: an answer may repeat its request."""
+        """Return *fault* without the account's key, which an answer may repeat."""
         told = f"{fault} {text}"
         if told.replace(CUT, "") == self._redactor.redact_parts(told):
             return fault
@@ -239,7 +239,7 @@ class HttpClient:
 async def collect(pieces: Pieces, reply: PartialReply) -> None:
     """Add all *pieces* to *reply*.
 
-    An error after its end does not invalidate a reply that is paid for.
+    An error after the end of a reply does not invalidate the reply, which is paid for.
     """
     now = asyncio.get_running_loop().time
     try:
@@ -259,7 +259,7 @@ async def collect(pieces: Pieces, reply: PartialReply) -> None:
 
 
 def usual_fault(status: int, text: str, headers: Mapping[str, str]) -> Fault:
-    """Return the error for an answer that is an error."""
+    """Return the error for an answer with the *status* of an error."""
     error = error_in(text)
     if not isinstance(error, Mapping):
         return fault_of(status, None, str(error or text or "no message"), headers)
@@ -287,7 +287,7 @@ def what_failed(error: BaseException) -> str:
 
 
 def translation(error: Exception, patience: Patience) -> Fault:
-    """Return the error that *error* means."""
+    """Translate an *error* of the transport into an error of cueline."""
     # A request that did not arrive has used no tokens.
     used: dict[str, int] | None = {} if isinstance(error, UNCONNECTED) else None
     match error:

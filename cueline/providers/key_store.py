@@ -100,7 +100,7 @@ def new_master_key(path: Path) -> MasterKey:
     """Write a new master key to the file *path*, which nobody else can read; return it.
 
     Raises:
-        OSError: it cannot be written, or is there already.
+        OSError: the file cannot be written, or exists already.
     """
     text = SecretStr(b64encode(os.urandom(_BYTES)).decode())
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -147,7 +147,7 @@ class StoredKey(NamedTuple):
 
 
 def folder_of(environ: Mapping[str, str]) -> Path | None:
-    """Return the folder of the stored keys; None: the environment names no place for it."""
+    """Return the folder of the stored keys; None if the environment names no folder."""
     named = environ.get(FOLDER)
     return Path(named) if named else personal_folder(environ)
 
@@ -161,7 +161,7 @@ class KeyStore:
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """The path of the file with the stored keys."""
         if self._folder is None:
             raise ConfigError(FOLDER, "is not set, and neither is HOME; name a folder for the keys")
         return self._folder / _FILE
@@ -176,7 +176,7 @@ class KeyStore:
         return found.get(user) or found.get("")
 
     def key(self, provider: str, user: str) -> SecretStr | None:
-        """Return the key for the sessions of *user*; None: none is stored."""
+        """Return the key for the sessions of *user*; None if no key is stored."""
         row = self.owner(provider, user)
         return None if row is None else _decrypted(row, self._master())
 
@@ -206,7 +206,7 @@ class KeyStore:
         return row
 
     def remove(self, provider: str, user: str) -> bool:
-        """Remove a key; return whether there was one."""
+        """Remove a key; return whether it was stored."""
         if not any((each.provider, each.user) == (provider, user) for each in self.rows()):
             return False
         with self._changing() as rows:
@@ -280,7 +280,7 @@ def _decrypted(row: StoredKey, master: MasterKey) -> SecretStr:
 
 
 def _read_private(path: Path) -> SecretStr | None:
-    """Return the text of a file that nobody else may read; None: there is no such file."""
+    """Return the text of a file that nobody else may read; None if the file does not exist."""
     try:
         with path.open(encoding="utf-8") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:

@@ -23,7 +23,7 @@ SECONDS: Final = {"timeout_seconds": TOTAL_SECONDS, "chunk_timeout_seconds": CHU
 """cueline's own parameters: they limit the wait, and are not sent."""
 TOOL_PROTOCOL: Final = "tool_protocol"
 TOOL_PROTOCOLS: Final = ("native", "prompt")
-"""`prompt`: the tools are described in the instructions, and called in the text."""
+"""The ways to call tools; `prompt` describes them in the instructions, for calls in the text."""
 OWN: Final = frozenset({*SECONDS, TOOL_PROTOCOL})
 """All parameters that are cueline's own, and not sent."""
 _TIME: Final = TypeAdapter[float](Annotated[Time, Field(gt=0)])

@@ -84,7 +84,7 @@ def bound(
     instructions = agent.instructions.encode(errors="surrogatepass")
     said = prompt_bytes + len(instructions) + sum(len(t.encode()) for t in told)
     if counted is not None:
-        # Anthropic's is "an estimate", the true number "may differ by a small amount"
+        # Anthropic's count is "an estimate", the true number "may differ by a small amount"
         # (platform.claude.com/docs/en/build-with-claude/token-counting).
         said = min(said, counted + counted // MARGIN)
     sent = said + (UNSEEN_TOKENS if not _is_free(agent) else 0)
@@ -96,7 +96,7 @@ def bound(
 
 
 def unlisted(agent: AgentSpec) -> str:
-    """Return the parameter that makes the list's prices wrong; empty if there is none."""
+    """Return the parameter that makes the list's prices wrong; empty without one."""
     if SEARCHES.search(agent.model):
         return "searches, which are priced apart"
     given = {name: value for name, value in agent.parameters.items() if name in APART and value}
@@ -203,10 +203,10 @@ def _digest(price: Price) -> str:
 def _listed_cost(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
     provider = _list_of(agent)
     if _calculated(provider, model) is None:
-        return None  # theirs would search all lists again
+        return None  # `genai_prices` would search all lists again
     import genai_prices  # noqa: PLC0415 - its table takes a while, and few commands need it
 
-    # Theirs includes tokens from the cache, ours does not.
+    # `input_tokens` includes tokens from the cache; cueline's number does not.
     counts = genai_prices.Usage(
         input_tokens=usage.sent,
         output_tokens=usage.output,
@@ -238,14 +238,14 @@ def _dearest(agent: AgentSpec, sent: int) -> tuple[Decimal, Decimal] | None:
 
 
 def _listed(provider: str, model: str) -> Any:
-    """Return the price of a model in the dated list; None if there is none."""
+    """Return the price of a model in the dated list; None if the list lacks the model."""
     found = _calculated(provider, model)
     return None if found is None else found.model_price
 
 
 @lru_cache(maxsize=64)
 def _calculated(provider: str, model: str) -> Any:
-    """Return the entry of a model in the dated list; None if there is none."""
+    """Return the entry of a model in the dated list; None if the list lacks the model."""
     import genai_prices  # noqa: PLC0415 - as above
 
     try:

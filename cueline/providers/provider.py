@@ -19,20 +19,20 @@ class Capabilities:
 
     tools: bool = True
     parallel_tools: bool = True
-    """Several tool calls in one reply."""
+    """Whether one reply can contain several tool calls."""
     streaming: bool = True
-    """Text arrives in pieces."""
+    """Whether text arrives in pieces."""
     images: bool = False
     files: bool = False
-    """Documents, such as PDF."""
+    """Whether requests can contain documents, such as PDF."""
     thinking: bool = False
-    """Thoughts are shown, and sent back."""
+    """Whether thoughts are shown, and sent back."""
     prompt_cache: bool = False
-    """A repeated start of a prompt costs less, and the usage shows the cached tokens."""
+    """Whether a repeated start of a prompt costs less; the usage shows the cached tokens."""
     json_schema: bool = False
-    """The reply can be bound to a JSON schema."""
+    """Whether the reply can be bound to a JSON schema."""
     token_counter: bool = False
-    """A prompt can be counted before the call."""
+    """Whether the tokens of a prompt can be counted before the call."""
     needs_key: bool = True
 
 
@@ -50,7 +50,7 @@ class Provider:
     make: Callable[[Account, Pause], Model]
     """Create the model of an account; agents with one account share this model."""
     request: Callable[[AgentSpec, Iterable[bytes], Account], dict[str, Any]] | None = None
-    """Return the JSON of the next request, which `make`'s model sends; None: there is none.
+    """Return the JSON of the next request, which `make`'s model sends; None without requests.
 
     The messages are those of a `ModelRequest`.
     """

@@ -36,7 +36,7 @@ def provider_named(name: str) -> Provider:
     """Return the provider of that name.
 
     Raises:
-        ConfigError: there is none, or its package is broken.
+        ConfigError: there is no such provider, or its package is broken.
     """
     if name not in _entries():
         known = known_instead(name, known_providers())
@@ -70,6 +70,6 @@ def providers() -> tuple[Provider, ...]:
     """Return all providers that can be loaded.
 
     Raises:
-        ConfigError: the package of one is broken.
+        ConfigError: the package of a provider is broken.
     """
     return tuple(map(provider_named, known_providers()))

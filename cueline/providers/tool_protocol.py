@@ -170,9 +170,9 @@ def read_reply(
 
     Args:
         text: the whole text of a reply.
-        tools: the tools that the model knows.
+        tools: the tools that are described to the model.
         prefix: begins the ids of the calls; one reply has one prefix.
-        cut: the reply reached its limit, so a call without its end does not run.
+        cut: whether the reply reached its limit, so that a call without its end does not run.
     """
     before, _, _ = text.partition(RESULT)
     text = before if CALL in before else text
@@ -280,8 +280,9 @@ NO_TOOLS: Final = re.compile(
 class ToolProtocol:
     """Calls the models of one account, and remembers the models without tools.
 
-    An agent's parameter `tool_protocol` decides; without it the server does: by `learn`, or by
-    the error for a request with tools, which is then sent once more without them.
+    The parameter `tool_protocol` of an agent decides whether tools are described as text. Without
+    the parameter, this is done for the models of `learn`, and for models whose server refuses a
+    request with tools; the refused request is then sent once more, without tools.
     """
 
     def __init__(self, ask: Ask) -> None:

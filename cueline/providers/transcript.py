@@ -59,9 +59,10 @@ class CallIds:
         return sent
 
     def answered(self, call_id: str) -> str | None:
-        """Return the id to send with the result of such a call; for several calls, in order.
+        """Return the id to send with the next result for *call_id*.
 
-        Returns None if the last reply has no call of that id without a result.
+        Several calls with one id get their results in order. Returns None if each call of the last
+        reply with this id has a result.
         """
         return self._unanswered[call_id].popleft() if self._unanswered.get(call_id) else None
 
@@ -196,7 +197,7 @@ def _content(message: UserMessage | ToolMessage, *, images: bool, files: bool) -
 
 
 def note_of(attachment: Attachment) -> str:
-    """Return the text that replaces *attachment*: its own, if it is a text."""
+    """Return the text that replaces *attachment*: the content of a text file, else a note."""
     match attachment:
         case ImageBlock():
             return f"({attachment.media_type} left out: this model takes no images)"
@@ -207,5 +208,5 @@ def note_of(attachment: Attachment) -> str:
 
 
 def text_of(file: FileBlock) -> str:
-    """Return the text of a file of text."""
+    """Return the content of a text file."""
     return base64.b64decode(file.data).decode(errors="replace")

@@ -107,7 +107,7 @@ class AnthropicClient:
                 return await asking
         except FAILURES as error:
             fault = translation(error, model, patience)
-            # An answer may repeat its request, with the key.
+            # An answer may repeat the request, and with it the key.
             told = f"{fault} {error}"
             hidden = told.replace(CUT, "") != self._redactor.redact_parts(told)
             fault = redact_fault(self._redactor, fault) if hidden else fault
@@ -120,7 +120,7 @@ class AnthropicClient:
         async with await self._client.messages.create(
             model=body["model"],
             max_tokens=body["max_tokens"],
-            # The SDK copies these piece by piece, 10 us a message; it sends `extra_body` as it is.
+            # The SDK copies `messages`, at 10 us a message; it sends `extra_body` unchanged.
             messages=[],
             stream=True,
             extra_body=body,
@@ -182,7 +182,7 @@ async def collect_reply(
                     reply.add(event)
                 rest.reschedule(now() + REST_SECONDS if reply.ended else None)
     except (*FAILURES, ProviderUnavailableError):
-        # An error after its end does not invalidate a reply that is paid for.
+        # An error after the end of a reply does not invalidate the reply, which is paid for.
         if not reply.ended:
             raise
     with check_piece():
@@ -206,7 +206,7 @@ def check_piece() -> Iterator[None]:
 
 
 def translation(error: Exception, model: str, patience: Patience) -> Fault:
-    """Return the error that *error* means."""
+    """Translate an *error* of the SDK into an error of cueline."""
     cause = error.__cause__ or error
     # A request that did not arrive has used no tokens.
     used: dict[str, int] | None = {} if isinstance(cause, UNCONNECTED) else None

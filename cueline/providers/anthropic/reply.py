@@ -25,7 +25,7 @@ CUT: Final = "max_tokens"
 
 @dataclass(slots=True)
 class StreamedBlock:
-    """One block of a reply, from the pieces so far."""
+    """One block of a reply, collected from the received pieces."""
 
     start: dict[str, Any]
     deltas: DeltaSink
@@ -111,7 +111,7 @@ class StreamedReply:
                 self.ended = True
 
     def count(self, usage: object) -> None:
-        """Update the usage; a value missing in a message stays."""
+        """Update the usage; a value that *usage* does not contain stays."""
         for ours, theirs in COUNTED.items():
             value = getattr(usage, theirs, None)
             if value is not None:
@@ -147,12 +147,12 @@ class StreamedReply:
             content=tuple(content),
             calls=tuple(self.calls()),
             stop_reason=self.stop_reason,
-            usage=Usage(**(self.used or {})),  # one that cannot be read is estimated
+            usage=Usage(**(self.used or {})),  # unreadable usage is estimated
             model=self.model,
         )
 
     def calls(self) -> Iterator[ToolCall]:
-        """Yield the tool calls; one that was cut off does not run."""
+        """Yield the tool calls; a call that was cut off does not run."""
         for block in self.blocks:
             if block.start["type"] == "tool_use":
                 call = block.call()

@@ -69,7 +69,7 @@ def answer_blocks(message: AssistantMessage) -> list[Json]:
 
 
 def content_blocks(content: Sequence[Block]) -> Iterator[Json]:
-    """Yield the blocks that Anthropic accepts: no thoughts without its signature."""
+    """Yield the blocks that Anthropic accepts: no thoughts without Anthropic's signature."""
     for block in content:
         match block:
             case TextBlock(text=text):
@@ -90,7 +90,7 @@ def said_blocks(text: str, attachments: Sequence[Attachment]) -> Iterator[Json]:
 
 
 def attachment_block(attachment: Attachment) -> Json:
-    """Return the block of an image or document; a text that names any other file."""
+    """Return the block of an image or document; for any other file, a text that names the file."""
     match attachment:
         case ImageBlock(media_type=media_type, data=data):
             source = {"type": "base64", "media_type": media_type, "data": data}

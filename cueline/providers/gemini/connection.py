@@ -32,7 +32,7 @@ KINDS: Final = {
 
 
 def gemini_fault(status: int, text: str, headers: Mapping[str, str]) -> Fault:
-    """Return the error for an answer that is an error."""
+    """Return the error for an answer with the *status* of an error."""
     error = error_in(text)
     if not isinstance(error, Mapping):
         return fault_of(status, None, text or "no message", headers)
@@ -51,7 +51,7 @@ def gemini_fault(status: int, text: str, headers: Mapping[str, str]) -> Fault:
 
 
 def details_of(error: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the details of an error that can be read."""
+    """Yield the readable details of an error."""
     details = error.get("details")
     for detail in details if isinstance(details, list) else ():
         if isinstance(detail, Mapping):

@@ -57,7 +57,7 @@ def conversation(messages: Iterable[Message]) -> list[Json]:
             contents.append({"role": role, "parts": parts})
     for content in contents:
         if content["role"] == "user":
-            # The results are counted against the calls; a stable sort keeps each kind's order.
+            # Results first: the API compares their number with the calls. The sort is stable.
             content["parts"].sort(key=lambda part: "functionResponse" not in part)
     return contents
 
@@ -103,7 +103,7 @@ def sent_name(call: ToolCall) -> str:
 
 
 def result_parts(message: ToolMessage, name: str) -> Iterator[Json]:
-    """Yield the part of a call's result, and those of its images and documents."""
+    """Yield the part of a call's result, and the parts of its images and documents."""
     told = {"error" if message.failed else "output": message.text}
     yield {"functionResponse": {"id": message.call, "name": name, "response": told}}
     yield from map(attachment_part, message.attachments)

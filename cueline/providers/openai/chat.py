@@ -110,7 +110,8 @@ def mistral_id(call_id: str) -> str:
 def conversation(messages: Iterable[Message], server: Server) -> Iterator[Json]:
     """Yield the messages in the dialect's form.
 
-    A result holds only text: its attachments follow the last result, as the user's.
+    A result can contain only text, so its attachments follow the last result, in a message of
+    the user.
     """
     attached: list[Attachment] = []
     for message in messages:
@@ -134,7 +135,7 @@ def conversation(messages: Iterable[Message], server: Server) -> Iterator[Json]:
 
 
 def said(text: str, attachments: Sequence[Attachment]) -> str | list[Json]:
-    """Return the content of a message: a plain text if it is one, for the oldest servers."""
+    """Return the content of a message: without attachments a plain text, for old servers."""
     if not attachments:
         return text
     pieces = [part_of(attachment) for attachment in attachments]
@@ -188,7 +189,7 @@ FAILED: Final = "error"
 
 @dataclass(slots=True)
 class StreamedCall:
-    """A tool call, from the pieces so far."""
+    """A tool call, collected from the received pieces."""
 
     index: int | None
     id: str = ""
@@ -227,7 +228,7 @@ class ChatReply(PartialReply):
         if error := piece.get("error"):
             raise fault_in_stream(error)
         self._model = piece.get("model") or self._model
-        # Some send the usage with the last words, some after them, and one in a place of its own.
+        # Some servers send the usage with the last text, some after it, and one in another field.
         usage = piece.get("usage") or (piece.get("x_groq") or {}).get("usage")
         self._told = usage or self._told
         for choice in piece.get("choices") or ():
@@ -250,8 +251,8 @@ class ChatReply(PartialReply):
     def _add_call(self, told: Mapping[str, Any]) -> None:
         """Add a piece of a call.
 
-        Servers omit index or id, or use one for several whole calls. Another id, another name, or
-        another whole object begins another call; a call that arrives twice is one call.
+        Servers omit the index or the id, or use one index for several whole calls. Another id,
+        another name, or a further whole object begins a new call. A repeated call is one call.
         """
         index, function = told.get("index"), told.get("function") or {}
         said = function.get("arguments") or ""
@@ -294,7 +295,7 @@ class ChatReply(PartialReply):
             yield TextBlock(text=text)
 
     def _whole_calls(self, *, cut: bool) -> Iterator[ToolCall]:
-        """Yield the tool calls; one that was cut off does not run."""
+        """Yield the tool calls; a call that was cut off does not run."""
         for number, call in enumerate(self._calls):
             whole = tool_call(call.id or f"{self._prefix}{number}", call.name, call.arguments)
             last = call is self._calls[-1]

@@ -237,7 +237,7 @@ class ResponsesReply(PartialReply):
         return OpaqueBlock(provider=PROVIDER, model=self._asked, data=data)
 
     def _calls(self, items: list[tuple[int, Any]], *, cut: bool) -> Iterator[ToolCall]:
-        """Yield the tool calls; one that was cut off does not run."""
+        """Yield the tool calls; a call that was cut off does not run."""
         for index, item in items:
             if item["type"] == CALL:
                 text = item.get("arguments") or self._texts.get(index, "")

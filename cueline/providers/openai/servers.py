@@ -24,9 +24,9 @@ class Server(Struct, frozen=True, kw_only=True):
     """The differences of one server of Chat Completions."""
 
     limit: str = "max_tokens"
-    """The field with the most tokens of a reply."""
+    """The field for the highest number of tokens of a reply."""
     usage_option: bool = True
-    """Whether it takes `stream_options`, without which most servers send no usage."""
+    """Whether the server takes `stream_options`; without it, most servers send no usage."""
     files: bool = False
     """Whether the server takes documents."""
     is_mistral: bool = False
@@ -34,7 +34,7 @@ class Server(Struct, frozen=True, kw_only=True):
     thoughts: str = ""
     """The field in which thoughts are sent back; empty: thoughts are not sent."""
     leaves_unparsed: bool = False
-    """Whether it takes arguments of a call that are no JSON; others would refuse the request."""
+    """Whether the server takes call arguments that are no JSON; other servers refuse them."""
     kept: str = ""
     """The field with opaque thoughts, which are sent back unchanged."""
 
@@ -99,7 +99,7 @@ ENDS: Final = {
 }
 """The last days of the vendor's models; developers.openai.com/api/docs/deprecations, 2026-11-24."""
 DEFAULT_MODEL: Final = "gpt-6.1-terra"
-"""As of 2026-11-24."""
+"""The default model, as of 2026-11-24."""
 
 
 def server_of(agent: AgentSpec, account: Account) -> Server:
@@ -111,7 +111,7 @@ def server_of(agent: AgentSpec, account: Account) -> Server:
 
 
 def dialect_of(agent: AgentSpec, account: Account) -> Dialect:
-    """Return the dialect for *agent*: the newer one only at the vendor's address."""
+    """Return the dialect that *agent* sets; by default `responses` for the vendor, else `chat`."""
     usual: Dialect = "responses" if account.is_vendor else "chat"
     return "responses" if agent.parameters.get(DIALECT, usual) == "responses" else "chat"
 

@@ -44,7 +44,7 @@ class Recording(Part):
 
 
 class ReplayModel:
-    """Answers by the turn of the request, without a state of its own."""
+    """Answers with the recorded reply of the request's turn; it keeps no state."""
 
     async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
         """Return the recorded reply of the request's turn; it uses no tokens.

@@ -1,8 +1,6 @@
 """A model that answers from a TOML file.
 
-A wrong key raises `ConfigError`, which names it.
-
-A wrong file or key raises `ConfigError`, which names it.
+A wrong file or key raises `ConfigError`, which names the file or key.
 """
 
 import json
@@ -94,7 +92,7 @@ SUMMARY: Final = ScriptedReply(
     chunk_seconds=0,
     failure=None,
 )
-"""The summary of scripts without one."""
+"""The default summary, for scripts that contain no summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +105,7 @@ class Script:
     """The replies to requests for a summary; the turn None means any turn."""
 
     def summary_for(self, turn: int, attempt: int) -> ScriptedReply:
-        """Return the summary after *turn*; by default a fixed one."""
+        """Return the summary after *turn*; by default a fixed summary."""
         places = ((turn, attempt), (turn, None), (None, attempt), (None, None))
         return next((self.summaries[p] for p in places if p in self.summaries), SUMMARY)
 
@@ -203,7 +201,7 @@ class ReplyReader:
         )
 
     def failure(self, table: Mapping[str, Any]) -> ScriptedFailure | None:
-        """Return the failure of the call, if it fails."""
+        """Return the failure of the call; None if the call succeeds."""
         if table.get("cut"):
             if "fail" in table:
                 self.fail("is cut and fails; choose one")
@@ -237,7 +235,7 @@ class ReplyReader:
             raise ConfigError(self.name, f"{where} arguments are nested too deep") from error
 
     def usage(self, table: Mapping[str, Any]) -> Usage | None:
-        """Return the usage in the file, if it gives one."""
+        """Return the usage in the file; None if the file gives no usage."""
         if "usage" not in table:
             return None
         return Usage(**check(table["usage"], USAGE, self.name, f"{self.where} usage"))
@@ -290,7 +288,7 @@ _WORD = re.compile(r"\s*\S+\s*\Z|\s*\S+|\s+")
 
 
 class ScriptedModel:
-    """Answers by the turn and attempt of the request, without a state of its own; see `Model`.
+    """Answers by the turn and attempt of the request, and keeps no state; see `Model`.
 
     So it continues at the right place after a crash, and one instance serves any number of
     sessions.
