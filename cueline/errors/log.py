@@ -4,7 +4,7 @@ from cueline.errors.root import CuelineError
 
 
 class StoreError(CuelineError):
-    """The log refused, or failed."""
+    """The log refused a request, or failed."""
 
 
 class WrongExpectedVersionError(StoreError):
@@ -53,7 +53,7 @@ class MissingBlobError(StoreError):
 
 
 class BlobTooLargeError(StoreError):
-    """A value is too large to be stored."""
+    """A value is larger than the largest blob; store a smaller value."""
 
     size: int
     limit: int
@@ -90,7 +90,7 @@ class LogLostError(StoreError):
 
 
 class LogIndexLostError(LogLostError):
-    """The `-shm` beside the log was removed while in use: stop; recorded events are kept."""
+    """The log's `-shm` file was removed while in use: stop; recorded events are kept."""
 
     text = (
         "{path}: {reason} while it was in use; what was recorded is kept, and nothing more is done"
@@ -98,7 +98,7 @@ class LogIndexLostError(LogLostError):
 
 
 class LogFormatError(StoreError):
-    """Another format of cueline wrote the file; it is unchanged."""
+    """The log's file has the format of another cueline; the file is unchanged."""
 
     path: str
     found: int
@@ -126,7 +126,7 @@ class CorruptEventError(StoreError):
 
 
 class UnknownEventTypeError(CuelineError):
-    """An event's type is unknown here; upgrade cueline. Only its stream is affected."""
+    """An event has a type that this cueline cannot read; upgrade. Other streams are not affected."""
 
     stream: str
     version: int

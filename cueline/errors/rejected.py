@@ -28,15 +28,15 @@ class ParameterValidationError(ConfigError):
         super().__init__(agent, f"{self.code}: {why}{told}")
         self.args = (agent, why, schema)
         self.schema = schema
-        """The JSON schema of the parameters; empty: the agent takes none."""
+        """The JSON schema of the parameters; empty: the agent has no parameters."""
 
 
 class UnknownSessionError(RejectedError):
-    """There is no such session in this log; `cueline list` shows all."""
+    """The log has no session with this name; `cueline list` shows all sessions."""
 
 
 class SessionFinishedError(RejectedError):
-    """The session has ended; fork it, or start another.
+    """The session has ended; fork it, or start another session.
 
     `has_plan`: the session follows a plan, so it cannot be forked.
     """
@@ -80,10 +80,10 @@ class BlueprintConflictError(RejectedError):
         self.args = (blueprint, runner)
         self.blueprint = blueprint
         self.runner = runner
-        """The runner that has the name; `cluster` if the name is cueline's own."""
+        """The runner that offers the blueprint; `cluster` for a reserved name."""
 
     def as_dict(self) -> dict[str, str]:
-        """Return the body of the answer to the runner."""
+        """Return the error as the JSON body of the answer to the runner."""
         return {
             "error": "agent_name_collision",
             "message": str(self),
@@ -93,7 +93,7 @@ class BlueprintConflictError(RejectedError):
 
 
 class NotPendingError(RejectedError):
-    """The approval is not open; the reason has its state."""
+    """The approval is not open; the message has its state."""
 
 
 class InvalidNameError(RejectedError):

@@ -1,4 +1,4 @@
-"""The base class of all errors, and the errors of effects and between processes."""
+"""The base class of all errors, the errors of effects, and the errors between processes."""
 
 from inspect import get_annotations
 from typing import ClassVar, dataclass_transform
@@ -6,14 +6,14 @@ from typing import ClassVar, dataclass_transform
 
 @dataclass_transform()
 class CuelineError(Exception):
-    """The base class: catch it to catch all errors that cueline raises on purpose.
+    """The base class of all errors that cueline raises on purpose.
 
     The annotations of a class are its arguments and its attributes.
     """
 
     retryable: ClassVar[bool] = False
     text: ClassVar[str] = ""
-    """The message, with its attributes in braces."""
+    """The template of the message, with attributes in braces."""
     names: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
@@ -30,7 +30,7 @@ class CuelineError(Exception):
         return self.text.format(**vars(self)) if self.text else super().__str__()
 
     def to_json(self) -> dict[str, object]:
-        """Return the error's name, message and values, and whether to try again."""
+        """Return the error's name, message, values, and whether a retry can succeed, as JSON."""
         values = {name: each for name, each in vars(self).items() if isinstance(each, str | int)}
         return {
             "error": type(self).__name__,
@@ -41,10 +41,10 @@ class CuelineError(Exception):
 
 
 class ProviderUnavailableError(CuelineError):
-    """The model cannot answer now; wait and try again.
+    """The model cannot answer now; wait, then send the request again.
 
     `kind` is one of rate_limited, overloaded, unavailable, timeout, network,
-    malformed_reply. `retry_after` is the wait that the provider asked for, in seconds;
+    malformed_reply. `retry_after` is the wait that the provider requested, in seconds;
     `used` the known usage of the attempt, in tokens.
     """
 
@@ -57,7 +57,7 @@ class ProviderUnavailableError(CuelineError):
 
 
 class ProviderRefusedError(CuelineError):
-    """The model refuses this request; do not try it again.
+    """The model refuses this request; do not send the request again.
 
     `kind` is one of invalid_request, auth, refused, context_too_long,
     content_filtered, unknown. `used` is the known usage of the attempt, in tokens;
@@ -87,7 +87,7 @@ class ToolFailedError(CuelineError):
 
 
 class RunnerBusyError(CuelineError):
-    """The runner did not start the call; ask another, or try later."""
+    """The runner did not start the call; use another runner, or try later."""
 
     retryable = True
     runner: str
@@ -104,7 +104,7 @@ class RunnerGoneError(CuelineError):
 
 
 class HostsFullError(CuelineError):
-    """Sessions have work, but no host has a place; the dispatcher retries every second."""
+    """Sessions have work, but all hosts are full; the dispatcher retries every second."""
 
     retryable = True
     sessions: int
@@ -116,7 +116,7 @@ class HostsFullError(CuelineError):
 
 
 class StaleOrderError(CuelineError):
-    """The order names another incarnation, or an epoch below one already served."""
+    """The order names another incarnation, or an older epoch than an earlier order."""
 
     runner: str
     stream: str
@@ -126,7 +126,7 @@ class StaleOrderError(CuelineError):
 
 
 class ClusterError(CuelineError):
-    """The Ray cluster is missing, not ours, or not usable; the message says what to do."""
+    """The Ray cluster is missing, unusable, or another program's; the message says what to do."""
 
     address: str
     reason: str

@@ -1,4 +1,4 @@
-"""Suggests the known word that is spelled most like an unknown one."""
+"""Suggests the known words that are spelled most like an unknown word."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -7,7 +7,7 @@ from difflib import get_close_matches
 def closest(
     word: str, candidates: Iterable[str], *, most: int = 1, cutoff: float = 0.6
 ) -> list[str]:
-    """Return at most *most* of *candidates* that are spelled like *word*, the closest first.
+    """Return at most *most* of *candidates* that are spelled like *word*, closest first.
 
     Case does not count. *cutoff* is the required similarity, from 0 to 1.
     """
@@ -19,9 +19,9 @@ def closest(
 def known_instead(
     word: str, candidates: Iterable[str], known: str = "known are", *, meant: str | None = None
 ) -> str:
-    """Return the end of an error about *word*: a suggestion, and all known words, or "none".
+    """Return the end of an error about the unknown *word*: a suggestion and the known words.
 
-    *known* introduces the list. *meant* is a better suggestion, if the caller has one.
+    *known* introduces the list of known words. *meant* replaces the suggestion by spelling.
     """
     words = list(candidates)
     guess = meant or next(iter(closest(word, words)), None)
