@@ -9,19 +9,19 @@ from cueline.events.log_url import LogUrl
 
 FILE = "cueline.toml"
 PERSONAL = "config.toml"
-"""The name of the file of a person's own settings."""
+"""The name of the file with a person's settings for all folders."""
 PREFIX = "CUELINE_"
 LOG = "CUELINE_LOG"
 DEFAULT_LOG = LogUrl.of(".cueline/log.db")
 IDLE_SECONDS = 60.0
-"""How long a worker above the least of its range may be idle before it retires."""
+"""The seconds after which an idle worker above its group's minimum retires."""
 CONFIG = "CUELINE_CONFIG"
 ELSEWHERE = (CONFIG, "CUELINE_ENCRYPTION_KEY", "CUELINE_KEYS_FOLDER", "CUELINE_MACHINE")
-"""Variables that are no settings: paths, the master key, and this machine's name."""
+"""The variables that are no settings: paths, the master key, and this machine's name."""
 
 
 def find_file(folder: Path) -> Path | None:
-    """Return the `cueline.toml` of *folder*, or of the nearest folder above in its project.
+    """Return the `cueline.toml` of *folder*, or of the nearest folder above in the project.
 
     The project is the folder with `.git` and all below it; without `.git`, only *folder*.
     """
@@ -32,7 +32,7 @@ def find_file(folder: Path) -> Path | None:
 
 
 def is_of_others(path: Path) -> bool:
-    """Whether other users may write the file or its folder."""
+    """Whether other users may write the file *path* or its folder."""
     found = path.stat(), path.parent.stat()
     return any(
         each.st_uid != os.geteuid()
@@ -43,7 +43,7 @@ def is_of_others(path: Path) -> bool:
 
 
 def set_in(environ: Mapping[str, str]) -> list[str]:
-    """Return cueline's variables that are set and not empty."""
+    """Return the names of cueline's variables that are set and not empty."""
     return sorted(
         name
         for name, text in environ.items()

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class SourcedValue(NamedTuple):
-    """A value and its origin."""
+    """A setting's value and its origin."""
 
     value: Any
     source: str
@@ -36,11 +36,11 @@ ConfigSource = Mapping[str, SourcedValue]
 PRESET = "CUELINE_RETRY"
 """The variable that names a retry preset."""
 Flags = Mapping[str, tuple[str, object]]
-"""By key: the flag, and the typed value; None if the flag was not given."""
+"""The flag and the typed value of each setting, by key; the value is None without the flag."""
 
 
 def from_flags(flags: Flags) -> ConfigSource:
-    """Return the settings of flags."""
+    """Return the settings that *flags* give."""
     layer = {}
     for key, (flag, value) in flags.items():
         if value is not None:
@@ -51,7 +51,7 @@ def from_flags(flags: Flags) -> ConfigSource:
 
 
 def from_environment(environ: Mapping[str, str]) -> ConfigSource:
-    """Return the settings of the environment; an empty variable counts as not set."""
+    """Return the settings in the environment; an empty variable counts as not set."""
     known = {leaf.variable: leaf for leaf in leaves().values() if leaf.variable}
     layer = _preset(environ)
     for name in set_in(environ):
@@ -67,7 +67,7 @@ def from_environment(environ: Mapping[str, str]) -> ConfigSource:
 
 
 def _preset(environ: Mapping[str, str]) -> dict[str, SourcedValue]:
-    """Return the settings of the retry preset; variables of single keys take precedence."""
+    """Return the settings of the retry preset that the variable `CUELINE_RETRY` names."""
     name = environ.get(PRESET)
     if not name:
         return {}
@@ -76,7 +76,7 @@ def _preset(environ: Mapping[str, str]) -> dict[str, SourcedValue]:
 
 
 def from_file(path: Path) -> ConfigSource:
-    """Return the settings of a `cueline.toml`; the path of the log is relative to it."""
+    """Return the settings of the `cueline.toml` at *path*; a log's path is relative to the file."""
     table = read_toml(path, "settings file")
     users = table.get("users")
     for asks in (table, *(users.values() if isinstance(users, dict) else ())):
@@ -88,7 +88,7 @@ def from_file(path: Path) -> ConfigSource:
 
 
 def of_user(file: ConfigSource, user: str) -> ConfigSource:
-    """Return the settings for *user* in *file*, which precede its settings for all users."""
+    """Return the settings for *user* in *file*, which precede the file's settings for all users."""
     if "users" not in file or user not in file["users"].value:
         return {}
     said, source = file["users"].value[user].model_dump(exclude_unset=True), file["users"].source
@@ -96,7 +96,7 @@ def of_user(file: ConfigSource, user: str) -> ConfigSource:
 
 
 def from_table(table: Mapping[str, Any], path: Path) -> ConfigSource:
-    """Return the settings of the *table* of a file."""
+    """Return the settings in *table*, the content of the file *path*."""
     layer, problems = read_table(table, path)
     if problems:
         raise ConfigError(str(path), str(problems[0]))
@@ -104,7 +104,7 @@ def from_table(table: Mapping[str, Any], path: Path) -> ConfigSource:
 
 
 def read_table(table: Mapping[str, Any], path: Path) -> tuple[ConfigSource, list[SettingProblem]]:
-    """Return the settings of the *table* of a file, and all problems in it."""
+    """Return the settings in *table*, the content of the file *path*, and all problems."""
     layer: dict[str, SourcedValue] = {}
     problems: list[SettingProblem] = []
     for leaf, value in _flat(table, Settings, "", problems):
@@ -116,7 +116,7 @@ def read_table(table: Mapping[str, Any], path: Path) -> tuple[ConfigSource, list
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """Return the content of a TOML file."""
+    """Return the content of the TOML file *path*; *what* names the file in errors."""
     try:
         text = read_text_file(path)
     except FileNotFoundError as error:
@@ -136,7 +136,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
 def _flat(
     table: Mapping[str, Any], shape: type[BaseModel], above: str, problems: list[SettingProblem]
 ) -> Iterator[tuple[Setting, Any]]:
-    """Yield each setting in *table* with its raw value; append each other key to *problems*."""
+    """Yield each setting in *table* with its raw value; append unknown keys to *problems*."""
     for name, value in table.items():
         key = f"{above}{name}"
         field = shape.model_fields.get(name)
@@ -154,14 +154,14 @@ def _flat(
 
 
 def _meant(key: str) -> str | None:
-    """Return the key that an unknown key probably means: in another table, or spelled alike."""
+    """Return the known key that the unknown *key* probably means; None without a similar key."""
     name = key.rpartition(".")[2]
     elsewhere = [each for each in leaves() if each.endswith(f".{name}")]
     return next(iter([*elsewhere, *closest(key, leaves(), cutoff=0.8)]), None)
 
 
 def _as_table(value: Any, shape: type[BaseModel]) -> Mapping[str, Any]:
-    """Return *value* as a table of *shape*; it may be a name, as in `retry = "exact"`."""
+    """Return *value* as a table of *shape*; the value may be a name, as in `retry = "exact"`."""
     if isinstance(value, Mapping):
         return value
     return TypeAdapter(shape).validate_python(value).model_dump(exclude_unset=True)

@@ -12,7 +12,7 @@ from cueline.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class EffectiveSettings:
-    """The effective settings, and the origins of the values that are no defaults."""
+    """The effective settings, with the origin of each value that is no default."""
 
     settings: Settings
     given: ConfigSource
@@ -56,7 +56,7 @@ def effective(*layers: ConfigSource) -> EffectiveSettings:
 
 
 def _apart(key: str, reason: str, given: ConfigSource, *others: str) -> ConfigError:
-    """Return the error for contradicting values of a table, and of *others*, with their origins."""
+    """Return the error for contradicting values of key's table and *others*, with their origins."""
     tables = (key.partition(".")[0], *others)
     concerned = {each.source for name, each in given.items() if name.startswith(tables)}
     return ConfigError(", ".join(sorted(concerned)), f"key {key!r}: {reason}")
@@ -65,7 +65,7 @@ def _apart(key: str, reason: str, given: ConfigSource, *others: str) -> ConfigEr
 def _of_one_provider(layers: Sequence[ConfigSource]) -> Iterator[ConfigSource]:
     """Yield *layers* without values for a provider other than the effective one.
 
-    Otherwise the key for one vendor would be sent to another.
+    With these values, the key for one vendor would be sent to another vendor.
     """
     named = [layer["provider"].value if "provider" in layer else None for layer in layers]
     holds = next(filter(None, named), None)
@@ -75,7 +75,7 @@ def _of_one_provider(layers: Sequence[ConfigSource]) -> Iterator[ConfigSource]:
 
 
 def _both(first: SourcedValue, second: SourcedValue) -> SourcedValue:
-    """Return the combined value of two layers."""
+    """Return the combined value of a setting from two sources."""
     if isinstance(first.value, Mapping):
         value: Any = {**second.value, **first.value}
     else:

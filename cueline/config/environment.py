@@ -1,4 +1,4 @@
-"""The environment of this process, which holds secrets, and its user."""
+"""The environment variables of this process, which may be secrets, and its user."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -6,7 +6,7 @@ from getpass import getuser
 
 
 class Environment(Mapping[str, str]):
-    """The variables for lookup only: no `repr` shows a value (I11)."""
+    """The environment variables of this process; no `repr` shows a value (I11)."""
 
     __slots__ = ()
 
@@ -30,7 +30,7 @@ HERE = Environment()
 
 
 def user_name() -> str:
-    """Return the name of this process's user, by this machine."""
+    """Return the name of this process's user on this machine."""
     try:
         return getuser()
     except (OSError, KeyError):

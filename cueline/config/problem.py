@@ -1,6 +1,6 @@
 """A problem with a setting, in one line: the key, the reason, and the known keys.
 
-A text contains the value only if the value can be no secret.
+A problem's text contains the value only if the value cannot be a secret.
 """
 
 import re
@@ -16,9 +16,9 @@ from cueline.errors.suggestion import closest, known_instead
 
 NAME = r"^[a-zA-Z0-9_.-]{1,64}$"
 URL = r"^https?://[^/@\s]+(/\S*)?$"
-"""Without user or password, because it is recorded."""
+"""The pattern of an address without user and password, because the address is recorded."""
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
-"""The name of an environment variable; a secret seldom matches it."""
+"""The pattern of the name of an environment variable; a secret seldom matches it."""
 
 MEANINGS = {
     NAME: "a name: at most 64 letters, digits, dots, dashes and underscores",
@@ -28,7 +28,7 @@ MEANINGS = {
 
 
 _SHORTEST_SECRET = 8
-"""A text of this length may be a key in the wrong place (I11)."""
+"""The length from which a text may be a secret in the wrong place (I11)."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,9})?")
 _BOUNDS = {
     "greater_than": ("gt", "{said} is not more than {bound}"),
@@ -52,10 +52,10 @@ _KINDS = {
     "mapping": "table",
     "model": "table",
 }
-"""The expected value, by the start of the error's type."""
+"""The name of the expected value, by the start of the error's type."""
 _QUOTES = "; put quotes around it"
 _PUT = {"text": _QUOTES, "path": _QUOTES, "list": "; put brackets around it"}
-"""The form of the value in a file, if only its form is wrong."""
+"""The advice for a value in a file whose form alone is wrong, by the expected value."""
 TOO_DEEP = "it is nested too deep"
 _WHOLE = {
     "missing": "it is missing",
@@ -65,7 +65,7 @@ _WHOLE = {
 
 
 def error_text(problem: ErrorDetails) -> str:
-    """Return the fault of a value, and the expected value."""
+    """Return the text about the fault of a value, with the expected value."""
     kind, said = problem["type"], value_text(problem["input"])
     context: Mapping[str, Any] = problem.get("ctx", {})
     if kind in _BOUNDS:
@@ -94,7 +94,7 @@ def _of_another_kind(problem: ErrorDetails, said: str) -> str:
 
 
 def value_text(value: object) -> str:
-    """Return the words for *value* in a message; they do not show a possible secret."""
+    """Return *value* as a text for a message, which does not show a possible secret."""
     match value:
         case str():
             short = len(value) < _SHORTEST_SECRET
@@ -112,19 +112,19 @@ def value_text(value: object) -> str:
 
 
 def _plain(number: float | Decimal) -> str:
-    """Return a number as a person writes it."""
+    """Return *number* as a person writes it: `true`, and `1` instead of `1.0`."""
     text = str(number).lower() if isinstance(number, bool) else str(number)
     return text.removesuffix(".0")
 
 
 _UNKNOWN = "extra_forbidden"
 _DEEPEST = 10
-"""The most names of a key that a message shows; no table of cueline is as deep."""
+"""The most parts of a key that a message shows; no table of cueline is as deep."""
 _IT_IS_UNKNOWN = "it is unknown"
 
 
 class SettingProblem(NamedTuple):
-    """One problem and its place."""
+    """One problem of a setting, and the setting's key."""
 
     key: str
     reason: str
@@ -152,7 +152,7 @@ def _problem(problem: ErrorDetails, kind: Any, key: str) -> SettingProblem:
 
 
 def unknown(key: str, shape: type[BaseModel], meant: str | None = None) -> SettingProblem:
-    """Return the problem of an unknown key of *shape*, with the meant one, if known."""
+    """Return the problem of an unknown *key* of *shape*; *meant* is the suggested key."""
     above, _, name = key.rpartition(".")
     where = f"in [{above}]" if above else "at the top level"
     known = known_instead(name, sorted(shape.model_fields), f"known {where} are", meant=meant)

@@ -1,4 +1,4 @@
-"""The settings: one frozen model; it shares its tables with agent files."""
+"""The settings of cueline, as one frozen model that shares its tables with agent files."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -40,7 +40,7 @@ Log = Annotated[LogUrl, PlainValidator(_log_url), PlainSerializer(str)]
 
 
 def _checked(others: tuple[Fallback, ...]) -> tuple[Fallback, ...]:
-    """Validate an agent's fallbacks like the agent's own model."""
+    """Return the fallback models *others*; raise if one is invalid."""
     for index, other in enumerate(others):
         for key, pattern in (("base_url", URL), ("key_variable", VARIABLE)):
             said = getattr(other, key)
@@ -57,9 +57,9 @@ class ApprovalSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     attached_seconds: Seconds = Field(default=300.0, gt=0)
-    """The seconds if a person watches at a terminal."""
+    """The wait in seconds if a person watches at a terminal."""
     detached_seconds: Seconds = Field(default=86_400.0, gt=0)
-    """The seconds if no person watches."""
+    """The wait in seconds if no person watches."""
 
 
 class RunnerSettings(BaseModel):
@@ -68,30 +68,30 @@ class RunnerSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     slots: Whole = Field(default=256, ge=1, le=10_000)
-    """Async tools, which run in its event loop."""
+    """The number of calls of async tools, which run in the runner's event loop."""
     workers: Whole = Field(default=8, ge=1, le=1000)
-    """Other tools; each takes a process."""
+    """The number of calls of other tools, each of which takes a process."""
     blueprints: str | None = Field(default=None, min_length=1)
     """The folder of the agent files that the runners of `cueline up` offer as blueprints."""
 
 
 class ClusterSettings(BaseModel):
-    """When workers retire, and when a silent runner counts as stale, and as dead."""
+    """The times after which idle workers retire, and silent runners count as stale or dead."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     idle_seconds: Time = Field(default=IDLE_SECONDS, ge=0, le=86_400)
-    """How long a worker above the minimum of its range may be idle before it retires."""
+    """The time after which an idle worker above its group's minimum retires."""
     heartbeat_seconds: Time = Field(default=HEARTBEAT.interval, gt=0, le=86_400)
     """The interval at which the dispatcher checks the heartbeats of registered runners."""
     stale_seconds: Time = Field(default=HEARTBEAT.stale, gt=0, le=86_400)
     """The silence after which a runner gets no more runs."""
     removal_seconds: Time = Field(default=HEARTBEAT.removal, ge=30, le=86_400)
-    """The silence after which an unreachable runner is removed; it ends itself at half of it."""
+    """The silence after which a runner is removed; the runner ends itself after half the time."""
 
 
 class UserSettings(BaseModel):
-    """The provider, model and address of one user, instead of those for all users."""
+    """The provider, model and address of one user, instead of the settings for all users."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -103,15 +103,15 @@ class UserSettings(BaseModel):
 class Settings(BaseModel):
     """All settings; every key has a value.
 
-    The settings hold no secret, only the names of variables that do (I11).
+    The settings contain no secret, only the names of variables with secrets (I11).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     log: Log = DEFAULT_LOG
-    """A path or a URL."""
+    """The log: a path or a URL."""
     grace_seconds: Time = Field(default=5.0, ge=0, le=3600)
-    """Time that running effects have to finish after a signal or a stop."""
+    """The time that running effects have to finish after a signal or a stop."""
     hide_thinking: bool = False
     """Whether the model's thoughts are hidden at a terminal."""
     provider: str | None = Field(default=None, min_length=1)
@@ -140,11 +140,11 @@ class Settings(BaseModel):
 
 
 ADDED = frozenset({"allow_base_urls", "allow_key_variables", "prices", "secrets"})
-"""The values of all sources are combined."""
+"""The keys for which the values of all sources are combined."""
 OF_PROVIDER = frozenset({"model", "base_url", "key_variable", "headers"})
-"""A source sets these for its provider; they are never sent to another provider."""
+"""The keys that a source sets for its provider; the values are never sent to another provider."""
 APPROVAL_SECONDS = "policy.approval_seconds"
-"""If not set, `approval` decides, by whether a person watches."""
+"""The key of an approval's wait; if it is not set, the table `approval` has the wait."""
 
 
 _RENAMED = {"limits.max_active_seconds": "CUELINE_TIME_BUDGET"}
@@ -159,12 +159,12 @@ class Setting:
 
     @property
     def kind(self) -> Any:
-        """The type of its values."""
+        """The type of the setting's values."""
         return self.field.annotation
 
     @property
     def kinds(self) -> tuple[Any, ...]:
-        """The accepted types: one, or None and one, or some words."""
+        """The accepted types: one type, a type and None, or some words."""
         choice = get_origin(self.kind) not in (None, tuple, dict)
         return get_args(self.kind) if choice else (self.kind,)
 
@@ -175,7 +175,7 @@ class Setting:
 
     @property
     def variable(self) -> str | None:
-        """The environment variable that sets it; None if only a file can."""
+        """The environment variable of the setting; None if only a file can set it."""
         if self._is_list and _is_model(get_args(self.kind)[0]):
             return None
         if get_origin(self.kind) is dict or any(map(_is_model, self.kinds)):
@@ -184,10 +184,10 @@ class Setting:
         return _RENAMED.get(self.key, PREFIX + name)
 
     def read(self, value: object) -> Any:
-        """Return *value* validated.
+        """Return the validated *value* of the setting.
 
         Raises:
-            ValueError: it is invalid.
+            ValueError: the value is invalid.
         """
         return self._adapter.validate_python(value)
 
@@ -195,7 +195,7 @@ class Setting:
         """Return the value in *text*; commas separate the items of a list.
 
         Raises:
-            ValueError: it is invalid.
+            ValueError: the value is invalid.
         """
         if self._is_list:
             return self.read([word.strip() for word in text.split(",") if word.strip()])
@@ -229,7 +229,7 @@ def leaves_of(shape: type[BaseModel], above: str = "") -> Iterator[Setting]:
 
 
 def table_of(field: FieldInfo) -> type[BaseModel] | None:
-    """Return the shape of the table that *field* is; None if it is none."""
+    """Return the shape of *field* if it is a table; None for a single value."""
     return field.annotation if _is_model(field.annotation) else None
 
 

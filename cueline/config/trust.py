@@ -1,4 +1,4 @@
-"""Which values of a found settings file apply before a person trusts it: the stricter ones.
+"""Separates the values of a found settings file that apply before a person trusts the file.
 
 The author of a folder may have written the file. Until the person who runs cueline there
 trusts the file, only values that permit no more than before apply: no address, key, hook,
@@ -41,15 +41,15 @@ _STRICT: Final[dict[str, Callable[[Any], bool]]] = {
     "policy.in_doubt": lambda said: said == "ask",
     "policy.on_deny": lambda said: said != "inform",
 }
-"""By key: whether a value is never less strict, whatever the former value was."""
+"""The tests, by key, whether a value is at least as strict as any former value."""
 _MODEL: Final = ("provider", "model")
-"""Keys that apply only for cueline's own providers: another's model may be a file with code."""
+"""The keys that apply only for built-in providers: another provider's model may be code."""
 _TOGETHER: Final = ("policy.rules", "policy.approval")
-"""Keys whose rules and profiles are added to the existing ones."""
+"""The keys whose rules and profiles are added to the existing rules and profiles."""
 
 
 class FoundSettings(NamedTuple):
-    """The settings of a found file, in two halves."""
+    """The settings of a found file: those that apply at once, and those that need trust."""
 
     counts: ConfigSource
     wider: ConfigSource
