@@ -13,7 +13,7 @@ from typing import Final, TextIO
 from cueline.errors import ConfigError
 
 LOG_FOLDER: Final = ".cueline"
-"""The folder in which a log is found without an option."""
+"""The folder with the default log."""
 
 
 def personal_folder(environ: Mapping[str, str]) -> Path | None:
@@ -26,10 +26,10 @@ def personal_folder(environ: Mapping[str, str]) -> Path | None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make *folder*, and those above that are missing, with mode 0700; one that is there stays.
+    """Make *folder* and the missing folders above it, with mode 0700; existing folders stay.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: a folder cannot be made.
     """
     for each in (*reversed(folder.parents), folder):
         if not each.is_dir():
@@ -44,10 +44,10 @@ class Trust:
     """
 
     folder: Path | None
-    """The folder; None: there is none, and no file is trusted."""
+    """The folder with the hashes; None: no file is trusted."""
 
     def holds(self, path: Path, content: bytes) -> bool:
-        """Whether the file at *path* is trusted, with this *content*."""
+        """Whether a person trusts the file at *path* with exactly this *content*."""
         note = self._note(path)
         try:
             return note is not None and note.read_text() == sha256(content).hexdigest()
@@ -55,10 +55,10 @@ class Trust:
             return False
 
     def add(self, path: Path, content: bytes) -> None:
-        """Trust the file at *path*, with this *content*.
+        """Record that a person trusts the file at *path* with exactly this *content*.
 
         Raises:
-            ConfigError: it cannot be recorded; make the folder that the message names writable.
+            ConfigError: the trust cannot be recorded; make the folder in the message writable.
         """
         note = self._note(path)
         if note is None:
@@ -71,7 +71,7 @@ class Trust:
             raise ConfigError(str(note.parent), reason) from error
 
     def remove(self, path: Path) -> bool:
-        """Trust the file at *path* no more; return whether it was trusted."""
+        """Record that the file at *path* is not trusted; return whether it was trusted."""
         note = self._note(path)
         known = note is not None and note.exists()
         if note is not None and known:
@@ -86,7 +86,7 @@ class Trust:
 
 
 LONGEST: Final = 100 * 1024 * 1024
-"""The longest text, in characters; agents, goals and scripts are shorter."""
+"""The length of the longest text, in characters; agents, goals and scripts are shorter."""
 _HANDED: Final = {"/dev", "/dev/fd", "/proc/self/fd"}
 """The folders of stdin and of the pipes of a shell's `<(…)`."""
 
@@ -102,8 +102,8 @@ def refuse_endless(path: Path) -> None:
     """Raise if a read of *path* may wait without end.
 
     Raises:
-        ConfigError: it is a named pipe, a device or a socket.
-        OSError: its type cannot be read.
+        ConfigError: the file is a named pipe, a device or a socket.
+        OSError: the type of the file cannot be read.
     """
     mode = path.stat().st_mode
     is_handed = stat.S_ISFIFO(mode) and str(path.parent) in _HANDED
@@ -116,9 +116,9 @@ def read_to_end(source: TextIO, name: str) -> str:
     """Return the text of *source*.
 
     Raises:
-        ConfigError: it is too long; the message has its *name*.
-        OSError: it cannot be read.
-        UnicodeDecodeError: it is no text.
+        ConfigError: the text is too long; the message has the *name*.
+        OSError: the source cannot be read.
+        UnicodeDecodeError: the content is not text.
     """
     text = source.read(LONGEST + 1)
     if len(text) > LONGEST:
@@ -127,9 +127,9 @@ def read_to_end(source: TextIO, name: str) -> str:
 
 
 SPARE = 4
-"""The number of files that SQLite opens for one log; with fewer left, it fails."""
+"""The number of files that SQLite opens for one log; with fewer left, SQLite fails."""
 USUAL = 1024
-"""A sufficient limit; with a lower one, the message advises this."""
+"""A sufficient limit of open files, which messages advise if the limit is lower."""
 _ALL_OPEN = (
     "no more files can be opened: all processes of this machine together have as many "
     "as it allows; end what holds them, then try again"
@@ -152,7 +152,7 @@ def shortage_of(error: BaseException | None) -> str | None:
 def shortage() -> str | None:
     """Return what to do if hardly any file can be opened now; else None.
 
-    SQLite does not say why it could not open one.
+    The function tries to open files, because SQLite reports no reason for a failed open.
     """
     opened: list[int] = []
     try:
