@@ -126,7 +126,7 @@ class CorruptEventError(StoreError):
 
 
 class UnknownEventTypeError(CuelineError):
-    """An event has a type that this cueline cannot read; upgrade. Other streams are not affected."""
+    """An event has a type that this cueline cannot read; upgrade. Other streams still load."""
 
     stream: str
     version: int
