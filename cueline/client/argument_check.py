@@ -11,7 +11,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def make_value(kind: type[M], **values: object) -> M:
-    """Return a *kind* of *values*.
+    """Return an instance of *kind* with the fields *values*.
 
     Raises:
         ConfigError: a value is invalid.

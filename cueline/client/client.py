@@ -68,7 +68,7 @@ class Client(Reader):
             by: the person who resets it; by default the login of this process.
 
         Returns:
-            Whether the breaker was not closed.
+            True if this call closed the breaker; False if the breaker was closed already.
 
         Raises:
             RejectedError: there is no such breaker.
@@ -90,7 +90,7 @@ class Client(Reader):
         """Ask for another number of hosts or runners; `cueline up` starts and retires them.
 
         Workers are counted by group: those of one kind with the same *per_node*, *labels* and
-        *resources*. This sets the number of one group of each named kind, and of no other.
+        *resources*. This sets the number of one group of each named kind, and of no other group.
         The number is recorded, so it also counts if no `cueline up` runs.
 
         Args:
@@ -142,14 +142,14 @@ class Client(Reader):
         allowing calls.
 
         If this call is cancelled, the session may have been recorded. If you gave an id, `resume`
-        it: this runs the session, or reports that there is none.
+        it: this runs the session, or reports that it does not exist.
 
         Raises:
             ParameterValidationError: the parameters do not fit the schema, which the error has.
             ConfigError: correct the setting, file or variable that the message names; nothing was
                 recorded.
             ToolImportError: make the tool importable where it will run.
-            InvalidNameError: the id, or the parent's, has an invalid form.
+            InvalidNameError: the id, or the id of the parent, has an invalid form.
             RejectedError: there is a session of that id, or the tree is too deep or too large,
                 or the key started something else.
             UnknownSessionError: there is no such parent.
@@ -234,7 +234,7 @@ class Client(Reader):
 
         Raises:
             CuelineError: as `start` and `Session.result` raise it. If a start fails, a note of
-            the error names the sessions that were started before it; these continue.
+            the error names the sessions that were started earlier; these continue.
         """
         begun: list[Session] = []
         try:

@@ -1,4 +1,4 @@
-"""The part of a client that wishes need."""
+"""The open log and the place of sessions, which a client needs to carry out wishes."""
 
 from typing import Protocol
 
@@ -8,7 +8,7 @@ from cueline.runtime.place import Place
 
 
 class Connection(Protocol):
-    """An open log and the place of its sessions: the part of a client that wishes need."""
+    """An open log and the place of its sessions, without the other methods of a client."""
 
     log: OpenLog
     place: Place

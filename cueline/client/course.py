@@ -28,7 +28,7 @@ FAILED = "tool_error: "
 
 
 class Said(NamedTuple):
-    """A message from a person, or from cueline for them."""
+    """A message from a person, or from cueline on behalf of a person."""
 
     text: str
     attachments: tuple[Attachment, ...] = ()
@@ -36,7 +36,7 @@ class Said(NamedTuple):
 
 @dataclass(slots=True)
 class CourseCall:
-    """One tool call."""
+    """One tool call of a session, with its judgement and its result."""
 
     turn: int
     """The number of its reply, from 1."""
@@ -55,7 +55,7 @@ class CourseCall:
 
     @property
     def is_result(self) -> bool:
-        """Whether its result can answer an equal call; not if it is about the agent's own rules."""
+        """Whether the result can answer an equal call; False for a denied or invalid call."""
         return self.closed and not self.denied and not self.judged.problem
 
     def close(self, result: tuple[str, bool] | None) -> None:
@@ -104,7 +104,7 @@ class Course:
         )
 
     def recorded_replies(self) -> tuple[RecordedReply, ...]:
-        """Return the replies; their calls are checked again."""
+        """Return the replies for a rerun, which checks their calls again."""
         return tuple(
             RecordedReply(
                 content=each.content,

@@ -28,7 +28,7 @@ class CurrentSession:
 
     @property
     def agent(self) -> AgentSpec:
-        """Its agent, with tools and model that people have chosen since."""
+        """The session's agent, with tools and model as people have changed them since the start."""
         agent = self.state.agent if self.asked is None else self.asked.agent
         if self.state.chosen is not None:
             agent = with_model(agent, self.state.chosen)
@@ -36,7 +36,7 @@ class CurrentSession:
 
     @property
     def allowances(self) -> tuple[Allowance, ...]:
-        """The limits of its ancestors."""
+        """The limits of the session's ancestors."""
         if self.asked is not None:
             return self.asked.allowances
         return () if self.state.setup is None else self.state.setup.family.allowances
@@ -48,15 +48,15 @@ class CurrentSession:
 
     @property
     def held(self) -> bool:
-        """Whether the session is paused, or will be after it has read its inbox."""
+        """Whether the session is paused, or will be paused after it has read its inbox."""
         return will_be_held(self.state, self.unread)
 
     def check_takes(self, message: InboxMessage) -> None:
         """Refuse *message* if the session would refuse it.
 
         Raises:
-            SessionFinishedError: it has ended.
-            RejectedError: it was asked to stop, or its limits cannot be raised in this way.
+            SessionFinishedError: the session has ended.
+            RejectedError: the session was asked to stop, or its limits cannot be raised so.
         """
         check_heard(self.state, self.unread, message, self.agent)
 

@@ -68,12 +68,12 @@ class Metrics:
     takeovers: int
     lost_attempts: int
     inherited: "Metrics | None"
-    """The usage of a fork's shared past, which is not the fork's own."""
+    """The usage of a fork's shared past, which is not part of the fork's usage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """Why a session failed or was stopped."""
+    """The reason why a session failed or was stopped."""
 
     kind: str
     message: str
@@ -237,7 +237,7 @@ def _note_origin(told: Export, fact: SessionEvent) -> None:
 
 
 def ending_of(fact: SessionFailed | SessionStopped) -> Ending:
-    """Return why a session failed or was stopped: codes, text, and a sentence."""
+    """Return the reason why a session failed or was stopped: codes, text, and a sentence."""
     if isinstance(fact, SessionStopped):
         return Ending(kind=fact.code, message=fact.reason, text=end_text(fact), by=fact.by)
     return Ending(

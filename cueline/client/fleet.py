@@ -29,9 +29,9 @@ class GroupRow:
     kind: WorkerKind
     """`host` or `runner`."""
     labels: Mapping[str, str]
-    """The labels of the Ray nodes that they run on."""
+    """The labels of the Ray nodes on which the workers run."""
     resources: Mapping[str, float]
-    """The resources that each takes."""
+    """The resources that each worker takes."""
     per_node: int | None
     """The most workers on one node."""
     least: int
@@ -47,7 +47,7 @@ class ScaleReceipt:
     groups: tuple[GroupRow, ...]
     """All desired groups."""
     up: bool
-    """Whether a running `cueline up` carries it out now; else the next one does."""
+    """Whether a running `cueline up` carries out the request now; otherwise the next `up` does."""
 
 
 async def scale(
@@ -59,7 +59,7 @@ async def scale(
     resources: Mapping[str, float],
     by: str,
 ) -> ScaleReceipt:
-    """Ask for so many workers of each kind; see `Client.scale`."""
+    """Record the *wanted* numbers of workers of each kind; see `Client.scale`."""
     _check(per_node, labels, resources)
     asks = []
     for kind, count in wanted.items():
@@ -86,7 +86,7 @@ async def scale(
 
 
 def rows_of(wanted: Mapping[Group, Range]) -> tuple[GroupRow, ...]:
-    """Return the groups of which some are wanted."""
+    """Return the groups with at least one desired worker."""
     order = get_args(WorkerKind)
     return tuple(
         GroupRow(
@@ -106,7 +106,7 @@ def range_of(name: str, count: Count) -> Range:
     """Return the range of a number of workers.
 
     Raises:
-        ConfigError: there cannot be so many.
+        ConfigError: the number is negative or too large, or the minimum is above the maximum.
     """
     least, most = (count, count) if isinstance(count, int) else count
     if not 0 <= least <= most:

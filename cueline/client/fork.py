@@ -119,9 +119,9 @@ async def fork_request(
 
 
 async def _past(client: Connection, stream: str, at: int) -> tuple[ForkPoint, AgentSpec, bool]:
-    """Return the place of the fork in its parent, the agent then, and whether it stays open.
+    """Return the fork's place in its parent, the agent at *at*, and whether the parent stays open.
 
-    Each earlier event is checked.
+    Each event up to *at* is checked.
     """
     if not isinstance(at, int) or at < 1:
         raise ConfigError("at", f"{at!r} is no version; a version is a whole number from 1")
@@ -146,7 +146,11 @@ async def _past(client: Connection, stream: str, at: int) -> tuple[ForkPoint, Ag
 
 @contextmanager
 def copied(agent: AgentSpec, id: str, log: LogBackend) -> Iterator[tuple[AgentSpec, str | None]]:  # noqa: A002 - the word of the log
-    """Give the fork a copy of the workspace, and the note about it; none if the copy fails."""
+    """Copy the workspace; yield the agent of the fork, and the note about the copy for its model.
+
+    The note is None without a workspace. If the block raises, the copy is deleted, unless the fork
+    may have been recorded.
+    """
     place = agent.workspace
     if place is None:
         yield agent, None

@@ -40,27 +40,27 @@ class SessionView:
 
     @property
     def finished(self) -> bool:
-        """Whether it has ended."""
+        """Whether the session has ended."""
         return self.state.finished
 
     @property
     def agent(self) -> AgentSpec | None:
-        """Its agent; None until it has begun."""
+        """The session's agent; None until the session has begun."""
         return None if self.state.setup is None else self.state.agent
 
     @property
     def automatic(self) -> bool:
-        """Whether its questions are granted at once."""
+        """Whether the session's questions are granted at once."""
         return self.agent is not None and self.agent.policy.auto_approve
 
     @property
     def open(self) -> bool:
-        """Whether it accepts further messages after its goal."""
+        """Whether the session accepts further messages after its goal."""
         return self.state.setup is not None and self.state.setup.open and not self.finished
 
     @property
     def waiting(self) -> Wait | None:
-        """The reason and the end of its wait."""
+        """The reason and the deadline of the session's wait; None if it does not wait."""
         return self.state.waiting
 
     @property
@@ -170,7 +170,7 @@ async def read_history(
 
 
 async def read_ends(log: OpenLog, stream: str, *, outputs: bool = False) -> History:
-    """Return the first event and the last turns of a long session, or all events of another.
+    """Return the first event and the last turns of a long session, or all events of a short one.
 
     The current state is correct, except for sums. If the end of a session cannot be read
     alone, the whole session is read.

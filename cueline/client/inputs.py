@@ -78,7 +78,8 @@ def attachment(content: bytes, name: str, where: str = "attachments") -> Attachm
     """Return *content* as an image or file, by its first bytes.
 
     Raises:
-        ConfigError: models do not take it, or it is too large; the message begins with *where*.
+        ConfigError: models do not accept its format, or it is too large; the message begins with
+            *where*.
     """
     image, most = image_type(content), FILE_MB
     if image:
@@ -111,7 +112,7 @@ def checked_parameters(agent: AgentSpec, given: Mapping[str, JsonValue]) -> Argu
     """Return *given*, with the defaults of the agent's schema, if they fit it.
 
     Raises:
-        ParameterValidationError: they do not; the error has the schema.
+        ParameterValidationError: the parameters do not fit; the error has the schema.
     """
     schema = agent.parameters_schema
     if schema is None:
@@ -152,7 +153,7 @@ Output = type[BaseModel] | Mapping[str, Any]
 
 
 def with_output(agent: Agent, output: Output | None) -> Agent:
-    """Return *agent* with *output* as the schema of its last reply; None: with its own.
+    """Return *agent* with *output* as the schema of its last reply; unchanged if *output* is None.
 
     Raises:
         ConfigError: *output* is neither a pydantic model nor a JSON schema.
@@ -168,7 +169,7 @@ def with_output(agent: Agent, output: Output | None) -> Agent:
 def read_output(text: str, output: Output) -> tuple[Any, str]:
     """Return *text* as the declared *output*, or the reason why it does not fit.
 
-    A Markdown fence around it is left out.
+    A Markdown fence around the text is removed first.
     """
     if isinstance(output, Mapping):
         return read_value(text, output)

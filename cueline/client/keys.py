@@ -39,7 +39,7 @@ class KeyReceipt:
 
 
 def set_key(provider: str, key: SecretStr, *, user: str = "", now: datetime) -> KeyReceipt:
-    """Store the *key* of a provider, and replace a former one.
+    """Store the *key* of a provider, and replace an earlier key of the same user.
 
     Raises:
         ConfigError: the provider is unknown or has no key, *key* is invalid, or cannot be stored.

@@ -25,7 +25,7 @@ def live_text(
     """Get the pieces of the replies of session *stream* that begin in this block.
 
     The pieces come from the hosts of this process, in *place*, or from the process that owns
-    the session. If that cannot be reached, there are no pieces: the log has the replies.
+    the session. If that process cannot be reached, there are no pieces: the log has the replies.
     """
     with ExitStack() as stack:
         here = None if place is None else place.live_text

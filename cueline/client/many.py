@@ -18,12 +18,12 @@ class Outcome:
     """The state in which one of the sessions came to rest."""
 
     number: int
-    """Its place among the requests, from 0."""
+    """The session's place among the requests, from 0."""
     session: str
     """The session's id."""
     result: Result
     known: bool = False
-    """Whether it was started before, with the same key."""
+    """Whether the session was started earlier, with the same key."""
 
 
 @dataclass
@@ -46,7 +46,7 @@ class ManyRun:
     """Whether no more sessions are started."""
 
     async def run(self) -> None:
-        """Run until all have ended, or wait for a person; errors are outcomes, too."""
+        """Run until each session has ended or waits for a person; errors are outcomes, too."""
         requests = iter(enumerate(self.requests))
 
         async def work() -> None:

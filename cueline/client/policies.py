@@ -55,7 +55,7 @@ class JudgedCall:
 
     @property
     def otherwise(self) -> bool:
-        """Whether the answers differ."""
+        """Whether the policy's answer differs from the recorded one."""
         same = {"allowed": ("allow", "notify"), "asked": ("ask",), "denied": ("deny",)}
         return self.answer not in same[self.before]
 
@@ -97,7 +97,7 @@ def check_policy(file: str | Path) -> PolicyCheck:
 
 
 def _of_agent(table: dict[str, Any], file: Path) -> PolicyCheck:
-    """Return the effective policy of its agent, and its faults for the tools."""
+    """Return the effective policy of the agent in *file*, and its faults for the agent's tools."""
     try:
         agent = agent_in(table, file).agent
         names = agent.tool_names()
@@ -130,7 +130,7 @@ async def backtest_policy(
 
 
 def _is_needed(recorded: RecordedEvent) -> bool:
-    """Whether an event has to be decoded; a reply without calls has not."""
+    """Whether an event has to be decoded; False for a reply without calls."""
     payload = recorded.payload
     if recorded.type not in NEEDED or payload is None:
         return False

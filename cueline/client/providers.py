@@ -23,19 +23,19 @@ class ProviderRow:
     name: str
     needs_key: bool = False
     key: str = ""
-    """The source of its key: `stored`, `stored for USER`, a variable; empty: none."""
+    """The source of the provider's key: `stored`, `stored for USER`, a variable; empty: no key."""
     key_variable: str = ""
-    """The environment variable for its key; empty: it has no key."""
+    """The environment variable for the provider's key; empty: the provider needs no key."""
     model: str = ""
     """The default model; empty: agents have to name a model."""
     looked_up: str = ""
     """The day on which `model` was looked up; empty: a variable names it, or there is no model."""
     base_url: str = ""
-    """The address of its server; empty: it is not called over a network."""
+    """The address of the provider's server; empty: the provider is not called over a network."""
     capabilities: Capabilities | None = None
     """The abilities; None: the provider cannot be loaded."""
     problem: str = ""
-    """The reason why it cannot be used, apart from a missing key."""
+    """The reason why the provider cannot be used, apart from a missing key."""
 
 
 SettingsOf = Callable[[str], Settings]

@@ -153,7 +153,7 @@ class Reader:
         """Return the stream of the session with this id, unique beginning of an id, or stream.
 
         Raises:
-            UnknownSessionError: there is none, or more than one; the message lists some.
+            UnknownSessionError: no session matches, or more than one; the message lists some.
             ConfigError: *name* is no text.
         """
         if not isinstance(name, str):
@@ -176,8 +176,8 @@ class Reader:
 
         Args:
             status: one of `STATUSES`.
-            agent: the name of their agent.
-            labels: labels that each of them has.
+            agent: the name of the sessions' agent.
+            labels: labels that each session has.
             since: changed at this time or later.
             limit: the maximum number of rows.
 
@@ -289,9 +289,9 @@ class Reader:
         """Return the newest events that match, in the order of the log.
 
         Args:
-            session: the session that they concern.
-            type: of the event.
-            tool: that they are about.
+            session: the session of the events.
+            type: the type of the events.
+            tool: the tool of the events.
             actor: `user`, `agent`, `runner` or `system`, or one of them by name: `user:ada`.
             since: recorded at this time or later.
             until: recorded at this time or earlier.

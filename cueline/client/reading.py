@@ -54,7 +54,7 @@ class Page(Sequence[T], Generic[T]):
     @overload
     def __getitem__(self, index: slice) -> tuple[T, ...]: ...
     def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
-        """Return a row, or some."""
+        """Return the row at *index*, or the rows of a slice."""
         return self.rows[index]
 
     def __len__(self) -> int:
@@ -141,7 +141,7 @@ async def find_session(
     If several ids of one tree begin with *name*, the topmost session is meant.
 
     Raises:
-        UnknownSessionError: there is none, or more than one; the message lists some.
+        UnknownSessionError: no session matches, or more than one; the message lists some.
     """
     try:
         stream = session_stream(name)

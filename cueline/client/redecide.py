@@ -40,7 +40,7 @@ class Check:
 def check_of(history: History, *, cut: bool = False) -> Check:
     """Decide the steps of a session again.
 
-    The inherited steps of a fork are left out, because they are its parent's. If the history
+    The inherited steps of a fork are left out, because they belong to its parent. If the history
     is *cut*, the last step may be incomplete, and is left out, too.
 
     Raises:

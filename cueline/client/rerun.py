@@ -146,7 +146,7 @@ def recorded_agent(history: History) -> AgentSpec:
 def rerun_agent(
     agent: AgentSpec, course: Course, recording: Recording, *, run_tools: bool
 ) -> AgentSpec:
-    """Return *agent* with the recording instead of its models and tools; it costs nothing."""
+    """Return *agent* with the recording instead of its models and tools, without costs."""
     limits = agent.limits.model_copy(update={"max_cost": None, "max_tokens": None})
     return agent.model_copy(
         update={

@@ -28,9 +28,9 @@ class ResumeRequest:
     tools: tuple[ToolSpec, ...]
     """The accepted changed tools, in their current form."""
     aside: bool
-    """Whether a host has set it aside."""
+    """Whether a host has set the session aside."""
     owned: bool
-    """Whether a living process drives it."""
+    """Whether a living process drives the session."""
 
     @property
     def stream(self) -> str:

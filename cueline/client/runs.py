@@ -33,7 +33,7 @@ class BlueprintRow:
     name: str
     status: RunnerStatus
     runner: str | None
-    """The incarnation of the runner that offers it."""
+    """The incarnation of the runner that offers the blueprint."""
     provider: str
     model: str
     description: str
@@ -50,7 +50,7 @@ class RunnerRow:
     heard_at: datetime | None
     """The time of the runner's last heartbeat."""
     removed_at: datetime | None
-    """For a stale runner: when it is removed, unless it sends a heartbeat earlier."""
+    """The time at which a stale runner is removed, unless it sends a heartbeat earlier."""
     machine: str
     pid: int
     blueprints: tuple[str, ...]

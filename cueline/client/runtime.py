@@ -28,7 +28,7 @@ PlaceName = Literal["up", "ray", "inline"]
 
 
 class Runtime(Client):
-    """A client with a place, which runs the sessions that it starts."""
+    """A client that also runs the sessions that it starts, at its place."""
 
 
 def place_for(log: LogUrl, on: On = "auto", address: str | None = None) -> PlaceName:
@@ -91,7 +91,7 @@ async def open_runtime(
         *address* or RAY_ADDRESS, else this process. `ray` starts a cluster if `auto`
         would use this process, until the block ends; `inline` always uses this process.
         address: the address of the Ray cluster, if it is not that of the `cueline up`.
-        slots: the number of calls of async tools at a time; a running `cueline up` has its own.
+        slots: the number of calls of async tools at a time; not used by a running `cueline up`.
         workers: the number of calls of other tools at a time, each in its own process.
         on_trouble: called with the reason for each session that cannot run.
 

@@ -70,7 +70,7 @@ def local_zone() -> ZoneInfo | None:
 
 
 def _moment(at: At, now: datetime, zone: ZoneInfo | None) -> datetime:
-    """Return the time in UTC, or without a zone if it is one of this machine's clock."""
+    """Return the time *at* in UTC, or without a zone if *at* is a time of this machine's clock."""
     try:
         found = _read(at, now, zone)
         moment = found if found.tzinfo else _instant(found, zone)
@@ -83,7 +83,7 @@ def _moment(at: At, now: datetime, zone: ZoneInfo | None) -> datetime:
 
 
 def _read(at: At, now: datetime, zone: ZoneInfo | None) -> datetime:
-    """See `_moment`; a time of day is the next one."""
+    """Return the result of `_moment` without its checks; a time of day means the next such time."""
     if isinstance(at, str) and at.startswith("+"):
         return now + timedelta(seconds=_SECONDS.validate_python(at[1:]))
     if not isinstance(at, str) or not _CLOCK.fullmatch(at):

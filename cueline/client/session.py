@@ -50,7 +50,7 @@ class Result:
     text: str
     """The last reply of the agent, or the reason why the session failed or waits."""
     partial: bool = False
-    """Whether a tool that is not critical failed before this."""
+    """Whether a call of a tool that is not critical failed earlier."""
     output: Any = None
     """The last reply, read as the declared `output` of the session."""
     problem: str = ""
@@ -73,7 +73,7 @@ class VersionedEvent(NamedTuple):
 
 
 class Session:
-    """One session of a log. The object has no data of the session, which is in the log.
+    """One session of a log. The object has no data of the session; the log has the data.
 
     Every request is a message in the session's inbox, which counts even if no process
     runs; the next driver of the session reads it.

@@ -66,7 +66,7 @@ class SessionWatcher:
 
     @property
     def resting(self) -> list[SessionView]:
-        """The sessions that wait for a person: the children for which this one waits, or itself."""
+        """The sessions that wait for a person: children of this session, or the session itself."""
         return self.children or [self.view]
 
     async def read(self) -> AsyncIterator[Told]:
@@ -83,8 +83,8 @@ class SessionWatcher:
         Raises:
             UnknownSessionError: the session was never started.
             SessionUndrivenError: no process drives the session, so no events would come.
-            SessionOwnedError: another process took it over during a call of this one.
-            CuelineError: it cannot be driven here; the message says why.
+            SessionOwnedError: another process took over the session during a call of this process.
+            CuelineError: the session cannot be driven here; the message says why.
         """
         session_reader = self.reader
         await check_asked_for(self._store, session_reader.stream)
@@ -106,7 +106,7 @@ class SessionWatcher:
 
         Raises:
             UnknownSessionError: the session was never started.
-            SessionOwnedError: another process took it over during a call of this one.
+            SessionOwnedError: another process took over the session during a call of this process.
         """
         session_reader = self.reader
         await check_asked_for(self._store, session_reader.stream)
@@ -187,7 +187,7 @@ class SessionWatcher:
         return False
 
     async def _is_over(self, stays: Stays | None) -> bool:
-        """See `_is_left`; raises the errors of `_check`."""
+        """Whether the session is left: see `_is_left`. Raises the errors of `_check`."""
         await self._check()
         return await self._is_left(stays)
 
@@ -201,7 +201,7 @@ class SessionWatcher:
         return False
 
     async def _check(self) -> None:
-        """Raise if no process drives the session, or will."""
+        """Raise if no process drives the session, or will drive it."""
         stream, state = self.reader.stream, self.reader.state
         if (trouble := self._place.trouble(stream)) is not None:
             raise trouble

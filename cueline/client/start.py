@@ -82,9 +82,9 @@ class StartRequest:
     id: str
     asked: StartAsked
     waived: SecretsWaived | None = None
-    """The secrets without which it may continue."""
+    """The secrets without which the session may continue."""
     parent: str | None = None
-    """The stream of its parent."""
+    """The stream of the parent; None without a parent."""
     output: Output | None = None
     """The schema of the agent's last reply."""
     messages: Sequence[MessageSent] = ()
@@ -157,7 +157,7 @@ def _interval(asked: StartAsked) -> float | None:
 
 
 def id_of_key(key: str) -> str:
-    """Return the id for *key*."""
+    """Return the id that is derived from *key*."""
     return f"key-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
@@ -178,7 +178,7 @@ def start_request(
         ParameterValidationError: the parameters do not fit the agent's schema.
         ConfigError: correct the value, setting, file or variable that the message names.
         ToolImportError: make the tool importable where it will run.
-        InvalidNameError: the id, or the parent's, has an invalid form.
+        InvalidNameError: the id, or the id of the parent, has an invalid form.
     """
     waived, user = options.without_secrets, user_name()
     spec = agent_to_record(with_output(agent_of(agent), options.output), waived=waived)
@@ -225,7 +225,7 @@ def request_of(
 
 
 def name_of(id: str | None, key: str | None) -> str:  # noqa: A002 - the word of the log
-    """Return the id for a start; a random one if none is given.
+    """Return the id for a start; a random id without *id* and *key*.
 
     Raises:
         ConfigError: both an id and a key are given.
@@ -262,7 +262,7 @@ async def check_id_is_free(log: OpenLog, id: str) -> None:  # noqa: A002 - the w
     """Refuse an id that is taken.
 
     Raises:
-        RejectedError: choose another.
+        RejectedError: the id is taken; choose another.
         InvalidNameError: the id has an invalid form.
     """
     stream = stream_name("session", id)

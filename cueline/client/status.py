@@ -106,14 +106,14 @@ async def status_of(log: OpenLog, *, notice: Notice = print_notice) -> LogStatus
 
 
 def row_of(up: UpRecord) -> UpRow:
-    """Return the address of a running `cueline up`."""
+    """Return the row of a running `cueline up`."""
     pid = up.keeper.pid if up.kept_by == "process" else None
     return UpRow(pid, up.address, up.namespace, up.version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStatus(GroupRow):
-    """Workers that are alike: how many are wanted, and how many there are."""
+    """A group of equal workers: the desired number, and the existing number."""
 
     running: int
     pending: int

@@ -82,7 +82,7 @@ class AuditVerification:
                 self._add(fault, fault.reason)
 
     async def _read(self) -> CorruptEventError | None:
-        """Check the next events, up to one that the store cannot read."""
+        """Check the next events; return the error of an event that the store cannot read."""
         try:
             async for event in self._store.read_all(self._after):
                 self._after = event.position
@@ -136,7 +136,7 @@ class AuditVerification:
         return False
 
     async def _deletion(self, thread: str) -> int:
-        """Return the version of the last deletion of *thread*; 0 for none."""
+        """Return the version of the last deletion of *thread*; 0 if it was never deleted."""
         if thread not in self._deletions:
             self._deletions[thread] = 0
             async for event in self._store.read_back(thread):

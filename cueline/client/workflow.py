@@ -78,7 +78,7 @@ class WorkflowState:
     created_at: datetime | None
     updated_at: datetime | None
     error_count: int = 0
-    """The number of its failed steps."""
+    """The number of failed steps."""
     version: int
     """The version of the newest event."""
     steps: list[StepState] = field(default_factory=list)
@@ -163,7 +163,7 @@ def _steps_of(history: History) -> list[StepState]:
 
 
 def _as_over(step: StepState, history: History) -> StepState:
-    """Return *step* with its end, if it is over."""
+    """Return *step* with its end, if the step is over."""
     assert history.state.progress is not None, "it has steps"
     over = history.state.progress.over.get(step.name)
     if over is None and history.state.finished and step.status == "pending":
