@@ -21,7 +21,7 @@ _LONGEST_FAULT = 1000
 
 
 def check_arguments(spec: ToolSpec, arguments: Mapping[str, JsonValue]) -> None:
-    """Raise if *arguments* are invalid.
+    """Raise if *arguments* do not match the schema of the tool.
 
     Raises:
         ToolFailedError: they are invalid; the message for the model includes the schema.
@@ -81,7 +81,7 @@ def output_schema(given: object) -> object:
 def read_value(text: str, schema: Mapping[str, Any]) -> tuple[Any, str]:
     """Return *text* as JSON that matches the *schema*, or the reason why it does not.
 
-    A Markdown fence around it is left out.
+    A Markdown fence around the JSON is ignored.
     """
     try:
         value = json.loads(unfenced(text))

@@ -1,4 +1,4 @@
-"""The tools that cueline ships: the built-in ones, and those that start child sessions."""
+"""The tools that cueline ships: the built-in tools, and the tools that start child sessions."""
 
 import hashlib
 import json
@@ -63,9 +63,9 @@ class AgentCard(NamedTuple):
     name: str
     description: str
     instructions: str
-    """Not part of the description; a change of these changes the tool's digest."""
+    """The agent's instructions, which are not shown, but whose change changes the tool's digest."""
     parameters_schema: dict[str, Any] | None = None
-    """The schema of the parameters of its sessions; None: they start with a goal."""
+    """The schema of the parameters of its sessions; None if they start with a goal."""
 
 
 def agent_tool(agent: AgentCard) -> ToolSpec:
@@ -110,7 +110,7 @@ def delegate_tool(agents: Sequence[AgentCard]) -> ToolSpec:
 
 
 def child_result_tool() -> ToolSpec:
-    """Return the tool that asks for the end of a child of the mode `async_poll`."""
+    """Return the tool that polls the result of a child of the mode `async_poll`."""
     asked = _tool(
         CHILD_RESULT,
         "Get the status of an agent that was started in the mode async_poll: running, paused or, "

@@ -33,7 +33,7 @@ def name_of(function: Function, name: str | None) -> str:
 def declaration(
     function: Function, *, read_only: bool, idempotent: bool, reconcile: Function | None
 ) -> Declared:
-    """Return the declaration about repeated calls."""
+    """Return the keyword that declares whether calls may be repeated; `nothing` without one."""
     if reconcile is not None:
         _check_callable(function, "reconcile is called with a key", reconcile, "key")
     said: dict[Literal["read_only", "idempotent", "reconcile"], bool] = {
@@ -49,7 +49,7 @@ def declaration(
 
 
 def retries_of(function: Function, retry: RetryPolicy | str | None) -> RetryPolicy | None:
-    """Return the tool's own retry policy, if it has one."""
+    """Return the tool's retry policy; None if the tool has no separate policy."""
     if not isinstance(retry, str):
         return retry
     try:
@@ -99,7 +99,7 @@ def _estimator(function: Function, estimator: Function, names: Sequence[str]) ->
 def _check_callable(
     function: Function, said: str, asked: Function, *values: object, **named: object
 ) -> None:
-    # Otherwise the error would come after a crash, or when cost is at stake.
+    # Checked now: a later error would come after a crash, or at the estimate of a cost.
     try:
         inspect.signature(asked).bind(*values, **named)
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""Runs a runner's tools: in worker processes, or in its own event loop.
+"""Runs a runner's tools: in worker processes, or in the event loop of the runner.
 
 Sync functions run in warm worker processes, which take one call at a time. Async functions
 run in the runner's loop, unless declared otherwise. A call that ends without an answer
@@ -38,7 +38,7 @@ Start = Callable[[], object]
 
 
 class ProcessToolExecutor:
-    """See `ToolExecutor`."""
+    """Runs tools in worker processes, or in the event loop; see `ToolExecutor`."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class ProcessToolExecutor:
     ) -> dict[str, str]:
         """Return, by name, the reason why each of *tools* cannot be loaded here; no tool runs.
 
-        The tools see no *secrets*, except variables of the *environment*.
+        The tools run without the variables in *secrets*, except those in *environment*.
         """
         problems = {}
         for tool in tools:
@@ -138,8 +138,8 @@ class ProcessToolExecutor:
         return head, body, seconds
 
     async def _in_loop(self, order: ToolOrder, start: Start) -> object:
-        # A task of its own: a tool that ignores its cancellation is left behind, and does not block
-        # the runner.
+        # A separate task: a tool that ignores its cancellation is abandoned, and does not block the
+        # runner.
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
         task = loop.create_task(call_or_explain(start))
@@ -199,17 +199,17 @@ async def call_or_explain(start: Start) -> object:
     except asyncio.CancelledError as error:
         if (task := asyncio.current_task()) is None or task.cancelling():
             raise
-        raise failure_of(error) from None  # of something that the tool itself awaited
+        raise failure_of(error) from None  # raised by an awaitable of the tool itself
     except GeneratorExit:
         raise  # the loop is gone, and with it all waiters
     except BaseException as error:  # noqa: BLE001 - tools are foreign code
-        # A tool's `SystemExit` must not end the runner's loop, and without an error of ours the
-        # call would count as never begun.
+        # A tool's `SystemExit` must not end the runner's loop. Without this error, the call would
+        # count as never begun.
         raise failure_of(error) from None
 
 
 def wake(waiting: asyncio.Future[None]) -> None:
-    """Wake the waiter, if it still waits."""
+    """Resolve *waiting*, unless it was resolved or cancelled earlier."""
     if not waiting.done():
         waiting.set_result(None)
 
@@ -239,7 +239,7 @@ def refuse(head: Head) -> None:
     Raises:
         ToolFailedError: the tool failed.
         ToolImportError: there is no such tool.
-        ToolChangedError: it is not the recorded tool.
+        ToolChangedError: the current tool differs from the recorded tool.
     """
     match head:
         case {"kind": "changed", "subject": subject, "reason": reason}:

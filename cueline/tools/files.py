@@ -160,21 +160,21 @@ def delete_file(path: Inside, *, context: ToolContext) -> str:
 
 
 def is_image(file: BinaryIO) -> bool:
-    """Whether *data* begins like an image that models take."""
+    """Whether *file* begins like an image of a type that models take."""
     start = file.read(LONGEST_START)
     file.seek(0)
     return bool(image_type(start))
 
 
 def is_binary(file: BinaryIO) -> bool:
-    """Whether there is a NUL near the start."""
+    """Whether *file* has a NUL byte near its start."""
     binary = b"\0" in file.read(PEEK)
     file.seek(0)
     return binary
 
 
 def take(file: BinaryIO, start: int, count: int) -> tuple[list[bytes], str]:
-    """Return *count* lines from line *start*, and a note if there are more."""
+    """Return *count* lines from line *start*, and a note if the file has more lines."""
     taken: list[bytes] = []
     room = READ_LIMIT
     number = 0
@@ -237,7 +237,7 @@ def mode_of(parent: int, name: str) -> int | None:
 
 
 def line_for(entry: FolderEntry) -> str:
-    """Return a listing's line for *entry*."""
+    """Return the line for *entry* in the list of a folder."""
     name = on_one_line(entry.path)
     if entry.kind == stat.S_IFDIR:
         return f"{name}/"
@@ -247,7 +247,7 @@ def line_for(entry: FolderEntry) -> str:
 
 
 def on_one_line(path: str) -> str:
-    """Return *path*, as JSON if it would look like several paths."""
+    """Return *path*; as JSON if *path* contains control characters."""
     return json.dumps(path, ensure_ascii=False) if _BREAKS.search(path) else path
 
 
@@ -290,7 +290,7 @@ def search(
 
 LARGEST = 1_000_000
 PAIRS = 5000**2
-"""The most lines that are compared, before plus after, because a comparison blocks the host."""
+"""The most pairs of an old and a new line to compare, because a comparison blocks the host."""
 LINES = 400
 _FILE_TOOLS = "cueline.tools.files:"
 
@@ -302,7 +302,7 @@ def preview(
     arguments: Mapping[str, JsonValue],
     workspace: Workspace | None,
 ) -> str:
-    """Return the diff that a call would make to a file; empty if it is unknown.
+    """Return the diff of the change that a call would make to a file; empty if unknown.
 
     The diff needs a tool that declares `writes`, and a workspace on this machine. For a tool that
     may reach the *files* of *log*, the text is a warning.

@@ -1,10 +1,10 @@
 """Access to a folder that never leaves it.
 
 Each component of a path is opened from the descriptor of the previous component, and links
-are not followed. So a component swapped between two checks is refused, too.
+are not followed. So a component that is replaced between two checks is refused, too.
 
-A path that leads, or may lead, out of the folder raises `PathEscapeError`; one that cannot
-be opened raises `ToolFailedError`.
+A path that leads, or may lead, out of the folder raises `PathEscapeError`; a path that
+cannot be opened raises `ToolFailedError`.
 """
 
 import errno
@@ -33,7 +33,7 @@ def names_log_folder(names: Iterable[str]) -> bool:
 
 
 def within(workspace: Workspace, files: Iterable[Path]) -> list[Path]:
-    """Return those of *files* that are in *workspace*, relative to it."""
+    """Return the *files* that are in *workspace*, as paths relative to the workspace."""
     root = Path(os.path.realpath(workspace.path))
     return [each.relative_to(root) for each in files if each.is_relative_to(root)]
 
@@ -55,7 +55,7 @@ class FolderEntry:
     parent: int
     name: str
     kind: int
-    """The type bits of its mode; a link counts as a link."""
+    """The type bits of the entry's mode; links are not followed."""
     size: int
 
 
@@ -177,7 +177,7 @@ def refuse_link(parent: int, name: str, path: str) -> None:
 
 
 def kind_of(parent: int, name: str) -> int | None:
-    """Return the type bits of *name*, if it exists."""
+    """Return the type bits of *name*; None if it does not exist."""
     try:
         return stat.S_IFMT(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
     except OSError:
@@ -189,7 +189,7 @@ def walk(folder: int, prefix: str = "", *, depth: int = DEPTH) -> Iterator[Folde
     with os.scandir(folder) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     for entry in found:
-        with suppress(OSError):  # it is gone, or it may be listed only
+        with suppress(OSError):  # the entry is gone, or only its name may be read
             status = entry.stat(follow_symlinks=False)
             kind = stat.S_IFMT(status.st_mode)
             path = f"{prefix}{entry.name}"
@@ -199,7 +199,7 @@ def walk(folder: int, prefix: str = "", *, depth: int = DEPTH) -> Iterator[Folde
 
 
 def below(parent: int, name: str, path: str, *, depth: int) -> Iterator[FolderEntry]:
-    """Yield the entries of the folder *name*; one without access is empty."""
+    """Yield the entries of the folder *name*; a folder without access has no entries."""
     try:
         inner = enter(parent, name, path)
     except (PathEscapeError, ToolFailedError):
@@ -222,5 +222,5 @@ def word_for(kind: int) -> str:
 
 
 def failure(path: str, reason: str) -> ToolFailedError:
-    """Return the error for the model about *path*."""
+    """Return the error for the model, with *path* and *reason*."""
     return ToolFailedError("tool_error", f"{path}: {reason}")

@@ -1,8 +1,8 @@
 """The parent process of a worker, which kills all processes that the worker started.
 
 A guardian runs this file; its runner may die at any moment. Orphans below the guardian
-become its children (it is a subreaper), so it also finds a daemon in a session of its
-own. When the runner closes the control pipe or dies, or when the worker ends, the
+become its children (it is a subreaper), so it also finds a daemon in a separate
+session. When the runner closes the control pipe or dies, or when the worker ends, the
 guardian kills all processes below it.
 
 The file imports little: the worker is forked from the guardian, and both have to start
@@ -72,7 +72,7 @@ def guard(worker: int, control: int, signals: int) -> int | None:
 
 
 def sweep(signals: int, seconds: float = float("inf")) -> None:
-    """Kill all processes below, until there are none, for at most *seconds*."""
+    """Kill all processes below this one, until none is left, for at most *seconds*."""
     pause = IMPATIENT
     deadline = time.monotonic() + seconds
     poll = select.poll()
@@ -82,7 +82,7 @@ def sweep(signals: int, seconds: float = float("inf")) -> None:
         # reports no children.
         try:
             while reap():
-                pass  # as long as any has ended: there may be none left
+                pass  # repeat while children have ended: none may be left
         except ChildProcessError:
             return
         kill_below(signal.SIGKILL)
@@ -131,7 +131,7 @@ def parents_by_linux() -> dict[int, int]:
         names = [entry.name for entry in entries if entry.name.isdigit()]
     for name in names:
         with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123 - pathlib is slow to import
-            # The second field is the command in brackets, which may hold anything.
+            # The second field is the command in brackets, which may contain any character.
             parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
     return parents
 
@@ -177,7 +177,7 @@ def become_worker(config: dict[str, Any], guardian: int) -> NoReturn:
 
 
 def serve(config: dict[str, Any]) -> int:
-    """Serve the runner; report an error at the start to it."""
+    """Serve the runner; report an error at the start to the runner."""
     try:
         sys.path[:] = config["path"]
         worker = importlib.import_module(config["worker"])

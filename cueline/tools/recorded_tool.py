@@ -1,6 +1,6 @@
 """Compares recorded tools with the current ones, and estimates the costs of calls.
 
-A missing tool raises `ToolImportError`; a changed one raises `ToolChangedError`.
+A missing tool raises `ToolImportError`; a changed tool raises `ToolChangedError`.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from cueline.tools.result import said_by
 from cueline.tools.tool import Tool, load
 
 _KEPT = ("declared", "version", "in_loop")
-"""The fields that must equal the recorded ones, beside the parameters."""
+"""The fields of a tool that must equal the recorded fields, beside the parameters."""
 _kept_of = attrgetter(*_KEPT)
 _APART = {"properties", "required"}
 
@@ -59,9 +59,9 @@ def check_unchanged(name: str, tools: Iterable[ToolSpec], accept_with: str) -> N
 
 
 def changed_since(tools: Iterable[ToolSpec]) -> tuple[ToolSpec, ...]:
-    """Return the changed ones of *tools*, in their current form.
+    """Return the *tools* that have changed, in their current form.
 
-    The agent's own settings for them stay.
+    The settings of the agent for these tools stay.
     """
     needed = [spec for spec in tools if spec.runs]
     return tuple(_now(spec) for spec in needed if _changes(spec, load(spec.target)))
@@ -109,7 +109,7 @@ def _rest(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(schema: Any) -> Any:
-    """Return *schema* without its texts for the model."""
+    """Return *schema* without the texts that are only for the model."""
     match schema:
         case dict():
             return {
@@ -145,7 +145,7 @@ def recorded_output(order: ToolOrder) -> ToolOutput | None:
         return ToolOutput(b64decode(result.image), 0.0, media_type=result.media_type)
     if not result.failed:
         return ToolOutput(result.text.encode(errors="surrogatepass"), 0.0)
-    # Another kind could be retried, or put the call in doubt.
+    # An error of another kind could be retried, or put the call in doubt.
     kind, colon, message = result.text.partition(": ")
     if colon and kind in PERMANENT:
         raise ToolFailedError(kind, message)
@@ -155,7 +155,7 @@ def recorded_output(order: ToolOrder) -> ToolOutput | None:
 ESTIMATE_SECONDS: Final = 5.0
 _MOST_CHARACTERS = 200
 _LOADER: Final = ThreadPoolExecutor(1, "cueline-estimate")
-"""One thread, because two could import a module at the same time.
+"""The thread that imports estimators; two threads could import a module at the same time.
 
 If an import never ends, only estimates are delayed.
 """

@@ -1,6 +1,6 @@
 """Converts the return value of a tool's function to its recorded form.
 
-A value without such a form raises `ToolFailedError`.
+A value without a recorded form raises `ToolFailedError`.
 """
 
 import errno
@@ -62,7 +62,7 @@ def content_of(value: object) -> bytes:
         case bytes() | bytearray():
             return bytes(value)
         case str():
-            # Half a surrogate pair is no text; the recorder of the result replaces it.
+            # Half a surrogate pair is no text; it is replaced when the result is recorded.
             return value.encode(errors="surrogatepass")
         case _:
             try:
@@ -76,7 +76,7 @@ def _json_of(value: object) -> bytes:
     try:
         said = to_json(value)
     except PydanticSerializationError:
-        # A name of a file may have bytes that are no UTF-8, which Python makes half a pair.
+        # Python turns bytes of a file name that are no UTF-8 into halves of surrogate pairs.
         text = json.dumps(
             value, ensure_ascii=False, separators=(",", ":"), default=to_jsonable_python
         )
@@ -108,7 +108,7 @@ def finding_of(value: object) -> ReconcileFinding:
 
 
 def failure_of(error: BaseException) -> ToolFailedError:
-    """Return the text of *error* for the model: its name and message, no traceback.
+    """Return *error* as a failure for the model: its name and message, no traceback.
 
     A tool can only use the kinds of its own failures: it cannot report that a call was
     lost, or never began (I5).
@@ -122,7 +122,7 @@ def failure_of(error: BaseException) -> ToolFailedError:
 
 
 def causes(error: BaseException) -> tuple[BaseException, ...]:
-    """Return the text of an error; for a group, as of a `TaskGroup`, the texts of its members."""
+    """Return *error* as a tuple; for a group, for example of a `TaskGroup`, its members."""
     if not isinstance(error, BaseExceptionGroup):
         return (error,)
     return tuple(cause for each in error.exceptions for cause in causes(each))
@@ -137,7 +137,7 @@ def transient_failure(error: Exception) -> ToolFailedError:
     """Return the failure of an error that the tool declares as transient."""
     match causes(error)[0]:
         case ToolFailedError() as said:
-            return said  # the tool's own failure is more exact
+            return said  # the failure that the tool raised is more exact
         case TimeoutError():
             kind = "timeout"
         case ConnectionError():
@@ -162,7 +162,7 @@ def _said_by_one(error: BaseException) -> str:
 
 
 def signal_name(number: int) -> str:
-    """Return the name of a signal; real-time signals have none."""
+    """Return the name of a signal, or `signal N` for a signal without a name."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -170,7 +170,7 @@ def signal_name(number: int) -> str:
 
 
 def wait_of(asked: object) -> float | None:
-    """Return the requested wait of a tool, in seconds, if it is valid."""
+    """Return the wait that a tool requests, in seconds; None if it is not valid."""
     if isinstance(asked, int | float) and 0 <= asked < math.inf:
         return float(asked)
     return None

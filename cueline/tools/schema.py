@@ -74,7 +74,7 @@ def schema_of(model: type[BaseModel]) -> dict[str, JsonValue]:
 
 
 class WithoutTitles(GenerateJsonSchema):
-    """Omits the titles, which repeat the names."""
+    """Creates schemas without titles, which would only repeat the names."""
 
     def field_title_should_be_set(self, schema: CoreSchema | Any) -> bool:  # noqa: ARG002 - pydantic's signature
         """See `GenerateJsonSchema.field_title_should_be_set`."""
@@ -113,7 +113,7 @@ def model(
     function: Callable[..., object], fields: Mapping[str, tuple[Any, Any]]
 ) -> type[BaseModel]:
     """Return the pydantic model of the arguments."""
-    # An argument may be called `schema` or `json`, which a model's field may not.
+    # An argument may be called `schema` or `json`, but a field of a pydantic model may not.
     names = {f"argument_{i}": name for i, name in enumerate(fields)}
     # The generator is also called for the keys of a TypedDict or a dataclass argument.
     config = ConfigDict(extra="forbid", alias_generator=lambda name: names.get(name, name))
@@ -122,10 +122,10 @@ def model(
         made: type[BaseModel] = create_model("Arguments", __config__=config, **definitions)
         made.model_json_schema()
     except PydanticUserError as error:
-        # Without pydantic's hint to set `model_config`, which tools do not have.
+        # Omit pydantic's hint to set `model_config`, which tools do not have.
         reason = error.message.splitlines()[0].partition(". Set ")[0]
         raise ConfigError(subject(function), reason) from None
-    except SchemaError as error:  # a pattern, above all
+    except SchemaError as error:  # mostly an invalid pattern
         reason = str(error).splitlines()[-1].removeprefix("error: ")
         raise ConfigError(subject(function), reason) from None
     return made

@@ -29,12 +29,12 @@ from cueline.tools.tool import OUTPUT_LIMIT, TIMEOUT_SECONDS, Output, ToolContex
 CHUNK = 1 << 20
 """The size of a full pipe, so that one read takes all output."""
 TOLD = 10_000
-# A little less than the tool's own, so that the output can still be returned.
+# A little less than the time-out of the tool, so that the output can still be returned.
 LONGEST = TIMEOUT_SECONDS - 10
 UNHEARD = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 OPEN_FILES = "/proc/self/fd" if LINUX else "/dev/fd"
 KILL_SECONDS = 3.0
-"""The time to kill processes; survivors, such as another user's, are the worker's guardian's."""
+"""The time to kill processes; the worker's guardian kills the processes that survive it."""
 
 
 @tool(sensitive=True, needs_workspace=True)
@@ -100,7 +100,7 @@ def start_shell(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]
     shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
     with not_started_on_shortage():
         control, holding = os.pipe()
-    # A signal must not come before the wait for it; the guardian ignores it.
+    # A signal must not come before this process waits; the guardian ignores the signal.
     signal.pthread_sigmask(signal.SIG_BLOCK, UNHEARD)
     try:
         with not_started_on_shortage():
@@ -122,8 +122,8 @@ def start_shell(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]
         signal.pthread_sigmask(signal.SIG_UNBLOCK, UNHEARD)
         yield process
     except SystemExit:
-        # Worker and command got SIGTERM: let the command end by itself. The guardian kills both
-        # when their time is up.
+        # The worker and the command got SIGTERM: let the command end by itself. The guardian kills
+        # both when the grace period is over.
         process.wait()
         raise
     finally:
@@ -160,12 +160,12 @@ def become_guarded(control: int) -> None:
 
 
 def stand_by(command: int, control: int) -> NoReturn:
-    """Wait for the end of *command* or *control*; kill the rest, and exit with its status."""
+    """Wait for the end of *command* or *control*; kill the rest; exit with the command's status."""
     try:
-        # Command and worker hold the other descriptors, and wait for their end.
+        # The command and the worker have the other descriptors, and wait until these are closed.
         close_all_but(control)
         signals = watch_children()
-        signal.raise_signal(signal.SIGCHLD)  # it may have ended before
+        signal.raise_signal(signal.SIGCHLD)  # the command may have ended earlier
         code = guard(command, control, signals)
         sweep(signals, KILL_SECONDS)
         if code is not None and code < 0:
@@ -180,10 +180,10 @@ def stand_by(command: int, control: int) -> NoReturn:
 
 
 def close_all_but(kept: int) -> None:
-    """Close the open descriptors; a loop over all possible ones may take a billion steps."""
+    """Close all open descriptors except *kept*; not all possible ones, which may be a billion."""
     for name in os.listdir(OPEN_FILES):  # noqa: PTH208 - only the names, and fast
         if (descriptor := int(name)) != kept:
-            os.closerange(descriptor, descriptor + 1)  # the listing's own is closed already
+            os.closerange(descriptor, descriptor + 1)  # the listing has closed its descriptor
 
 
 def follow(process: subprocess.Popen[bytes], printed: Printed, deadline: float) -> bool:

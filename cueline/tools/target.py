@@ -56,9 +56,9 @@ def fetch(target: str) -> object:
         raise ToolImportError(target, "there is no such file")
     try:
         module = from_file(address) if address.endswith(".py") else importlib.import_module(address)
-    except CuelineError as error:  # cueline's own error about a tool in it
+    except CuelineError as error:  # an error of cueline about a tool in the module
         raise ToolImportError(target, str(error)) from error
-    except ModuleNotFoundError as error:  # it was beside the program that ran first
+    except ModuleNotFoundError as error:  # the module was in the folder of the first program
         raise ToolImportError(
             target, f"{error}; install it, or name its folder in PYTHONPATH"
         ) from error
@@ -118,7 +118,7 @@ def name_in_source(target: str) -> str | None:
 def _declared_name(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
     for decorator in function.decorator_list:
         for keyword in decorator.keywords if isinstance(decorator, ast.Call) else ():
-            if keyword.arg in {"name", None}:  # None: the whole of a mapping
+            if keyword.arg in {"name", None}:  # None: all keywords of a mapping
                 said = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
                 return said if isinstance(said, str) else None
     return function.name

@@ -33,14 +33,14 @@ def serve(requests: int, replies: int) -> None:
     os.umask(mask)
     send(replies, {"kind": "ready"})
     while (request := receive(requests)) is not None:
-        # Each time: a tool may have changed the signals. With ignored SIGCHLD, the status of ended
-        # children is lost.
+        # Before each call, because a tool may have changed the signals. If SIGCHLD is ignored, the
+        # status of ended children is lost.
         signal.signal(signal.SIGTERM, terminate)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         head, body = answer(request, here)
         if os.getpid() != here:
-            return  # a fork made by the tool, which must not answer for it
-        # The next call may be another session's, whose relative paths begin here.
+            return  # the tool has forked, and only its parent may answer
+        # The next call may be of another session, whose relative paths begin here.
         os.fchdir(home)
         os.umask(mask)
         head["spent"] = not restore(limits)
@@ -48,8 +48,8 @@ def serve(requests: int, replies: int) -> None:
 
 
 def restore(limits: Mapping[int, tuple[int, int]]) -> bool:
-    """Set *limits* again that a tool has changed; return whether that is allowed."""
-    with suppress(OSError, ValueError):  # a hard limit does not rise again
+    """Restore the *limits* that a tool has changed; return False if that is not allowed."""
+    with suppress(OSError, ValueError):  # a lowered hard limit cannot be raised
         for number, limit in limits.items():
             if resource.getrlimit(number) != limit:
                 resource.setrlimit(number, limit)
@@ -59,7 +59,7 @@ def restore(limits: Mapping[int, tuple[int, int]]) -> bool:
 
 def terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
     """Let the tool clean up, for a limited time."""
-    # A tool that catches this, too, is killed a little later.
+    # A tool that also catches `SystemExit` is killed a little later.
     signal.signal(signal.SIGTERM, leave)
     raise SystemExit(TERMINATED)
 
@@ -105,7 +105,7 @@ def perform(request: Head) -> tuple[Head, bytes]:
     try:
         output = output_of(await_if_needed(tool.run(request["arguments"], context)))
     except Exception as error:
-        # For another tool, the error may be of a command that it ran after an effect (I5).
+        # In another tool, the error may come from a command that the tool ran after an effect (I5).
         if isinstance(error, ToolFailedError) and error.kind == NOT_STARTED and tool is run_command:
             return _failed(error), b""
         if is_transient(error, tool.transient):
@@ -119,7 +119,7 @@ def reconcile(tool: Tool, key: str) -> object:
     """Ask the tool for the outcome of the call with *key*.
 
     Raises:
-        ToolFailedError: it has no `reconcile`.
+        ToolFailedError: the tool has no `reconcile`.
     """
     if tool.reconcile is None:
         raise ToolFailedError("tool_error", f"{tool.name} declares no reconcile")
@@ -134,7 +134,7 @@ def context_of(told: Head) -> ToolContext:
 def await_if_needed(value: Any) -> object:
     """Return *value*, or the result of awaiting or iterating it."""
     if inspect.isgenerator(value):
-        return list(value)  # here, where its errors are the tool's failure
+        return list(value)  # iterated here, so that errors are the tool's failure
     if not inspect.isawaitable(value):
         return value
 

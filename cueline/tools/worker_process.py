@@ -33,12 +33,12 @@ class WorkerProcess:
     def __init__(self, without: frozenset[str], passed: frozenset[str]) -> None:
         """Start the worker and its guardian. This takes some milliseconds; see `start`."""
         self.without = without
-        """Variables that are hidden from it, beside those that no tool sees."""
+        """Variables that are hidden from this worker, beside the variables that no tool sees."""
         self.passed = passed
-        """Hidden variables that the agent passes on to it."""
+        """Variables that look like credentials, but that the agent passes on to this worker."""
         self._asked = False
         self.gone = asyncio.Event()
-        """Set when all its descriptors are closed."""
+        """Set when all descriptors of the worker are closed."""
         theirs, ours = pipes()
         self._control, self._requests, self._replies, self._status = ours
         try:
@@ -134,9 +134,9 @@ class WorkerProcess:
         return parse(buffer, SIZES.size + head_size, size)
 
     async def stop(self, grace_seconds: float) -> int | None:
-        """Terminate all its processes, kill the rest, and return the end of the worker.
+        """Terminate all processes of the worker, kill the rest, and return the worker's exit code.
 
-        None if it was killed.
+        Returns None if the exit code is unknown.
         """
         try:
             if self._control >= 0:
@@ -146,13 +146,13 @@ class WorkerProcess:
                 async with asyncio.timeout(grace_seconds):
                     await readable(self._status)
         except BaseException:
-            self.kill()  # no task waits for its end any more
+            self.kill()  # no task waits for the end of the worker any more
             raise
         self.let_go()
         return await self.ended()
 
     async def ended(self) -> int | None:
-        """Wait until all its processes have ended, and return the end of the worker."""
+        """Wait for the end of all processes; return the worker's exit code, or None if unknown."""
         try:
             # A process that the system cannot kill is not awaited longer.
             async with asyncio.timeout(DEATH_SECONDS):
@@ -238,7 +238,7 @@ def discard(starting: asyncio.Future[WorkerProcess]) -> None:
 
 
 def parse(buffer: bytearray, body: int, end: int) -> tuple[Head, bytes] | None:
-    """Return head and body of a frame; None if a tool has written into it."""
+    """Return head and body of a frame; None if a tool has written into the frame."""
     try:
         head = json.loads(buffer[SIZES.size : body])
     except ValueError:
@@ -269,7 +269,7 @@ async def writable(descriptor: int) -> None:
 
 
 def notice(ready: asyncio.Future[None]) -> None:
-    """Resolve *ready*, if it still has a waiter."""
+    """Resolve *ready*, unless it was resolved or cancelled earlier."""
     if not ready.done():
         ready.set_result(None)
 
@@ -292,7 +292,7 @@ class WorkerPool:
     ) -> AsyncIterator[WorkerProcess]:
         """Lend a worker that sees no *secrets*, except variables *passed* on.
 
-        A worker that has not answered is stopped.
+        A worker that has not answered by the end of the block is stopped.
 
         Raises:
             ToolFailedError: no worker starts; no tool has run.
@@ -307,7 +307,7 @@ class WorkerPool:
                 await self._give_back(worker)
 
     async def _take(self, hidden: frozenset[str], shown: frozenset[str]) -> WorkerProcess:
-        for worker in reversed(self._idle):  # the one used last is the warmest
+        for worker in reversed(self._idle):  # the last used worker is the warmest
             if not worker.idle:
                 self._forget(worker)
                 worker.kill()
@@ -317,7 +317,7 @@ class WorkerPool:
         self._starting += 1
         try:
             if len(self._workers) + self._starting > self._size:
-                # The caller has a slot, so one of the others is idle.
+                # The caller has a slot, so another worker is idle.
                 other = self._idle[0]
                 self._forget(other)
                 await other.stop(0)
@@ -355,7 +355,7 @@ class WorkerPool:
             raise ToolFailedError("killed", "the runner is closing; the tool did not run")
 
     async def close(self) -> None:
-        """Kill all workers, also lent ones."""
+        """Kill all workers, including workers in use."""
         self._closed = True
         for worker in self._workers:
             worker.let_go()
