@@ -58,7 +58,7 @@ def _on_own_loop(work: Work[T]) -> Work[T]:
 
 
 def _blocking(work: Work[T]) -> Callable[..., T]:
-    """Return a method that waits for *work*, from any thread."""
+    """Return a blocking method that any thread may call; it waits for *work*."""
     return wraps(work)(
         lambda self, *args, **named: self._begin(work(self, *args, **named)).result()
     )
@@ -68,7 +68,7 @@ class CuelineSaver(BaseCheckpointSaver[int]):
     """Stores the checkpoints of LangGraph in *log*: a path, a URL of PostgreSQL, or `memory:`.
 
     Each method returns when its events are durable. A repeated put or write changes
-    nothing. The saver uses the log in a thread of its own, so one saver serves graphs in
+    nothing. The saver uses the log in a separate thread, so one saver serves graphs in
     any number of threads and event loops. `close` the saver, or use it in a `with`.
     A put or write raises the errors of `EventStore.append`: invoke the graph again.
 
@@ -134,7 +134,7 @@ class CuelineSaver(BaseCheckpointSaver[int]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,  # noqa: ARG002 - each checkpoint is stored whole
     ) -> RunnableConfig:
-        """Store *checkpoint*; replace one with the same id; return the config that names it."""
+        """Store or replace *checkpoint*, by its id; return the config that names it."""
         fact = self._stored(config, checkpoint, metadata)
         await self._run(
             self._threads.append((fact.thread, fact.namespace, fact.checkpoint), [fact])
@@ -180,9 +180,9 @@ class CuelineSaver(BaseCheckpointSaver[int]):
 
     @_on_own_loop
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Delete all but the newest checkpoint of each namespace; with "delete", also the newest.
+        """Delete all but the newest checkpoint of each namespace; with "delete", delete all.
 
-        Checkpoints from which the newest builds a `DeltaChannel` stay.
+        Checkpoints that the newest checkpoint needs to build a `DeltaChannel` stay.
 
         Raises:
             ValueError: the strategy is unknown.
@@ -255,7 +255,7 @@ class CuelineSaver(BaseCheckpointSaver[int]):
         ]
 
     async def _needed(self, thread: str, namespace: str) -> set[str]:
-        """Return the newest checkpoint, and those before it that hold some of its values."""
+        """Return the newest checkpoint, and the earlier ones that contain some of its values."""
         kept: set[str] = set()
         id_ = await self._threads.newest(thread, namespace)
         while stored := (await self._threads.read((thread, namespace, id_))).stored:
@@ -310,7 +310,7 @@ class CuelineSaver(BaseCheckpointSaver[int]):
 
 
 def _place(config: RunnableConfig) -> CheckpointPlace:
-    """Return the thread, namespace and checkpoint that *config* names; "" for none."""
+    """Return the thread, namespace and checkpoint that *config* names; "" for a missing one."""
     named = config["configurable"]
     id_ = get_checkpoint_id(config) or ""
     return str(named["thread_id"]), named.get("checkpoint_ns", ""), id_

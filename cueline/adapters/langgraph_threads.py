@@ -38,7 +38,7 @@ class ThreadLog:
     async def append(
         self, place: CheckpointPlace, facts: Sequence[CheckpointStored | WriteStored]
     ) -> None:
-        """Append *facts* at any version: facts of two writers are valid in either order."""
+        """Append *facts* at any version, because facts of two writers are valid in either order."""
         stream = self._stream(*place)
         while facts:
             writes = [_write(stream, facts, ANY)]
@@ -49,7 +49,7 @@ class ThreadLog:
                 return
 
     async def delete_thread(self, thread: str) -> None:
-        """Empty all events of a thread."""
+        """Redact all events of a thread."""
         while True:
             streams = await self._streams(thread)
             heads = await self._store.heads(streams)
@@ -84,7 +84,7 @@ class ThreadLog:
         return True
 
     async def _listing(self, place: CheckpointPlace, *, is_stored: bool) -> Sequence[FactWrite]:
-        """Return the facts that list a checkpoint, and its namespace if that is new."""
+        """Return the facts that list a checkpoint, and its namespace if the namespace is new."""
         thread, namespace, checkpoint = place
         writes = []
         for space in dict.fromkeys([namespace, ""]):
@@ -100,11 +100,11 @@ class ThreadLog:
         return writes
 
     async def newest(self, thread: str, namespace: str) -> str:
-        """Return the newest checkpoint of a namespace; "" without any."""
+        """Return the newest checkpoint of a namespace; "" if the namespace has no checkpoint."""
         return _newest((await self._last(self._stream(thread, namespace)))[1])
 
     async def _last(self, stream: str) -> tuple[int, Fact | Redacted | None]:
-        """Return the version and fact of a stream's last event; 0 and None without one."""
+        """Return the version and fact of a stream's last event; 0 and None if it is empty."""
         version, last = (await self._store.head(stream)).version, None
         if version:
             async for recorded, fact in self._journal.read(stream, version - 1):
@@ -157,7 +157,7 @@ class ThreadLog:
         return listed
 
     async def namespaces(self, thread: str) -> Sequence[str]:
-        """Return the namespaces of a thread, sorted; the first is "", its own."""
+        """Return the namespaces of a thread, sorted; the first is "", the root namespace."""
         return sorted({"", *(space for space, _ in await self._listed(thread, ""))})
 
     async def places(self, thread: str, namespace: str | None = None) -> Sequence[CheckpointPlace]:
@@ -213,7 +213,7 @@ def _write(
 
 
 def _emptying(heads: Mapping[str, Head], deleted: Mapping[str, Fact]) -> Sequence[FactWrite]:
-    """Return the writes that empty the streams with *heads*, and end them with *deleted*."""
+    """Return the writes that redact the streams with *heads*, and append *deleted* to them."""
     writes = []
     for stream, head in heads.items():
         if events := [(stream, version) for version in range(1, head.version + 1)]:
@@ -222,7 +222,7 @@ def _emptying(heads: Mapping[str, Head], deleted: Mapping[str, Fact]) -> Sequenc
 
 
 def _is_over(last: Fact | Redacted | None) -> bool:
-    """Whether a stream with this last event is empty."""
+    """Whether a stream with this *last* event has no content."""
     return last is None or isinstance(last, CheckpointDeleted | ThreadDeleted)
 
 

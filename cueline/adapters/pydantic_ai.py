@@ -40,7 +40,7 @@ def from_pydantic_ai(
         fields: other fields of `cueline.Agent`, such as `limits`.
 
     Raises:
-        ConfigError: there is no such agent, or a part of it cannot be translated.
+        ConfigError: there is no such agent, or a part of the agent cannot be translated.
     """
     agent, declared = loaded(target), declared or {}
     for reason in _untranslatable(agent):
@@ -80,13 +80,13 @@ def __getattr__(name: str) -> Tool:
     if found is None:
         raise AttributeError(name)
     made = _tool(found, declared)
-    globals()[name] = made  # at the place that the tool's target names
+    globals()[name] = made  # so that the target of the tool names it
     return made
 
 
 @dataclass(frozen=True, slots=True)
 class _Arguments(Signature):
-    """The arguments of a tool, as pydantic-ai reads them."""
+    """The arguments of a tool, checked by the validator of pydantic-ai."""
 
     tool: "pydantic_ai.Tool[Any]"
 
@@ -106,7 +106,7 @@ def _tool(tool: "pydantic_ai.Tool[Any]", declared: Any) -> Tool:
     names = tuple(tool.function_schema.json_schema.get("properties", ()))
 
     async def call(arguments: dict[str, Any]) -> object:
-        # Without a context: a tool that takes one is not translated.
+        # Without a context, because a tool that takes a context is not translated.
         return _result(await tool.function_schema.call(arguments, None))  # type: ignore[arg-type]
 
     return Tool(
@@ -126,7 +126,7 @@ def _tool(tool: "pydantic_ai.Tool[Any]", declared: Any) -> Tool:
 
 
 def _result(value: object) -> object:
-    """Return the result of a tool as one of a cueline tool."""
+    """Return the result of a pydantic-ai tool in the form of a cueline tool's result."""
     from pydantic_ai import BinaryContent, ToolReturn
 
     match value:
@@ -193,7 +193,7 @@ def _untranslatable_parts(agent: "pydantic_ai.Agent[Any, Any]") -> Iterator[str]
 
 
 def _outputs(output: Any) -> Iterator[Any]:
-    """Yield each type of an output, out of its lists and markers."""
+    """Yield each type of an output, without its lists and markers."""
     inner = getattr(output, "outputs", None) or getattr(output, "output", None) or output
     if isinstance(inner, list | tuple):
         for each in inner:
@@ -205,6 +205,6 @@ def _outputs(output: Any) -> Iterator[Any]:
 
 
 def _settings(agent: "pydantic_ai.Agent[Any, Any]") -> dict[str, Any]:
-    """Return the settings of *agent* for each request."""
+    """Return the settings of *agent*, which apply to each request."""
     settings: Any = agent.model_settings
     return dict(settings or {})

@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 NAME: Final = "pydantic_ai"
 _STOPS: Final = {"stop": "end_turn", "length": "max_tokens", "tool_call": "tool_use"}
 _MORE: Final = ("id", "provider_name", "provider_details")
-"""The opaque data of a part of a reply, for its vendor only."""
+"""The fields with the opaque data of a part of a reply, which only its vendor can use."""
 
 
 def loaded(target: str) -> "pydantic_ai.Agent[Any, Any]":
     """Return the pydantic-ai agent at *target*.
 
     Raises:
-        ConfigError: there is none, or pydantic-ai is not installed.
+        ConfigError: there is no such agent, or pydantic-ai is not installed.
     """
     try:
         import pydantic_ai
@@ -108,13 +108,13 @@ class PydanticAIModel:
 
 
 async def _response(asking: dict[str, Any], deltas: DeltaSink) -> "theirs.ModelResponse":
-    """Return the response, streamed if the model can."""
+    """Return the response; it is streamed if the model supports streams."""
     from pydantic_ai.direct import model_request, model_request_stream
 
     async with AsyncExitStack() as opened:
         try:
             stream = await opened.enter_async_context(model_request_stream(**asking))
-        except (NotImplementedError, AssertionError):  # a `FunctionModel` raises the latter
+        except (NotImplementedError, AssertionError):  # a `FunctionModel` raises `AssertionError`
             response = await model_request(**asking)
             for part in response.parts:
                 _show(part, deltas)
@@ -138,13 +138,13 @@ async def _show_all(stream: "StreamedResponse", deltas: DeltaSink) -> None:
                 _show(event.delta, deltas)
     except (exceptions.AgentRunError, exceptions.UserError):
         raise
-    except Exception as error:  # of whichever client the model has
+    except Exception as error:  # any client of the model may raise it
         why = f"the stream broke off ({type(error).__name__}: {error})"
         raise ProviderUnavailableError("network", why) from error
 
 
 def _show(part: Any, deltas: DeltaSink) -> None:
-    """Pass on a part of a response, or a piece of one, if people can read it."""
+    """Pass on the text or thought of *part*, a part of a response or a piece of a part."""
     text = getattr(part, "content_delta", None) or getattr(part, "content", None)
     kind = part.part_kind if hasattr(part, "part_kind") else part.part_delta_kind
     if text and kind in {"text", "thinking"}:
@@ -170,7 +170,7 @@ def _reply(response: "theirs.ModelResponse") -> ModelReply:
             case theirs.ToolCallPart():
                 calls.append(_call(part))
             case _:
-                # People see a thought as a block of its own; its vendor gets all of the part.
+                # People see a thought as a separate block; the vendor gets the whole part again.
                 if isinstance(part, theirs.ThinkingPart) and part.content:
                     content.append(ThinkingBlock(text=part.content, provider=NAME))
                 content.append(
@@ -203,7 +203,7 @@ def _call(part: "theirs.ToolCallPart") -> ToolCall:
 
 
 def _history(agent: AgentSpec, messages: Iterable[bytes]) -> "list[theirs.ModelMessage]":
-    """Return the prompt as pydantic-ai has it: requests and responses by turns."""
+    """Return the prompt in the form of pydantic-ai: requests and responses alternate."""
     from pydantic_ai import messages as theirs
 
     history: list[theirs.ModelMessage] = []
@@ -231,7 +231,7 @@ def _said(message: AssistantMessage) -> "Iterator[theirs.ModelResponsePart]":
                 yield theirs.TextPart(block.text)
             case OpaqueBlock():
                 yield _part().validate_python(block.data)
-            case ThinkingBlock(provider="", text=text):  # else the next block is its part
+            case ThinkingBlock(provider="", text=text):  # otherwise the next block has it
                 yield theirs.ThinkingPart(text)
     for call in message.calls:
         more: dict[str, Any] = call.opaque.data if call.opaque else {}
@@ -266,7 +266,7 @@ def check(agent: AgentSpec) -> None:
     """Check that the pydantic-ai agent can be loaded.
 
     Raises:
-        ConfigError: it cannot.
+        ConfigError: it cannot be loaded.
     """
     loaded(agent.model)
 
