@@ -1,4 +1,4 @@
-"""The command line: one module a concept, put together here.
+"""The command line: collects the commands of the other modules of this room.
 
 A command's module is imported when the command is used, so that `--help` and `list` are quick.
 """
@@ -19,7 +19,7 @@ from cueline.cli.terminal import settle_streams
 
 
 class LazyCommand(TyperCommand):
-    """A command with its name and short help, which imports the rest when it is called."""
+    """A command with its name and short help; it imports its module when it is called."""
 
     def __init__(self, name: str, short_help: str, place: str = "") -> None:
         """Set the *place* of the function or group: `MODULE:NAME`, by default `NAME:NAME`."""
@@ -28,7 +28,7 @@ class LazyCommand(TyperCommand):
 
     @cached_property
     def loaded(self) -> Any:
-        """The command itself."""
+        """The imported command or group."""
         module, _, attribute = self.place.partition(":")
         found = getattr(import_module(f"cueline.cli.{module}"), attribute)
         around = typer.Typer(rich_markup_mode=None)
@@ -41,7 +41,7 @@ class LazyCommand(TyperCommand):
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:
-        """Parse the words after the name of the command."""
+        """Import the command, and parse the words after its name."""
         tell_left_out(self.name, parent)
         defaults = defaults_of(self.loaded, parent)
         return self.loaded.make_context(info_name, args, parent, default_map=defaults, **extra)

@@ -40,7 +40,7 @@ class ChildQuestion(NamedTuple):
 
 
 async def question_of_child(client: Client, child: SessionView, approval: str) -> ChildQuestion:
-    """Return the question of the child.
+    """Return the question *approval* of the session *child*.
 
     Raises:
         NotPendingError: the approval is over.
@@ -54,7 +54,7 @@ async def question_of_child(client: Client, child: SessionView, approval: str) -
 def question_of(
     session: str, fact: ApprovalRequested, called: ToolCall | None, here: PersonalQuestion
 ) -> Question:
-    """Return the question about a call."""
+    """Return the question about the call *called*, for the person here."""
     return Question(
         approval=fact.approval,
         session=session,
@@ -82,10 +82,10 @@ def _cost(usd: Decimal | None, unpriced: str) -> str:
 async def question_with_edit(
     question: Question, change: str, agent: AgentSpec, redactor: Redactor
 ) -> Question:
-    """Return *question* with other arguments, and their estimated cost.
+    """Return *question* with the changed arguments and their estimated cost.
 
     Raises:
-        ConfigError: they do not fit the tool, or no person can allow them.
+        ConfigError: the arguments do not fit the tool, or no person can allow them.
     """
     arguments = edit_arguments(question.arguments, [change])
     judged = await judge_edit(agent, tool_of(agent, question.tool), arguments)
@@ -96,7 +96,7 @@ async def question_with_edit(
 
 
 def decision_on(asked: ApprovalRequested, answered: Answered) -> DecisionGiven:
-    """Return the decision of an answer."""
+    """Return the decision that the answer of a person means."""
     question = answered.question
     edited = question.edited and answered.verdict == "grant"
     return decision_of(
@@ -115,7 +115,7 @@ Decide = Coroutine[object, object, DecisionReceipt]
 
 
 class OpenQuestions:
-    """The open questions; without *attended*, none is asked."""
+    """The open questions of a session; if *attended* is false, no question is asked."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class OpenQuestions:
         """The open questions of children, by approval."""
 
     def add(self, fact: ApprovalRequested, *, ask: bool) -> None:
-        """Remember the question of the session, and *ask* it."""
+        """Store the question of the session and, if *ask*, ask it."""
         self.asked[fact.approval] = fact
         if ask:
             self.ask(fact)
@@ -200,7 +200,7 @@ class OpenQuestions:
                 self.prompts.ask(question_of(session.id, fact, called, here))
 
     def _view_of(self, approval: str) -> SessionView:
-        """Return the session of the question: a child, or this one."""
+        """Return the session of the question *approval*: a child, or this session."""
         found = self._of_children.get(approval)
         return self._session() if found is None else found.child
 

@@ -84,7 +84,7 @@ def _whole_second(until: datetime | None) -> datetime | None:
 
 
 def _check_nothing_typed(ctx: typer.Context, command: str) -> None:
-    """Refuse options before *command*, which would not get them and use another log.
+    """Refuse options before *command*: it would ignore them, and could use another log.
 
     Raises:
         BadParameter: put the option behind the command; the message names it.

@@ -1,4 +1,4 @@
-"""The checks of `cueline doctor`, one a function."""
+"""The checks of `cueline doctor`; each function is one check."""
 
 import os
 import platform
@@ -71,7 +71,7 @@ def _listeners() -> Iterator[tuple[object, str]]:
 
 
 def _address(written: str) -> object:
-    """Return the address *written* in words of four bytes in reverse order, as in /proc."""
+    """Return the IP address *written* as in /proc: words of four bytes in reverse order."""
     told = bytes.fromhex(written)
     address = ip_address(b"".join(told[n : n + 4][::-1] for n in range(0, len(told), 4)))
     return (isinstance(address, IPv6Address) and address.ipv4_mapped) or address
@@ -115,7 +115,7 @@ def sqlite() -> DoctorFinding:
 
 
 def disk(log: LogUrl) -> Iterator[DoctorFinding]:
-    """Check the file system of the log's file, also before it exists."""
+    """Check the file system of the log's file, also if the file does not exist yet."""
     try:
         files = check_log(log).files
     except CuelineError as error:
@@ -161,7 +161,7 @@ def _sync_time(folder: Path) -> DoctorFinding:
 
 
 def log(path: LogUrl) -> DoctorFinding:
-    """Check the log, if it exists."""
+    """Check the events of the log, if the log exists."""
     try:
         exists, files = check_log(path)
         if not exists:

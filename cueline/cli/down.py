@@ -23,7 +23,7 @@ from cueline.runtime.up import end_left_behind, record_of
 from cueline.runtime.up_record import UpRecord
 
 DOWN_SECONDS = 40.0
-"""The seconds beside the grace time of calls in flight."""
+"""The seconds for the end of `up`, in addition to the grace time of calls."""
 
 
 def down(
@@ -58,7 +58,7 @@ def down(
 
 
 def _takes_it_down(record: UpRecord, grace_seconds: float) -> bool:
-    """Let the keeping process end its actors; if it does not, end the process, and return False."""
+    """End the process of `up`, and its actors; return False if the process had to be killed."""
     keeper = record.keeper.pid
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
@@ -81,7 +81,7 @@ async def _ended(record: UpRecord, seconds: float) -> bool:
 async def _end_orphans(
     log: LogUrl, record: UpRecord | None, address: str | None, grace_seconds: float
 ) -> UpRecord:
-    """End the actors left on the cluster; return *record*, or one for the searched address."""
+    """End the remaining actors of the cluster; return *record*, or one for the searched address."""
     try:
         async with open_log.reader(log) as reader:
             record = record or record_of(reader.log, str(address))

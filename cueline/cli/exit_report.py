@@ -1,4 +1,4 @@
-"""Prints the state in which a driven session was left, and the next step; gives the exit code."""
+"""Prints the last state of a watched session and the next step, and returns the exit code."""
 
 from collections.abc import Collection
 from datetime import UTC, datetime
@@ -37,7 +37,7 @@ def exit_of_status(status: str) -> Exit:
 
 
 def report(terminal: TerminalView, options: RunOptions, *, rested: bool) -> Exit:
-    """Print how the session was left, and return the exit code."""
+    """Print the last state of the session, and return the exit code."""
     session, log = terminal.session, options.log
     if options.as_json:
         indent = None if options.json_stream else 2
@@ -75,7 +75,7 @@ def next_step(
     decided: Collection[str] = (),
     now: datetime | None = None,
 ) -> list[str]:
-    """Print how a resting session continues; nothing for any other session.
+    """Return lines that explain how a resting session continues; none for any other session.
 
     *resume* is the command that continues it. If the session is *owned*, a living
     process will continue it. Questions that are *decided*, or whose time is over at
@@ -116,7 +116,7 @@ def next_step(
 def _decide(
     asked: Collection[OpenQuestion], log: LogUrl, then: list[str], now: datetime
 ) -> list[str]:
-    """Print the open questions with the commands that answer them."""
+    """Return the open questions as lines, with the commands that answer them."""
     left = [each for each in asked if each.deadline_at >= now]
     if not left:
         told = "the time to decide is over" if asked else "decided"

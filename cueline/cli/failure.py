@@ -1,8 +1,8 @@
 """Ends a failed command with a message, a hint and an exit code.
 
-Texts from the log were cleaned before they were recorded.
+Secrets in texts from the log were removed before they were recorded.
 
-No other module does this. A mistake of a user is never a traceback.
+No other module prints errors. A mistake of a user is never a traceback.
 """
 
 import errno
@@ -67,15 +67,15 @@ class Exit(IntEnum):
     """The exit code of a command."""
 
     DONE = 0
-    """Completed, idle, detached."""
+    """The session is completed, idle or detached."""
     FAILED = 1
-    """Failed, stopped, a check that failed."""
+    """The session failed or was stopped, or a check failed."""
     REFUSED = 2
-    """Usage, or refused."""
+    """The command line is wrong, or the request was refused."""
     WAITING = 3
-    """Waiting, paused."""
+    """The session waits for a person, or is paused."""
     LEFT = 130
-    """A second Ctrl-C."""
+    """The user typed Ctrl-C a second time."""
 
 
 _HINTS: tuple[tuple[type[CuelineError], str], ...] = (
@@ -113,7 +113,7 @@ def exit_of(error: CuelineError) -> Exit:
 
 
 def hint_of(error: CuelineError, log: LogUrl) -> str | None:
-    """Return the hint about *error* on *log*, if its own message has none."""
+    """Return the hint about *error* on *log*; None if there is no hint beside its message."""
     if isinstance(error, LogUnavailableError) and error.reason.startswith("there is no log"):
         return _NO_LOG
     if isinstance(error, SessionFinishedError) and error.has_plan:
@@ -164,7 +164,7 @@ class Commands(TyperGroup):
 
 
 def _unforeseen(error: Exception, outside: SettingsContext | None) -> typer.Exit:
-    """Print another error: the message of the system, or the traceback of a bug."""
+    """Print an unexpected error: an error of the system as a message, a bug with its traceback."""
     if isinstance(error, OSError) and error.errno in _NO_OUTPUT and not error.filename:
         sys.stdout = None  # else it is tried once more at the end
         typer.echo(f"error: the output cannot be written: {error.strerror}", err=True)
@@ -184,7 +184,7 @@ def _out_of_files(said: str) -> typer.Exit:
 
 
 def _say_in_our_words(typed: Any) -> None:
-    """Refuse a value that typer refuses like any other setting, with a suggestion."""
+    """Give a value that typer refuses the same message as a wrong setting, with a suggestion."""
     from pydantic import ValidationError
 
     from cueline.config.problem import error_text

@@ -85,7 +85,7 @@ def count_of(option: str, text: str) -> Count:
     """Return the number or range of *text*.
 
     Raises:
-        ConfigError: *text* is neither.
+        ConfigError: *text* is neither a number nor a range.
     """
     least, dots, most = text.partition("..")
     if not (least.isdecimal() and (most.isdecimal() if dots else not most)):
@@ -151,7 +151,7 @@ def _amounts(given: list[str] | tuple[str, ...]) -> dict[str, float]:
 
 
 _NODE = 8
-"""Characters of the id of a Ray node that are shown."""
+"""The number of shown characters of a Ray node's id."""
 _MACHINE = 12
 
 

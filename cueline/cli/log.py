@@ -97,7 +97,7 @@ def migrate(
 
 @contextmanager
 def _progress() -> Iterator[Callable[[CopyStep], None]]:
-    """Show the progress and the time on stderr, if that is a terminal."""
+    """Show the progress and the time on stderr, if stderr is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

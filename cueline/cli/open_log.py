@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 
 def run(work: Coroutine[object, object, T]) -> T:
-    """Run *work* in an event loop of its own."""
+    """Run *work* in a new event loop, and return its result."""
     from cueline.runtime import loop
 
     return loop.run(work)

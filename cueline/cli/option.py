@@ -108,9 +108,9 @@ def moment(option: str, text: str | None) -> datetime | None:
 
 
 def takes(maker: Callable[..., object]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a function the result of *maker*, which has options of its own, as first parameter.
+    """Return a decorator: the function gets the result of *maker* as its first parameter.
 
-    The function that typer gets has the options of both.
+    The function that typer gets has the options of *maker* and of the decorated function.
     """
     theirs = inspect.signature(maker).parameters
 

@@ -32,7 +32,7 @@ ASKED = "nobody knows whether this call took effect; answer with one of"
 def answers(log: LogUrl, approval: str) -> list[dict[str, str]]:
     """Return each answer with its code, its effect, and its command.
 
-    The answer that it happened may have `--result TEXT`.
+    The answer `--happened` may also have `--result TEXT`.
     """
     told = []
     for each in choices():
@@ -110,12 +110,12 @@ def pending(
 
 
 def find(waiting: Iterable[PendingRow], approval: str) -> PendingRow | None:
-    """Return the question of that name; None if it is not pending."""
+    """Return the pending question *approval*; None if it is not pending."""
     return next((each for each in waiting if each.id == approval), None)
 
 
 def is_cut(asked: PendingRow) -> bool:
-    """Whether the list shows only a part of the call."""
+    """Whether the list shows only a part of the call's arguments or change."""
     return bool(asked.preview) or arguments(asked.arguments, _WIDTH).endswith("…")
 
 

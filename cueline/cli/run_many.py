@@ -91,7 +91,7 @@ class Many:
         """Return the start of each task, with the common options.
 
         Raises:
-            ConfigError: two lines have one key.
+            ConfigError: two lines have the same key.
             ParameterValidationError: the parameters of a line do not fit the agent's schema.
         """
         requests: dict[str, StartRequest] = {}
@@ -127,7 +127,7 @@ def _task(where: str, line: str) -> Task:
 def run_many(
     file: Path, who: AgentOptions, start: StartOptions, options: RunOptions, *, concurrency: int
 ) -> Exit:
-    """Run a session for each task of *file*, and return how the command ends.
+    """Run a session for each task of *file*, and return the exit code.
 
     Raises:
         BadParameter: an option is not for many sessions.
@@ -221,7 +221,7 @@ def _print_last(run: ManyRun) -> None:
 
 
 def _sums(outcomes: list[Outcome]) -> str:
-    """Return the number of each outcome, and the cost."""
+    """Return the number of tasks with each outcome, and the cost."""
     counted = Counter(each.result.status for each in outcomes)
     pieces = [f"{count} {status}" for status, count in sorted(counted.items())]
     return " · ".join([*pieces, money(sum((each.result.cost for each in outcomes), Decimal(0)))])

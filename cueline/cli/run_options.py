@@ -51,7 +51,7 @@ class RunOptions:
     plain: bool
     hide_thinking: bool
     without_secrets: tuple[str, ...]
-    """The secrets that do not have to be known here."""
+    """The secrets that may be unset in this environment."""
     context: SettingsContext
 
     @property
@@ -69,7 +69,7 @@ class RunOptions:
 
     @property
     def takes_long(self) -> str:
-        """The step of a start that takes more than a second; empty if none does."""
+        """The step of a start that takes more than a second; empty if no step does."""
         if self.place == "inline":
             return ""
         if self.place == "up":

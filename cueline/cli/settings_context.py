@@ -1,6 +1,6 @@
 """Reads the settings around a command: environment, `cueline.toml`, and the person's own file.
 
-They are read once, and only if any are set, so that `list` is quick.
+The settings are read once, and only if any are set, so that `list` is quick.
 """
 
 import os
@@ -41,7 +41,7 @@ _HELP = {"--help", "-h"}
 
 @dataclass(frozen=True, slots=True)
 class SettingsContext:
-    """The settings around a command, without its own flags."""
+    """The settings around a command, without the flags of the command."""
 
     path: Path | None = None
     """The `cueline.toml` in use."""
@@ -51,7 +51,7 @@ class SettingsContext:
     wider: "ConfigSource" = field(default_factory=dict)
     """The settings of this file that apply only if a person trusts it."""
     is_found: bool = False
-    """Whether the file was found, not named."""
+    """Whether the file was found in a folder, and not named by a person."""
     foreign: Path | None = None
     """A found file that was not read, because other users may write it."""
     personal: "ConfigSource" = field(default_factory=dict)

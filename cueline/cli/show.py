@@ -173,7 +173,7 @@ def _below_line(each: TreeSession) -> str:
 
 
 def _stands(log: LogUrl, history: History, driving: DriverStatus) -> list[str]:
-    """Print the driver of the session, or the next command, and the unread messages."""
+    """Return the unread messages, and the driver of the session or the next command, as lines."""
     if history.damage is not None:
         return _damaged(log, history)
     if history.followed.emptied is not None:
@@ -186,7 +186,7 @@ def _stands(log: LogUrl, history: History, driving: DriverStatus) -> list[str]:
 
 
 def _course(log: LogUrl, history: History, driving: DriverStatus, way: str) -> list[str]:
-    """Print the driver of the session, or the next command."""
+    """Return the driver of the session, or the next command, as lines."""
     state = history.state
     if state.status == "created":
         then = f"it starts {date_time(driving.starts_at)}; " if driving.starts_at else ""
@@ -202,7 +202,7 @@ def _course(log: LogUrl, history: History, driving: DriverStatus, way: str) -> l
 
 
 def _damaged(log: LogUrl, history: History) -> list[str]:
-    """Print the commands for the events before the damage."""
+    """Return lines with the commands to use after damage in the session."""
     fork = command(log, "fork", history.id, "--at", str(history.version))
     whole = [f"all is well up to version {history.version}; go on from there with", f"  {fork}"]
     others = ["what else is damaged is told by", f"  {command(log, 'audit', 'verify')}"]
@@ -210,7 +210,7 @@ def _damaged(log: LogUrl, history: History) -> list[str]:
 
 
 def unread_lines(unread: UnreadMessages) -> list[str]:
-    """Return the messages of people in an inbox, without those of other sessions."""
+    """Return the unread messages of people as lines, without the messages of other sessions."""
     lines = [f"  {line}" for _, said in unread if (line := _line(said))]
     return ["not read yet, for nobody drives it:", *lines] if lines else []
 

@@ -36,7 +36,7 @@ from cueline.providers.factory import retirements
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentOptions:
-    """The agent, and the settings that precede its own."""
+    """The options about the agent; they take precedence over the agent's file."""
 
     file: Path | None
     """The agent's file; None: the built-in agent."""

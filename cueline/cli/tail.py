@@ -56,7 +56,7 @@ class TailView:
         self._bottom = Bottom(screen, self._rows)
 
     def above(self) -> AbstractContextManager[None]:
-        """Return the context in which other output is written."""
+        """Return the context in which other output is written above the bottom of the screen."""
         return self._screen.above()
 
     def learn(self, recorded: RecordedEvent, fact: SessionEvent | None) -> None:
@@ -67,7 +67,7 @@ class TailView:
             self._status.learn(fact, recorded.recorded_at)
 
     def show_reply(self, fact: SessionEvent | None) -> None:
-        """Show a whole reply, of which its line has the beginning."""
+        """Show a whole reply, because the line of its event has only the beginning."""
         if isinstance(fact, ModelReplied):
             thinking = not self._preview.hide_thinking
             self._screen.show(reply_lines(fact, thinking=thinking))

@@ -1,4 +1,4 @@
-"""The terminal of a command: its streams, its person, and its signals."""
+"""The terminal of a command: standard streams, the person at it, and signals."""
 
 import os
 import signal
@@ -52,7 +52,7 @@ def print_json(text: str) -> None:
 
 
 def is_attended() -> bool:
-    """Whether this process has a terminal of its own for output and questions.
+    """Whether this process has a terminal for output and questions.
 
     A terminal that cannot move its cursor does not count.
     """
@@ -81,7 +81,7 @@ def settle_streams() -> None:
 
 
 def _buffered(stream: TextIO) -> TextIO:
-    """Return *stream* changed so that it writes its whole input.
+    """Return *stream*, changed so that each write writes the whole text.
 
     With PYTHONUNBUFFERED set, Python makes one write and drops what the pipe did not take;
     after uvloop has run, Linux interrupts a write to a full pipe.
@@ -151,7 +151,7 @@ class Interrupts:
 
 
 def ending_signals() -> set[signal.Signals]:
-    """Return the signals that end a command; with `nohup`, without the end of its terminal."""
+    """Return the signals that end a command; with `nohup`, without SIGHUP."""
     endings = {signal.SIGINT, signal.SIGTERM}
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         endings.add(signal.SIGHUP)

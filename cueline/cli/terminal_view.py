@@ -132,7 +132,7 @@ class TerminalView:
         """Show new events until the session rests; return False if the user left earlier.
 
         Raises:
-            CuelineError: it cannot be driven, or not be read.
+            CuelineError: the session cannot be driven or read.
         """
         try:
             return await self._show_until_it_rests()
@@ -176,7 +176,7 @@ class TerminalView:
             self._warn(f"warning: {trouble_message(stream, error)}")
 
     def pause(self) -> None:
-        """Ask the session to pause, and leave when it does, or when the time is over."""
+        """Ask the session to pause; leave when the session pauses, or when the time is over."""
         note = "pausing; what is in flight may finish (Ctrl-C again leaves at once)"
         self.screen.show([Line("note", note)])
         asked = PauseAsked(why="signal")
@@ -285,7 +285,7 @@ class TerminalView:
                 pass
 
     def _is_asked(self, fact: SessionEvent) -> bool:
-        """Whether the question to the person here already shows this."""
+        """Whether the shown question already contains *fact*."""
         if not self._attended or self.session.automatic:
             return False
         waits = isinstance(fact, SessionWaiting) and fact.kind == "approval"

@@ -133,7 +133,7 @@ def up(
 
 
 def _replaces(running: UpRecord, address: str | None) -> bool:
-    """Whether this takes over from an `up` of another version, which Ray keeps."""
+    """Whether this `up` takes over from an `up` of another version that Ray keeps."""
     if running.kept_by == "process" or running.version == version("cueline") or not address:
         return False
     typer.echo(f"taking over from cueline {running.version}", err=True)
@@ -152,7 +152,7 @@ def _check_lasts(log: LogUrl, files: Sequence[Path]) -> None:
 
 
 def _running(log: LogUrl) -> UpRecord | None:
-    """Return the `cueline up` of the log; one on another machine has to answer."""
+    """Return the record of the log's `cueline up`; None if no `up` runs or answers."""
     running = find_up(log)
     if running is None or (running.kept_by == "process" and running.lives):
         return running
@@ -160,7 +160,7 @@ def _running(log: LogUrl) -> UpRecord | None:
 
 
 def _words(plan: UpPlan) -> list[str]:
-    """Return the options for the command line of the process."""
+    """Return the options for the command line of the `up` process."""
     recover = "all" if plan.recover else "none"
     given = {"--hosts": plan.hosts, "--runners": plan.runners, "--blueprints": plan.folder}
     set_ = {"--log": plan.log, "--recover": recover} | {k: v for k, v in given.items() if v}
@@ -173,7 +173,7 @@ def keeper_command(words: Sequence[str]) -> list[str]:
 
 
 def _detach(plan: UpPlan, outside: SettingsContext) -> tuple[UpRecord, Path]:
-    """Start `up` as a process of its own; when it is ready, return its record and output file."""
+    """Start `up` as a separate process; when it is ready, return its record and output file."""
     said = up_output(plan.log)
     settings = [] if outside.path is None or outside.is_found else ["--config", str(outside.path)]
     # Not through a link: it could lead to a file that must not be overwritten.
@@ -201,8 +201,8 @@ def _ready(
     """Wait until the `up` of *log* is ready, and return its record.
 
     Raises:
-        Exit: it has ended; its output is printed.
-        ClusterError: it takes too long.
+        Exit: the process has ended; its output is printed.
+        ClusterError: the process is not ready in time.
     """
     deadline = time.monotonic() + READY_SECONDS
     with progress("starting Ray, and what drives the sessions") as stop:

@@ -42,7 +42,7 @@ def resume_command(log: LogUrl, id: str) -> str:  # noqa: A002 - the word of the
 
 
 def print_receipt(log: LogUrl, receipt: Receipt, text: str, *, as_json: bool) -> None:
-    """Print the receipt of a wish, and for people the next step."""
+    """Print the receipt of a wish and, if not *as_json*, the next step."""
     if as_json:
         print_json(json.dumps(receipt.to_json()))
         return

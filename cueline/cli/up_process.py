@@ -108,7 +108,7 @@ async def _watch(kept: UpProcess, outside: SettingsContext) -> None:
 
 
 async def _look(kept: UpProcess) -> None:
-    """Check that the log exists: without it, a cluster records nothing."""
+    """Check without end that the log exists, because a cluster records nothing without it."""
     clock = SystemClock()
     while True:
         with suppress(LogUnavailableError):  # the commands that use the log report it

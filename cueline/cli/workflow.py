@@ -149,7 +149,7 @@ def advice(found: WorkflowState, history: History, log: LogUrl) -> Iterator[str]
 
 
 def _faultless(found: WorkflowCheck) -> tuple[AgentSpec, Plan]:
-    """Return the workflow and its plan; if there is a fault, print it and exit."""
+    """Return the workflow and its plan; if the workflow has faults, print them and exit."""
     for each in found.problems:
         typer.echo(visible(f"{found.file}: {each}"), err=True)
     if found.problems:
