@@ -1,1 +1,1 @@
-"""Agents, workflows and procedures, which users write, and their files."""
+"""The agents, workflows and procedures that users write, and the reader of their files."""

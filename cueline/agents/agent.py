@@ -1,4 +1,4 @@
-"""An agent as a Python object; `agent_file` reads one from a TOML file."""
+"""The agent as a Python object; `agent_file` reads an agent from a TOML file."""
 
 import json
 import os
@@ -50,7 +50,7 @@ _OUTPUT = """Your last reply is JSON that fits this JSON schema, without any oth
 
 
 def _made_tool(given: object) -> object:
-    """Refuse a value that is neither a tool, nor an agent, nor the name of one."""
+    """Return *given*; raise if it is neither a tool or agent, nor the name of one."""
     if isinstance(given, Tool | Agent | str):
         return given
     why = "it is neither a tool nor the name of one"
@@ -61,7 +61,7 @@ def _made_tool(given: object) -> object:
 
 
 class ToolSettings(BaseModel):
-    """One agent's settings for a tool, instead of the tool's own."""
+    """An agent's settings for a tool, which replace the tool's own settings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -76,21 +76,21 @@ class ToolSettings(BaseModel):
 class Agent(BaseModel):
     """An agent: a model, instructions, tools, and limits.
 
-    The default for `provider` is the first provider with a key, and for `model` its usual model.
-    `tools` are `Tool`s made by `@tool`, names of built-in tools, or `module:name`; an agent
-    or `agent:PATH` is a tool that starts a child session of it. With `agents`, or their
-    files, the model has the tool `delegate`, and reads the `description` of each.
-    `parameters_schema` is the JSON schema of the parameters that its sessions start with.
-    For a blueprint, at most `max_running` runs work at a time; others wait.
-    `workspace` is the folder of its files. `secrets` names environment variables whose
-    values are never recorded (I11), `environment` those that tools see although they look
-    like credentials. Each field is a key of the agent file with the same meaning. An
+    The default `provider` is the first provider with a key; the default `model` is the provider's
+    usual model. `tools` are `Tool`s made by `@tool`, names of built-in tools, or `module:name`; an
+    agent or `agent:PATH` is a tool that starts a child session of this agent. With `agents`, or
+    the agents' files, the model gets the tool `delegate`, and the `description` of each agent.
+    `parameters_schema` is the JSON schema of the parameters of the agent's sessions.
+    At most `max_running` runs of a blueprint work at a time; other runs wait.
+    `workspace` is the folder of the agent's files. `secrets` names environment variables whose
+    values are never recorded (I11); `environment` names variables that tools get although they
+    look like credentials. Each field is a key of the agent file with the same meaning. An
     invalid value raises pydantic's `ValidationError`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
     RULE_SUBJECT: ClassVar[str] = "tool of the agent"
-    """The word for its tools in errors about its policy."""
+    """The word for the agent's tools in errors about the policy."""
 
     name: str = Field(pattern=NAME)
     provider: str | None = None
@@ -124,7 +124,7 @@ class Agent(BaseModel):
 
     @staticmethod
     def from_file(path: str | os.PathLike[str], *, allow_base_urls: Sequence[str] = ()) -> "Agent":
-        """Read an agent file; relative paths in it are relative to the file.
+        """Read the agent file at *path*; paths in the file are relative to the file.
 
         Keys are sent only to the provider's vendor, this machine, and *allow_base_urls*.
 
@@ -140,11 +140,11 @@ class Agent(BaseModel):
         return read.agent
 
     def spec(self) -> AgentSpec:
-        """Return the recorded form of the agent, with every value that its sessions depend on.
+        """Return the recorded form of the agent, with every value that sessions depend on.
 
         Raises:
-            ConfigError: a tool is unknown, or cannot be recorded; two have one name; or the policy
-                contradicts itself.
+            ConfigError: a tool is unknown, or cannot be recorded; two tools have one name; or the
+                policy contradicts itself.
             ToolImportError: a tool cannot be imported where it will run.
         """
         family = _family_of(self, {})
@@ -153,7 +153,7 @@ class Agent(BaseModel):
         )
 
     def own_spec(self) -> AgentSpec:
-        """Return the recorded form without the agents of its children."""
+        """Return the recorded form of the agent, without the agents that it can start."""
         specs = self.tool_specs()
         for key, reason in faults(self.policy, [tool.name for tool in specs], self.RULE_SUBJECT):
             raise ConfigError(self.name, f"key 'policy.{key}': {reason}")
@@ -172,9 +172,9 @@ class Agent(BaseModel):
         return AgentSpec(**shared_fields(self, AgentSpec) | other | self._form())
 
     def usual_model(self) -> tuple[str, str]:
-        """Return its provider and model, or those of agents that name none.
+        """Return the agent's provider and model, or the defaults for an agent without them.
 
-        An own address or key without a provider belongs to the default provider.
+        The agent's address or key without a provider belongs to the default provider.
 
         Raises:
             ConfigError: the agent names no model, and its provider has no default model.
@@ -191,12 +191,12 @@ class Agent(BaseModel):
 
     @property
     def names_no_model(self) -> bool:
-        """Whether the agent names nothing about a model, so that any model is possible."""
+        """Whether the agent names no provider, model, address, key, header and parameter."""
         named = (self.provider, self.model, self.base_url, self.key_variable, self.headers)
         return not (any(named) or self.parameters)
 
     def _form(self) -> dict[str, Any]:
-        """Return the instructions, with those for the declared output."""
+        """Return the instructions, with the instructions for the declared output."""
         told = self.instructions
         if self.output is not None:
             schema = json.dumps(self.output, ensure_ascii=False)
@@ -209,10 +209,10 @@ class Agent(BaseModel):
         yield from map(_loaded, self.agents)
 
     def tool_specs(self) -> tuple[ToolSpec, ...]:
-        """Return the recorded form of the tools.
+        """Return the recorded form of the agent's tools.
 
         Raises:
-            ConfigError: a tool is unknown, or cannot be recorded; or two have one name.
+            ConfigError: a tool is unknown, or cannot be recorded; or two tools have one name.
             ToolImportError: a tool cannot be imported where it will run.
         """
         tools = [self._as_recorded(tool) for tool in self.tools]
@@ -228,7 +228,7 @@ class Agent(BaseModel):
 
     @property
     def _chooses_mode(self) -> bool:
-        """Whether its model chooses when a call that starts a child returns."""
+        """Whether the model can choose when a call that starts a child returns."""
         runs = [isinstance(each, str) and each.startswith(BLUEPRINT_SCHEME) for each in self.tools]
         return bool(self.agents) or any(runs)
 
@@ -252,7 +252,7 @@ class Agent(BaseModel):
 
     @property
     def whole_policy(self) -> Policy:
-        """Return the policy; with a limit of cost, it has a default rule about costs (C14)."""
+        """Return the agent's policy, with a default rule about costs if cost is limited (C14)."""
         if self.limits.max_cost is None or "approval" in self.policy.model_fields_set:
             return self.policy
         return self.policy.model_copy(update={"approval": (*self.policy.approval, "cost")})
@@ -286,7 +286,7 @@ class Agent(BaseModel):
                 raise ConfigError(self.name, f"key 'tool_settings.{name}.on_timeout': {why}")
 
     def _as_set(self, tool: ToolSpec) -> ToolSpec:
-        """Return a tool with this agent's settings."""
+        """Return *tool* with the agent's settings for this tool."""
         settings = self.tool_settings.get(tool.name, ToolSettings())
         return tool.model_copy(
             update={
@@ -301,7 +301,7 @@ ToolOrAgent = Annotated[Tool | Agent | str, BeforeValidator(_made_tool)]
 
 
 def agent_of_tool(tool: Tool | Agent | str) -> Agent | None:
-    """Return the agent that *tool* starts; None for any other tool."""
+    """Return the agent that a call of *tool* starts; None if *tool* starts no agent."""
     if isinstance(tool, str):
         path = tool.removeprefix(AGENT_SCHEME)
         return None if path == tool else _loaded(path)
@@ -341,8 +341,8 @@ def _recorded(tool: Tool) -> ToolSpec:
     """Return the recorded form of *tool*.
 
     Raises:
-        ConfigError: its declaration is invalid.
-        ToolImportError: it cannot be imported where it will run.
+        ConfigError: the declaration of the tool is invalid.
+        ToolImportError: the tool cannot be imported where it will run.
     """
     try:
         return tool.spec()

@@ -20,7 +20,7 @@ from cueline.events.agent_parts import PROCEDURE
 from cueline.providers.defaults import find_model_file
 
 NAME: Final = "default"
-"""The name of the built-in agent, instead of the path of an agent's file."""
+"""The name of the built-in agent, used in place of the path of an agent file."""
 
 _INSTRUCTIONS: Final = """\
 You help a person with the files of one folder, through the tools.
@@ -53,14 +53,14 @@ _TABLE: Final[dict[str, Any]] = {
 
 
 def default_agent() -> dict[str, Any]:
-    """Return the built-in agent as the table of an agent's file in the current folder."""
+    """Return the built-in agent as the table of an agent file in the current folder."""
     return deepcopy(_TABLE)
 
 
 _NAMES = TypeAdapter(tuple[str, ...])
 
 SHARED = Agent.model_fields.keys() & Settings.model_fields.keys()
-"""The keys of both agent files and settings."""
+"""The keys that agent files and settings share."""
 
 
 class AgentRead(NamedTuple):
@@ -72,7 +72,7 @@ class AgentRead(NamedTuple):
     """The values that come from the file itself."""
 
     def check_addresses(self, path: Path) -> None:
-        """Raise if the file sends a key to an address, or a variable, that no person has allowed.
+        """Raise if the agent file uses an address or variable that no person has allowed.
 
         Raises:
             ConfigError: allow the address or variable, or correct the file.
@@ -109,10 +109,10 @@ def agent_in(
     over: Sequence[ConfigSource] = (),
     under: Sequence[ConfigSource] = (),
 ) -> AgentRead:
-    """Return the agent in the *table* of a file, as `read_agent` does.
+    """Return the agent in *table*, the content of the agent file *path*; see `read_agent`.
 
     Raises:
-        ConfigError: a key or a setting is wrong; the message names it.
+        ConfigError: a key or a setting is wrong; the message names the key.
     """
     folder = path.resolve().parent
     if isinstance(table.get("workspace"), str):
@@ -144,7 +144,7 @@ def agent_in(
 
 
 def _find_steps(table: dict[str, Any], folder: Path) -> None:
-    """Make the paths in the steps of a workflow relative to *folder*."""
+    """Replace the paths in the steps of a workflow by paths below *folder*."""
     steps = table.get("steps")
     for step in steps if isinstance(steps, list) else ():
         if isinstance(step, dict) and isinstance(step.get("agent"), str):
@@ -154,17 +154,17 @@ def _find_steps(table: dict[str, Any], folder: Path) -> None:
 
 
 def _in_folder(tool: str, folder: Path) -> str:
-    """Return the name of a *tool* in an agent file with its path from that *folder*."""
+    """Return the name of *tool* in an agent file, with the path of the tool below *folder*."""
     if tool.startswith(AGENT_SCHEME):
         return f"{AGENT_SCHEME}{folder / tool.removeprefix(AGENT_SCHEME)}"
     return str(folder / tool) if ".py:" in tool else tool
 
 
 def _named(tools: object, path: Path, key: str = "tools") -> tuple[str, ...]:
-    """Return the tools or agents of a file, which are names.
+    """Return the value of *key* in the file *path*, which names tools or agents.
 
     Raises:
-        ConfigError: they are no list of names.
+        ConfigError: the value is not a list of names.
     """
     try:
         return _NAMES.validate_python(tools)

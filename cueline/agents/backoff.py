@@ -1,4 +1,4 @@
-"""Retries a function of yours, with the same waits as effects."""
+"""Retries a Python function, with the same waits as cueline's effects."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
@@ -21,11 +21,11 @@ async def retry_with_backoff(
     transient: Sequence[type[Exception]] = (),
     clock: Clock | None = None,
 ) -> T:
-    """Call *func*, and again after transient failures; return its result.
+    """Call *func*, repeat the call after transient failures, and return the result.
 
     A failure is transient by its type: a `ToolFailedError` or `ProviderUnavailableError` of a
-    transient kind, or one of *transient*. Use it only for repeatable calls. Inside a session,
-    declare a tool's retries instead: these are in the log.
+    transient kind, or a type in *transient*. Use the function only for repeatable calls. Inside a
+    session, declare the retries of the tool instead; the log records these retries.
 
     Raises:
         Exception: the last failure, if it is permanent or the retries are used up.

@@ -1,4 +1,4 @@
-"""Notifies people: runs a command, or calls a URL, with JSON."""
+"""Notifies people with a hook: runs a command, or calls a URL, with JSON."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from cueline.errors import ConfigError, CuelineError
 from cueline.events.agent import Hook, url_variable
 
 SECONDS = 10.0
-"""The time limit of a hook."""
+"""The time limit of a hook in seconds."""
 
 
 async def run_hook(

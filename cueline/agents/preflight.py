@@ -1,4 +1,4 @@
-"""Checks the needs of a session before anything is recorded."""
+"""Checks that a session can run here, before anything is recorded."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ from cueline.events.session import Judgement
 
 
 async def judge_edit(agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> Judgement:
-    """Judge a call of *tool* with edited *arguments*, with their estimated cost.
+    """Return the judgement of a call of *tool* with edited *arguments*, with its estimated cost.
 
     Raises:
         ConfigError: the arguments are invalid, or a rule denies the call.
@@ -59,7 +59,7 @@ def agent_to_record(
 ) -> AgentSpec:
     """Return the recorded form of *agent*, after all checks.
 
-    It includes the content of a model that is a file, so a resume does not need the file.
+    The recorded form includes the content of a model file, so a resume does not need the file.
     *waived* secrets do not have to be known here.
 
     Raises:
@@ -97,7 +97,7 @@ def _checked(
 
 
 def _check_workspace(spec: AgentSpec) -> None:
-    """Raise for an agent whose tools need a workspace and have none.
+    """Raise if a tool of the agent needs a workspace, and the agent has none.
 
     Raises:
         ConfigError: name or create the folder.
@@ -116,7 +116,7 @@ def _check_workspace(spec: AgentSpec) -> None:
 
 
 def _check_folder(place: Workspace) -> None:
-    """Raise for a workspace that does not exist: each call in it would fail.
+    """Raise if the workspace *place* does not exist, because each call in it would fail.
 
     Raises:
         ConfigError: create the folder, or restore it.
@@ -133,11 +133,12 @@ class LogFiles(NamedTuple):
 
 
 def check_log(log: LogName, *, shared: bool = False) -> LogFiles:
-    """Return the files of *log*; nothing is opened or created.
+    """Return the files of *log*, and whether the log exists; open and create nothing.
 
     Raises:
         ConfigError: the URL's scheme is unknown.
-        LogUnavailableError: the URL can have no log, or none that processes *share*.
+        LogUnavailableError: no log can be at the URL, or with *shared*, no log that several
+            processes can open.
     """
     from cueline.stores.backend import backend_of
 
@@ -166,7 +167,7 @@ def sqlite_version() -> str:
 
 
 def check_log_is_out_of_reach(agent: AgentSpec, log: LogName) -> None:
-    """Raise for a workspace in which the file tools reach the *log*.
+    """Raise if the file tools can reach *log* in the agent's workspace.
 
     Raises:
         ConfigError: the message says where to put the log.
@@ -189,7 +190,7 @@ def check_log_is_out_of_reach(agent: AgentSpec, log: LogName) -> None:
 
 
 def check_answerable(agent: AgentSpec, log: LogName, *, attended: bool) -> None:
-    """Raise for an agent whose questions no person could answer (D36).
+    """Raise if no person could answer the questions of *agent* (D36).
 
     People can answer from each shell that can open the *log*.
 
@@ -216,13 +217,13 @@ def check_resumed(
     accept_changed_tools: bool,
     accept_with: str,
 ) -> tuple[ToolSpec, ...]:
-    """Raise if a recorded agent, or one that it starts, cannot continue here, on *log*.
+    """Raise if a recorded agent, or an agent that it starts, cannot continue here with *log*.
 
     *waived* secrets do not have to be known here. Returns the changed tools in their current
     form, if a person accepts them; *accept_with* names the option for this.
 
     Raises:
-        ConfigError: correct the setting, folder or variable that it names.
+        ConfigError: correct the setting, folder or variable that the message names.
         ToolChangedError: accept the changed tools, or restore them.
         ToolImportError: make the tool importable again.
     """
@@ -269,8 +270,9 @@ def chosen_model(
     """Check the *model* that a session of *agent* should use, and return it.
 
     A text is `PROVIDER/NAME`, or NAME for the agent's provider. If the agent's own model or a
-    fallback has that name, its settings are used; with the same provider, those of its own
-    model. Another provider begins without parameters, address and key.
+    fallback has this name, the returned model has the same settings. Any other model of the
+    agent's provider gets the settings of the agent's own model. A model of another provider has
+    no parameters, address and key.
 
     Raises:
         ConfigError: correct the name, setting or variable that the message names.
@@ -308,7 +310,7 @@ def _named_model(agent: AgentSpec, text: str) -> ModelChoice:
 
 
 def check_limits(spec: AgentSpec, allowances: Sequence[Allowance]) -> None:
-    """Check that the limits of *spec* and of its ancestors can be kept.
+    """Raise if the limits of *spec* or of its ancestors cannot be enforced.
 
     Raises:
         ConfigError: correct the limit or price that the message names.

@@ -20,35 +20,35 @@ _OURS: Final = frozenset({"CUELINE_ENCRYPTION_KEY", "RAY_AUTH_TOKEN"})
 
 
 class KeepsSecrets(Protocol):
-    """An agent, as written or as recorded."""
+    """An agent with secrets, in its written or recorded form."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The names of environment variables."""
+        """The environment variables whose values are never recorded."""
 
     @property
     def environment(self) -> tuple[str, ...]:
-        """The variables that are passed to its tools."""
+        """The variables that are passed to the agent's tools."""
 
     @property
     def key_variable(self) -> str | None:
-        """The variable with its provider's key."""
+        """The variable with the provider's key."""
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of its requests."""
+        """The headers of the agent's requests."""
 
     @property
     def fallback(self) -> tuple[Fallback, ...]:
-        """The agent's other models."""
+        """The fallback models of the agent."""
 
     @property
     def policy(self) -> Policy:
-        """Its approval policy, with hooks."""
+        """The approval policy of the agent, with hooks."""
 
 
 def secret_names(agent: KeepsSecrets | None) -> set[str]:
-    """Return the variables with hidden values: the agent's and every provider's."""
+    """Return the variables with hidden values: those of the agent and of every provider."""
     if agent is None:
         return {*_OURS, *secret_variables()}
     models: list[KeepsSecrets | Fallback] = [agent, *agent.fallback]
@@ -60,19 +60,19 @@ def secret_names(agent: KeepsSecrets | None) -> set[str]:
 
 
 def secret_values(names: Iterable[str], environ: Mapping[str, str]) -> list[SecretStr]:
-    """Return the values of those of *names* that are set."""
+    """Return the values of the variables in *names* that are set."""
     return [SecretStr(environ[name]) for name in names if environ.get(name)]
 
 
 def redactor_of(agent: KeepsSecrets | None) -> Redactor:
-    """Return a redactor of the agent's secrets and all stored keys that are known here."""
+    """Return a redactor of the agent's secrets and of all stored keys with values known here."""
     return Redactor([*secret_values(secret_names(agent), HERE), *KeyStore(HERE).secrets()])
 
 
 def check_secrets(
     agent: AgentSpec, waived: Collection[str], environ: Mapping[str, str] = HERE
 ) -> None:
-    """Raise if a secret of the agent is unknown here and no person *waived* it.
+    """Raise if a secret of the agent has no value here, and no person *waived* the secret.
 
     Raises:
         ConfigError: set the variable that the message names, or continue without it.
@@ -96,10 +96,10 @@ def check_secrets(
 
 
 def waiver(agent: AgentSpec, names: Collection[str], by: str) -> SecretsWaived | None:
-    """Return the message that waives the secrets *names*; None without any.
+    """Return the message that waives the secrets *names*; None without names.
 
     Raises:
-        ConfigError: one of them is no secret of the agent.
+        ConfigError: a name is not a secret of the agent.
     """
     for name in names:
         if name not in agent.secrets:
@@ -109,7 +109,7 @@ def waiver(agent: AgentSpec, names: Collection[str], by: str) -> SecretsWaived |
 
 
 class SendsKey(Protocol):
-    """A model of an agent."""
+    """A model of an agent, with the address and key of its provider."""
 
     @property
     def provider(self) -> str | None:
@@ -117,15 +117,15 @@ class SendsKey(Protocol):
 
     @property
     def base_url(self) -> str | None:
-        """The address; None for the provider's usual one."""
+        """The address; None for the provider's usual address."""
 
     @property
     def key_variable(self) -> str | None:
-        """The variable with the key; None for the provider's usual one."""
+        """The variable with the key; None for the provider's usual variable."""
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers of its requests, with the names of variables."""
+        """The headers of the model's requests, with the names of variables."""
 
 
 def check_allowed(asking: SendsKey, allowed: Collection[str], *, file: str) -> None:

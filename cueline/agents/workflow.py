@@ -32,23 +32,23 @@ OF_MODELS: Final = {
     *("model", "parameters", "instructions", "tools", "agents", "fallback"),
     *("base_url", "key_variable", "headers", "context_window", "compact_at"),
 }
-"""The keys of agents about a model."""
+"""The keys of agents that concern a model, which workflows and procedures lack."""
 _OF_TOOL: Final = ("critical", "retry", "breaker", "demands", "timeout_seconds", "cost_usd")
 
 
 def _listed(value: object) -> object:
-    """Accept one name for a list of one."""
+    """Return *value* as a tuple, so that a single name is a list of one name."""
     return (value,) if isinstance(value, str) else value
 
 
 class Step(BaseModel):
-    """One step: a `tool`, an `agent` or a `wait` for a message, and when it runs.
+    """A step of a workflow: a `tool`, an `agent` or a `wait` for a message, with its conditions.
 
-    `arguments` hold `{{ EXPRESSION }}`, in JMESPath over `input` and `steps.NAME`, whose
-    fields are `status`, `value`, `text`, `error` and `error_code`. `needs` names the steps that
-    end before this step begins, beside those that its expressions read. `when` decides whether
-    the step runs; `for_each` gives a list, with a call for each `item` and `index`. An invalid
-    value raises pydantic's `ValidationError`.
+    `arguments` may contain `{{ EXPRESSION }}`, in JMESPath over `input` and `steps.NAME`, whose
+    fields are `status`, `value`, `text`, `error` and `error_code`. The steps in `needs`, and the
+    steps that its expressions read, end before this step begins. The expression `when` decides
+    whether the step runs; `for_each` gives a list, with a call for each `item` and `index`. An
+    invalid value raises pydantic's `ValidationError`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
@@ -80,7 +80,7 @@ class Step(BaseModel):
 
     @property
     def uses(self) -> ToolOrAgent | None:
-        """The tool or agent of its calls; None if it waits for a message."""
+        """The tool or agent that the step calls; None for a wait for a message."""
         return (
             f"{AGENT_SCHEME}{self.agent}"
             if isinstance(self.agent, str)
@@ -100,9 +100,9 @@ class Step(BaseModel):
 
 
 class Workflow(Agent):
-    """An agent that runs `steps`; at most `max_parallel` calls at a time.
+    """An agent that runs `steps` instead of a model, with at most `max_parallel` calls at a time.
 
-    `output` is the expression of its result; by default, the result is that of the last step.
+    `output` is the expression of the workflow's result; by default, the last step's value.
     The keys of agents that do not concern a model have the same meaning.
     """
 
@@ -120,20 +120,20 @@ class Workflow(Agent):
 
     @property
     def plan(self) -> Plan:
-        """The recorded form of the steps."""
+        """The recorded form of the workflow's steps."""
         steps = tuple(step.recorded() for step in self.steps)
         return Plan(steps=steps, max_parallel=self.max_parallel, output=self.output)
 
     def usual_model(self) -> tuple[str, str]:
-        """Return the provider of this kind, without a model."""
+        """Return the provider name of workflows or procedures, and no model."""
         return WORKFLOW, ""
 
     def children(self) -> Iterator[Agent]:
-        """Yield the agents of its steps."""
+        """Yield the agents that the steps start."""
         yield from filter(None, (agent_of_tool(step.uses) for step in self.steps if step.uses))
 
     def tool_names(self) -> dict[str, str | None]:
-        """Return the names of its steps' tools."""
+        """Return the names of the steps that call a tool or agent."""
         return {step.name: step.name for step in self.steps if step.uses}
 
     def tool_specs(self) -> tuple[ToolSpec, ...]:
@@ -179,7 +179,7 @@ class Workflow(Agent):
 
 
 def _unfit(arguments: dict[str, JsonValue], schema: dict[str, JsonValue]) -> Iterator[str]:
-    """Yield the faults in the names of *arguments* for a tool with that *schema*."""
+    """Yield the faults in the names of *arguments* for a tool with the parameters' *schema*."""
     known: Any = schema.get("properties", {})
     needed: Any = schema.get("required", [])
     if schema.get("additionalProperties") is False:
@@ -191,10 +191,10 @@ def _unfit(arguments: dict[str, JsonValue], schema: dict[str, JsonValue]) -> Ite
 class Procedure(Agent):
     """An agent that runs a command with its parameters, without a model.
 
-    Each text of `command` may hold `{{ input.NAME }}`, and the command gets all parameters
-    as JSON on its standard input. The output of the command is the result; JSON is its `value`,
-    too. The command runs in the `workspace`, for `timeout_seconds` at most. An invalid
-    value raises pydantic's `ValidationError`.
+    Each text of `command` may contain `{{ input.NAME }}`, and the command gets all parameters
+    as JSON on its standard input. The output of the command is the result; if the output is JSON,
+    it is also the `value`. The command runs in the `workspace`, for `timeout_seconds` at most. An
+    invalid value raises pydantic's `ValidationError`.
     """
 
     provider: Literal["procedure"] = PROCEDURE
@@ -202,11 +202,11 @@ class Procedure(Agent):
     timeout_seconds: Seconds = Field(default=TIMEOUT_SECONDS, gt=0)
 
     def usual_model(self) -> tuple[str, str]:
-        """Return the provider of this kind, without a model."""
+        """Return the provider name of workflows or procedures, and no model."""
         return PROCEDURE, ""
 
     def tool_names(self) -> dict[str, str | None]:
-        """Return the name of its only tool."""
+        """Return the name of the procedure's only tool."""
         return {STEP: STEP}
 
     def tool_specs(self) -> tuple[ToolSpec, ...]:
