@@ -47,14 +47,14 @@ class Entry:
             self._screen.show([Line("dim", HOW)])
 
     def run(self, typed: str) -> bool:
-        """Run *typed* if it is a command without text; return whether it is one."""
+        """Run *typed* if it is a command without text; return whether it is such a command."""
         command = self._commands.get(typed.strip())
         if command is not None:
             command()
         return command is not None
 
     def send(self, typed: str) -> bool:
-        """Handle a line; return False if the person has to correct it."""
+        """Send or run an entered line; return False if the person has to correct the line."""
         if self.run(typed):
             return True
         word, _, rest = typed.partition(" ")

@@ -75,7 +75,7 @@ def not_shown(recorded: RecordedEvent, error: Exception) -> Line:
 
 
 class EventRenderer:
-    """Renders facts in order; it remembers earlier calls and models."""
+    """Renders facts in the order of the log; it stores earlier calls and models for later lines."""
 
     def __init__(
         self, *, whole_results: bool = False, whole_past: bool = True, thinking: bool = False
@@ -87,9 +87,9 @@ class EventRenderer:
         self.attempts = Attempts()
         self._whole_results = whole_results
         self._whole_past = whole_past
-        """Whether it gets all facts; otherwise it shows no sums."""
+        """Whether the renderer gets all facts; otherwise it shows no sums."""
         self.thinking = thinking
-        """Whether it shows the model's thoughts."""
+        """Whether the renderer shows the model's thoughts."""
 
     def learn(self, fact: Fact, at: datetime) -> None:
         """Apply a fact without rendering it."""
@@ -112,7 +112,7 @@ class EventRenderer:
                 self.calls[effect] = self.calls[effect].model_copy(update=changed)
 
     def render(self, recorded: RecordedEvent, fact: Fact) -> list[Line]:
-        """Apply a fact and return its lines; never fails."""
+        """Apply a fact, and return its lines; an error in the rendering becomes a line, too."""
         try:
             self.learn(fact, recorded.recorded_at)
             return list(self._lines(fact, recorded.stream))
@@ -238,7 +238,7 @@ class EventRenderer:
                 yield from self._output(reason)
 
     def _name(self, effect: str) -> str:
-        """Return the name of the requested tool, also an invalid one."""
+        """Return the name of the tool that *effect* calls, also if the tool does not exist."""
         call = self.calls.get(effect)
         return one_line(call.name, 60) if call else effect
 
@@ -290,7 +290,7 @@ class EventRenderer:
 
 
 def reply_lines(fact: ModelReplied, *, thinking: bool) -> Iterator[Line]:
-    """Return the text of a model, after its thoughts if these are shown."""
+    """Return the lines of a model's reply: its thoughts, if they are shown, then its text."""
     for block in fact.content:
         if thinking and isinstance(block, ThinkingBlock) and block.text.strip():
             yield from (Line("thinking", line) for line in paragraph(block.text))

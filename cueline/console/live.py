@@ -31,10 +31,10 @@ from cueline.console.screen import Screen
 
 
 class Keyboard(Vt100Input):
-    """Reads each key at once; Ctrl-C, Ctrl-Z and Enter stay the terminal's own.
+    """Reads each key at once; the terminal still handles Ctrl-C, Ctrl-Z and Enter.
 
-    In the background the shell has the keyboard: a process that reads or changes it there is
-    stopped.
+    In the background the shell has the keyboard: the system stops a background process that
+    reads from the terminal or changes its mode.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Keyboard(Vt100Input):
             termios.tcflush(self.fileno(), termios.TCIFLUSH)
 
     def restore(self) -> None:
-        """Restore the terminal mode."""
+        """Restore the terminal mode, if this process is in the foreground."""
         if is_foreground():
             termios.tcsetattr(self.fileno(), termios.TCSADRAIN, self._before)
 
@@ -162,7 +162,7 @@ class Live:
             await self._app.run_async(handle_sigint=False, set_exception_handler=False)
 
     def refresh(self) -> None:
-        """Draw the changes, soon."""
+        """Request a redraw, which happens soon."""
         if self._app.is_running and is_foreground():
             self._app.invalidate()
 
@@ -251,7 +251,7 @@ class Live:
         self._prompts.typed = buffer.text
 
     def _begin_anew(self) -> None:
-        """Ignore input that was typed before a question was visible."""
+        """Drop the input that was typed before the question was visible."""
         self._buffer.reset()
         self._keyboard.forget()
 

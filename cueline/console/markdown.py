@@ -7,7 +7,7 @@ from rich.text import Text
 
 
 class _Left(Heading):
-    """A heading at the left, not in the middle of the screen."""
+    """A heading that is aligned at the left, and not centred as Rich does."""
 
     def __rich_console__(self, *_: object) -> Iterator[Text]:
         self.text.justify = "left"

@@ -52,8 +52,8 @@ Edit = Callable[[Question, str], object]
 class Prompts:
     """The open questions, asked one after another at the bottom of the screen.
 
-    Other input goes to the *entry*, if it is open. A message that was begun before a question
-    came is finished first.
+    Input that answers no question goes to the *entry*, if it is open. If a person has begun a
+    message when a question comes, the question is asked after the message.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class Prompts:
 
     @property
     def talks(self) -> bool:
-        """Whether the input is a message."""
+        """Whether the input is a message, and not the answer to a question."""
         return self._asked is None and self._entry.open
 
     @property
     def label(self) -> str:
-        """The text before the input; empty if no input is possible."""
+        """The text before the input, such as the question; empty if no input is possible."""
         question = self._waiting.get(self._asked or "")
         if question is None:
             return LABEL if self._entry.open else ""
@@ -100,7 +100,7 @@ class Prompts:
         self.refresh()
 
     def change(self, question: Question) -> None:
-        """Ask *question* with its changed arguments, if the change is still awaited."""
+        """Ask *question* with its changed arguments, if its question still waits for the change."""
         if self._editing and self._asked == question.approval:
             self._editing = False
             self._waiting[question.approval] = question
@@ -129,7 +129,7 @@ class Prompts:
         self._drawn = asks
 
     def enter(self, typed: str) -> bool:
-        """Handle an entered line; return False if the person has to correct it."""
+        """Handle an entered line; return False if the person has to correct the line."""
         question = self._waiting.get(self._asked or "")
         if question is not None:
             self._take(question, typed.strip())
@@ -201,7 +201,7 @@ class Prompts:
         self._screen.show([Line("bad", why)])
 
     def _give(self, answered: Answered, typed: str) -> None:
-        """Pass on an answer, and show it."""
+        """Send an answer to the session, and show it."""
         question = answered.question
         del self._waiting[question.approval]
         shown = f"{wording(question)} {visible(typed) or '(no answer)'}"

@@ -27,7 +27,7 @@ ANSWERED: Mapping[str, str] = {
 """The words for the answers about a call in doubt."""
 _DECIDED = {"grant": "granted", "deny": "denied"}
 KEYS: Mapping[str, Resolution] = {"h": "happened", "r": "run_again", "n": "do_not_run"}
-"""The keys for these answers at the prompt."""
+"""The keys at the prompt for the answers about a call in doubt."""
 
 
 def answer_text(verdict: str, resolution: str | None) -> str:
@@ -62,7 +62,7 @@ class Question:
     barred: str = ""
     """The reason why the person here may not allow the call."""
     fixed: str = ""
-    """The reason why they can neither edit the call nor always allow it."""
+    """The reason why the person can neither edit the call nor always allow it."""
     covers: str = ""
     """The calls that `a` would allow."""
 
@@ -117,7 +117,7 @@ def _with_change(before: Sequence[str], change: Sequence[str], after: Sequence[s
 
 
 def explanation(question: Question) -> Iterator[str]:
-    """Return the effects of all answers."""
+    """Return lines that explain the effect of each possible answer."""
     yield from _choices(question)
     if question.resolutions:
         yield "h TEXT tells the agent what the call gave; n TEXT why it is not to run"
@@ -172,7 +172,7 @@ def time_left(seconds: float) -> str:
 
 
 def wording(question: Question) -> str:
-    """Return the question, and the keys that answer it."""
+    """Return the words of the question, and the keys that answer it."""
     if question.resolutions:
         return f"What became of it? [{'n' if question.barred else '/'.join(KEYS)}]"
     return "Deny it? [n]" if question.barred else "Approve? [y/N]"
@@ -215,5 +215,5 @@ def _value(text: str) -> object:
 
 
 def _no_json(name: str) -> NoReturn:
-    """Refuse NaN and infinity, which JSON cannot record."""
+    """Raise for NaN and infinity, which JSON does not have."""
     raise ValueError(f"{name} is no value in it")

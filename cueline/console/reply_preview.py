@@ -56,7 +56,7 @@ class ReplyPreview:
         """The recorded calls, whose pieces are late."""
 
     def learn(self, fact: SessionEvent) -> None:
-        """Apply a fact before it is shown, because it may end the reply."""
+        """Apply a fact before its lines are shown, because the fact may end the reply."""
         match fact:
             case ModelStarted():
                 self._started = (fact.effect, fact.attempt)
@@ -75,7 +75,7 @@ class ReplyPreview:
                 pass
 
     def add(self, piece: TextDelta) -> None:
-        """Add *piece*, perhaps the first of another reply."""
+        """Add *piece*, which may be the first piece of another reply."""
         if piece.call in self._ended:
             return
         if piece.call != self._started and (self._whole_past or self._started is not None):
@@ -89,7 +89,7 @@ class ReplyPreview:
             self._unshown += piece.text
 
     def _break_off(self) -> None:
-        """Drop the reply, and show that it broke off, if pieces of it had arrived."""
+        """Drop the reply; if pieces of it had arrived, show that the reply broke off."""
         begun = bool(self._pieces)
         self._clear()
         if begun:
@@ -166,7 +166,7 @@ class Bottom:
     """Shows rows below the printed text, inside `with`."""
 
     def __init__(self, screen: Screen, rows: Callable[[], list[str]]) -> None:
-        """Show as many of *rows* as fit; they may have escape codes."""
+        """Show as many of *rows* as fit on the screen; the rows may have escape codes."""
         self._screen = screen
         self._live = Live(
             console=screen.console,

@@ -110,7 +110,7 @@ def _markdown(text: str) -> RenderableType | None:
 
 
 class _Unheeded(Console):
-    """A console whose reader may close it; later output is dropped."""
+    """A console that drops all output after its reader has closed the pipe."""
 
     def on_broken_pipe(self) -> None:
         """Drop all later output."""

@@ -139,7 +139,7 @@ def child_line(message: ChildAsked | ChildEnded | ChildPaused) -> Line:
 
 
 def course_lines(fact: Fact) -> Iterator[Line]:
-    """Return the lines of a wait, its end, or the session's end."""
+    """Return the lines of a wait, of the end of a wait, or of the session's end."""
     match fact:
         case SessionWaiting(kind="breaker", cause=cause, deadline_at=datetime() as opens_at):
             open_until = f"breaker open until {date_time(opens_at)}"
@@ -201,7 +201,7 @@ class Attempts:
         self._retries: dict[str, int] = {}
 
     def learn(self, fact: Fact) -> None:
-        """Take in a fact."""
+        """Apply a fact to the counts."""
         match fact:
             case SessionStarted() | SessionForked():
                 self._agent, self._fallback = fact.agent, 0

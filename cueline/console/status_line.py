@@ -16,7 +16,7 @@ from cueline.projections.summary import Summary
 
 _WIDTH = 60
 _LEFT = OVER | {"in_doubt", "lost"}
-"""The statuses of a call that is in flight no longer."""
+"""The statuses of a call that is no longer in flight."""
 _WAITS = {
     "operator": "waiting for a person",
     "approval": "waiting for a person's answer",
@@ -37,24 +37,24 @@ class InFlight:
     what: str
     since: datetime
     until: datetime | None = None
-    """The time of its end, for a countdown."""
+    """The time at which the wait ends, for a countdown; None: the elapsed time is shown."""
 
     def text(self, now: datetime) -> str:
-        """Return its text, with the passed time or the time left."""
+        """Return the text of the effect, with the elapsed time or the remaining time."""
         if self.until is not None:
             return f"{self.what} in {duration(max((self.until - now).total_seconds(), 0))}"
         return f"{self.what} · {duration(max((now - self.since).total_seconds(), 0))}"
 
 
 class StatusLine:
-    """Gets each fact after the *telling* renderer."""
+    """The status line of a session; it must get each fact after the renderer *telling*."""
 
     def __init__(
         self,
         telling: EventRenderer,
         ways: Sequence[str] = ("Ctrl-C pauses", "Ctrl-C leaves at once"),
     ) -> None:
-        """*ways* are the hints for a person: before and after a request to pause."""
+        """Set the hints for the person, *ways*: before and after a request to pause."""
         self._telling = telling
         self._calls: dict[str, InFlight] = {}
         """The effects in flight by name, oldest first."""
@@ -62,7 +62,7 @@ class StatusLine:
         self._ways = ways
 
     def learn(self, fact: Fact, at: datetime) -> None:
-        """Take in a fact."""
+        """Apply a fact to the effects in flight."""
         match fact:
             case MessageReceived(message=PauseAsked() | ResumeAsked() as message):
                 self._pausing = isinstance(message, PauseAsked)

@@ -16,7 +16,7 @@ _UNCOUNTED = "its tokens and cost are counted with --all"
 
 
 def summary(id: str, status: str, tally: Summary) -> Iterator[Line]:  # noqa: A002 - the word of the log
-    """Return status, turns, calls, tokens, cost, and the problems along the way."""
+    """Return lines with status, turns, calls, tokens, cost, and the problems of the session."""
     usage = tally.usage
     pieces = [
         f"session {id}: {status}{', partial' * tally.partial}",
@@ -42,7 +42,7 @@ def summary(id: str, status: str, tally: Summary) -> Iterator[Line]:  # noqa: A0
 
 
 def summary_without_sums(id: str, status: str, turn: str) -> Line:  # noqa: A002 - the word of the log
-    """Return status and turn of a session without a known usage."""
+    """Return a line with the status and the turn of a session whose usage is unknown."""
     return Line(_TONES.get(status, "note"), f"session {id}: {status} · turn {turn} · {_UNCOUNTED}")
 
 

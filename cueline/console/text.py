@@ -49,7 +49,7 @@ def capped(text: str, lines: int, width: int, of: str = "") -> list[str]:
 
 
 def is_capped(text: str, lines: int, width: int) -> bool:
-    """Whether `capped` omits a part."""
+    """Whether `capped` omits a part of *text*."""
     return capped(text, lines, width) != visible(text).rstrip("\n").split("\n")
 
 
@@ -59,14 +59,14 @@ def _cut(line: str, width: int) -> str:
 
 
 def diff_style(line: str) -> str:
-    """Return the colour of one line of a difference."""
+    """Return the style of one line of a diff."""
     if line.startswith(("+++", "---")):
         return "bold"
     return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
 
 
 def is_diff(lines: Sequence[str]) -> bool:
-    """Whether *lines* have the heads of a difference."""
+    """Whether *lines* contain the head of a changed part of a diff, `@@ `."""
     return any(line.startswith("@@ ") for line in lines)
 
 
@@ -155,7 +155,7 @@ WIDTH = 160
 
 
 class Line(NamedTuple):
-    """One line, and its style."""
+    """A line of the output, and its style."""
 
     tone: Tone
     text: str
