@@ -105,7 +105,7 @@ class Assignments:
         return self._hosts[host].number if host in self._hosts else None
 
     def take(self, host: str, report: HostReport | None) -> None:
-        """Apply the report of *host*; None: it did not answer in time, so it gets sessions last."""
+        """Apply *report*; None: *host* did not answer in time, and gets sessions last."""
         there = self._hosts.get(host)
         if there is None:
             return

@@ -251,7 +251,7 @@ class EffectScheduler:
         )
 
     def _fault(self, tool: ToolSpec, blueprint: AgentSpec, arguments: Arguments) -> str:
-        """Return why a run of *blueprint* cannot start with *arguments*; empty if it can."""
+        """Return why a run of *blueprint* cannot start with *arguments*; empty if it can start."""
         if (schema := blueprint.parameters_schema) is None:
             return ""
         fitting = tool.model_copy(update={"parameters": schema, "digest": json.dumps(schema)})

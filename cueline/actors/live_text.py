@@ -183,7 +183,7 @@ class LiveTextServer:
     def __init__(self, hub: LiveTextHub) -> None:
         self.token = token_hex(16)
         self.address = ""
-        """The address as `HOST:PORT`; empty: it does not listen."""
+        """The address as `HOST:PORT`; empty if the server does not listen."""
         self._hub = hub
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()

@@ -153,7 +153,7 @@ class SlotHolder:
             self._table.take(held[effect])
 
     def free(self, effect: str) -> None:
-        """Free the slot of a finished call, if it has one."""
+        """Free the slot of a finished call; do nothing for a call without a slot."""
         if not self._held or (place := self._held.pop(effect, None)) is None:
             return
         self._held = self._held or None

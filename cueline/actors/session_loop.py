@@ -267,7 +267,7 @@ class SessionLoop:
         return [loaded_agent.clean(message) for message in messages]
 
     async def _passed_deadline(self, moment: datetime | None) -> list[SessionEvent]:
-        """Return the event of the deadline, if it has passed."""
+        """Return the event of a deadline that has passed; empty before the deadline."""
         if moment is None or moment > (now := self._clock.now()):
             return []
         entity = self._entity

@@ -33,7 +33,7 @@ READS = frozenset({"SessionStarted", "SessionForked", "MessageReceived", "Messag
 """Types with the inbox position of the session."""
 
 LastFact = SessionEvent | Redacted | None
-"""The last fact; None: the session has not started."""
+"""The last fact; None if the session has not started."""
 
 
 async def last_fact(journal: Journal, stream: str) -> LastFact:

@@ -171,7 +171,7 @@ class CuelineSaver(BaseCheckpointSaver[int]):
 
     @_on_own_loop
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy all checkpoints and writes of a thread into another."""
+        """Copy all checkpoints and writes of a thread into another thread."""
         for place in sorted(await self._threads.places(source_thread_id)):
             held = await self._threads.read(place)
             for facts in [held.stored] if held.stored else [], list(held.writes.values()):

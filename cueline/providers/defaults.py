@@ -21,7 +21,7 @@ LOCAL_SECONDS = 2.0
 
 
 def default_model(provider: Provider, environ: Mapping[str, str]) -> str:
-    """Return the default model of a provider; empty: agents have to name one."""
+    """Return the default model of a provider; empty if agents have to name a model."""
     return environ.get(provider.model_variable, "").strip() or provider.default_model
 
 
@@ -50,7 +50,7 @@ def with_key(environ: Mapping[str, str], user: str) -> Provider | None:
 
 
 def key_source(provider: Provider, environ: Mapping[str, str], user: str) -> str:
-    """Return the source of the key of *provider* for *user*; empty: there is no key."""
+    """Return the source of the key of *provider* for *user*; empty without a key."""
     if provider.endpoint is None:
         return ""
     if (stored := KeyStore(environ).owner(provider.name, user)) is not None:

@@ -137,7 +137,7 @@ class StoredKey(NamedTuple):
 
     provider: str
     user: str
-    """The user whose sessions use the key; empty: all users without a key of their own."""
+    """The user whose sessions use the key; empty for all users without a separate key."""
     version: int
     """1 for the first key of this provider and user, then one more for each further key."""
     set_at: str

@@ -27,7 +27,7 @@ APART: Final = frozenset(
     {"enable_search", "inference_geo", "plugins", "search_parameters"}
     | {"serviceTier", "service_tier", "speed", "web_search_options"}
 )
-"""Parameters that choose a tier, place or speed, or web searches, with prices of their own."""
+"""Parameters that choose a tier, place or speed, or web searches, which have separate prices."""
 LISTED: Final = frozenset({"auto", "default", "global", "standard", "standard_only", "unspecified"})
 """The values of these parameters for which the list has the price."""
 SEARCHES: Final = re.compile(r"\b(search|deep-research|online|sonar)\b")

@@ -55,9 +55,9 @@ class Provider:
     The messages are those of a `ModelRequest`.
     """
     endpoint: Endpoint | None = None
-    """The address and the key's variable; None: the provider is not called over a network."""
+    """The address and the key's variable; None if the provider is not called over a network."""
     default_model: str = ""
-    """The model of agents that name none; empty: they have to name one."""
+    """The model of agents that name no model; empty if each agent has to name a model."""
     looked_up: str = ""
     """The day on which `default_model` was looked up, as 2026-11-24."""
     first_steps: str = ""
@@ -67,15 +67,15 @@ class Provider:
     check: Callable[[AgentSpec], None] = lambda _: None
     """Raise `ConfigError` if the agent's parameters cannot be used."""
     models: Callable[[Account], Awaitable[list[str]]] | None = None
-    """Return the names of the server's models; None: the server has no such list."""
+    """Return the names of the server's models; None if the server has no such list."""
     ends_on: Callable[[str], str | None] = lambda _: None
     """Return the day on which the vendor retires a model."""
     prices: str = ""
-    """The provider's name in the list of prices; empty: its own name."""
+    """The provider's name in the list of prices; empty if the list uses `name`."""
     is_free: bool = False
     """Whether its models cost nothing."""
     record_file: Callable[[Mapping[str, Any], Path], dict[str, Any]] | None = None
     """Return an agent's parameters with the content of the file that its `model` names.
 
-    None: a `model` is no file. It raises `ConfigError` for a file that cannot be used.
+    None if a `model` is no file. The function raises `ConfigError` for an unusable file.
     """

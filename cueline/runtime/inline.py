@@ -164,7 +164,7 @@ class Inline(Place):
 async def inline(
     log: OpenLog, *, scope: set[str] | None, on_trouble: Trouble | None = None
 ) -> AsyncIterator[Inline]:
-    """Drive the sessions of *scope* in this process; None: all sessions without a driver."""
+    """Drive the sessions of *scope* in this process; None for all sessions without a driver."""
     with closing(ViewsIndex(log.backend.open_views(), log.store)) as index:
         executor = ProcessToolExecutor(log.slots.workers)
         here = Inline(log, executor, index, on_trouble=on_trouble, scope=scope)

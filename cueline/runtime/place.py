@@ -33,7 +33,7 @@ class Place:
         self._troubles: dict[str, CuelineError] = {}
 
     def hear(self, stream: str, error: CuelineError) -> None:
-        """Report a new error; remember a lasting one."""
+        """Report a new error of session *stream*; remember a lasting error."""
         if str(error) == str(self.trouble(stream)):
             return
         if not error.retryable:
@@ -42,7 +42,7 @@ class Place:
             self._report(stream, error)
 
     def trouble(self, stream: str) -> CuelineError | None:
-        """Return why the session cannot be run here; None if it can."""
+        """Return why the session cannot be run here; None if it can be run."""
         return self._troubles.get(stream)
 
     def tries_again(self, stream: str) -> None:
@@ -75,7 +75,7 @@ class Place:
         """Check that the reachable runners of this place can run the tools of *agents*.
 
         Raises:
-            ToolImportError: a runner cannot; the message names the nodes and says what to do.
+            ToolImportError: a runner cannot run them; the message names the nodes, and what to do.
         """
 
 

@@ -27,7 +27,7 @@ class UpPlan:
 
     log: LogUrl
     address: str | None
-    """The address of a Ray cluster; None: a new one on this machine."""
+    """The address of a Ray cluster; None for a new cluster on this machine."""
     hosts: int | None
     """The number of hosts. In both numbers, None is the last requested number, at first 1."""
     runners: int | None

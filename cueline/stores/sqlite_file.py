@@ -69,7 +69,7 @@ def real(path: Path) -> Path:
 
 
 def make_private(path: Path) -> None:
-    """Create an empty file with access for its owner only, if there is none.
+    """Create an empty file with access for its owner only, unless the file exists.
 
     SQLite gives the files beside it the same permissions.
     """
@@ -174,7 +174,7 @@ class LogFile:
         self._closed = True
 
     def check(self) -> None:
-        """Check that the open file is the one at its path.
+        """Check that the open file is still the file at its path.
 
         SQLite continues to write to a removed file, and all of these writes are lost on close.
 

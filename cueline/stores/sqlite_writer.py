@@ -242,7 +242,7 @@ class SqliteWriter:
             self._drop()
 
     def _drop(self) -> None:
-        """Close the connection, which ends its transaction; the next one opens another."""
+        """Close the connection, which ends its transaction; the next one opens a new connection."""
         db, self._db = self._db, None
         if db is not None:
             with suppress(sqlite_library().Error):

@@ -22,7 +22,7 @@ class StreamRow(Struct, eq=False):
     """A stream as this transaction sees it."""
 
     id: int
-    """The row's id; 0: the stream does not exist yet."""
+    """The row's id; 0 if the stream does not exist yet."""
     name: str
     version: int
     epoch: int

@@ -25,8 +25,8 @@ ELSEWHERE: Final = {"num_predict": "use limits.max_output_tokens"}
 def host_url(value: str) -> str:
     """Return the address in `OLLAMA_HOST`, which may lack scheme, host or port.
 
-    A server reads the variable, too: the address at which it listens for all networks
-    becomes the one of this machine.
+    A server also reads the variable. An address at which it listens for all networks is replaced
+    by the address of this machine.
     """
     told = _HOST.fullmatch(value.strip())
     if told is None:

@@ -41,7 +41,7 @@ def usage_of(told: Mapping[str, Any]) -> Usage:
 
 
 def number_at(told: Mapping[str, Any], paths: Iterable[tuple[str, ...]]) -> int:
-    """Return the first number at one of *paths*; 0 if there is none."""
+    """Return the first number at one of *paths*; 0 if no path has a number."""
     for path in paths:
         value: Any = told
         for name in path:

@@ -32,7 +32,7 @@ class Server(Struct, frozen=True, kw_only=True):
     is_mistral: bool = False
     """Whether ids of calls have 9 letters and digits, and no user message follows a result."""
     thoughts: str = ""
-    """The field in which thoughts are sent back; empty: thoughts are not sent."""
+    """The field in which thoughts are sent back; empty if thoughts are not sent back."""
     leaves_unparsed: bool = False
     """Whether the server takes call arguments that are no JSON; other servers refuse them."""
     kept: str = ""

@@ -77,7 +77,7 @@ class ScriptedReply:
     """Whether the file gives the usage; otherwise only `usage.output` is estimated."""
     delay_seconds: float
     chunk_seconds: float
-    """The pause before each word; 0: a text comes at once."""
+    """The pause before each word; 0 if a text comes at once."""
     failure: ScriptedFailure | None
 
 

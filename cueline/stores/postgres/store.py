@@ -323,7 +323,7 @@ class PostgresStore(PagedStore):
 
 
 def find_log(address: Address) -> str | None:
-    """Return the id of the log at *address*; None if there is none.
+    """Return the id of the log at *address*; None if the address has no log.
 
     Raises:
         LogUnavailableError: the server cannot be reached, or refuses.
