@@ -233,7 +233,7 @@ class Agent(BaseModel):
         return bool(self.agents) or any(runs)
 
     def tool_names(self) -> dict[str, str | None]:
-        """Return the name of each tool without running its code; None if it is unknown.
+        """Return the name of each tool without a run of the tool's code; None for an unknown name.
 
         Raises:
             ConfigError: a tool is unknown.

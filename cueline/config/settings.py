@@ -120,9 +120,9 @@ class Settings(BaseModel):
     key_variable: Variable | None = None
     headers: dict[str, str] = {}
     allow_base_urls: tuple[Address, ...] = ()
-    """The addresses to which an agent's file may send a key, beside the vendor and this machine."""
+    """The addresses, besides the vendor and this machine, to which an agent file may send a key."""
     allow_key_variables: tuple[Variable, ...] = ()
-    """The variables that an agent's file may send, beside the variables that its provider names."""
+    """The variables, besides the provider's own, that an agent file may send."""
     secrets: tuple[Variable, ...] = ()
     prices: dict[str, Price] = {}
     on_unknown_price: Literal["error", "assume", "ignore"] | None = None

@@ -19,7 +19,7 @@ def faults(
     Args:
         policy: the policy to check.
         tools: the names of the agent's tools, if they are known.
-        called: the word for the tools in a reason.
+        called: the word for the tools in the text of a reason.
     """
     yield from _bands(policy)
     yield from _times(policy)

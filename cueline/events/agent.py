@@ -60,7 +60,7 @@ class ToolSpec(Part):
     tags: tuple[str, ...] = ()
     """Tags for approval rules; `phase:NAME` ends the phase NAME."""
     cost_usd: Decimal | None = None
-    """The estimated cost of a call, beside the model's own cost."""
+    """The estimated cost of a call in US dollars, without the cost of model calls."""
     estimates: bool = False
     """Whether the tool estimates each call; then `cost_usd` is not used."""
     paths: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class ToolSpec(Part):
     breaker: BreakerPolicy | None = None
     """The tool's circuit breaker; None: the tool's failures block no other calls."""
     demands: Demands = Field(default=NO_DEMANDS, exclude_if=not_)
-    """The demands of the tool's calls on their runner, beside the agent's demands."""
+    """The demands of the tool's calls on their runner, in addition to the agent's demands."""
     digest: str
     """sha256 of name, schema, declaration, target and version."""
     own_name: str = Field(default="", exclude_if=not_)

@@ -38,7 +38,7 @@ def link(  # noqa: PLR0917 - keywords would cost a tenth of every append and rep
 ) -> bytes:
     """Return the hash of an event that follows *previous*.
 
-    The hash does not cover the position, which some backends know only after the hash.
+    The hash does not cover the position, which some backends assign only after the hash.
     Events that differ in any field have different headers: each text is preceded by its
     length, `None` has its own sign, and both ends are of fixed length.
     """

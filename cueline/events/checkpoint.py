@@ -3,7 +3,7 @@
 A checkpoint and the writes after it are a stream. Another stream lists the checkpoints of
 a namespace, and its last event names the newest: the cost of a read does not depend on
 the length of the thread. The stream of the outermost namespace also lists the first
-checkpoint of each other namespace. Content is the output of that framework's serializer,
+checkpoint of each other namespace. Content is the output of the other framework's serializer,
 as `<format>:<base64>`.
 """
 

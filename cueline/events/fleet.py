@@ -1,13 +1,11 @@
 """The facts of a log's fleet, stream `fleet-<tenant>/main`, and of its dispatchers.
 
 The stream has no owner: every append is a compare-and-set on its version. Any process
-may ask for another number of workers. The facts of a dispatcher have its epoch, and
-those of a former dispatcher are refused.
+may request another number of workers. The facts of a dispatcher have the dispatcher's epoch,
+and facts of a former dispatcher are refused.
 
-`at` is the writer's own clock, for people. No rule reads it.
-
-`at` is the dispatcher's own clock, for people: with `recorded_at`, the log's clock,
-it shows the difference of the two. No rule reads it.
+`at` is the clock of the process that wrote the fact, for people. The difference between `at` and
+`recorded_at` is the difference between this clock and the log's clock. No rule reads `at`.
 """
 
 from operator import not_
@@ -76,7 +74,7 @@ class HostJoined(Fact):
 
 
 class HostLost(Fact):
-    """A host ended or is silent; its sessions go to other hosts."""
+    """A host ended or is silent; other hosts take over the host's sessions."""
 
     type: Literal["HostLost"] = "HostLost"
     incarnation: str

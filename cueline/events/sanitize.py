@@ -103,7 +103,7 @@ class Redactor:
                 yield each.pattern()
 
     def _without_edges(self, text: str) -> str:
-        """Return *text* without cut marks, and without pieces of secrets beside them."""
+        """Return *text* without cut marks, and without pieces of secrets next to these marks."""
         needles = self._needles.get_secret_value()
         mirrored = [needle[::-1] for needle in needles]
         first, *others = text.split(CUT)

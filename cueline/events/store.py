@@ -18,8 +18,8 @@ decreases.
 Rule 5. A failed append does not affect others. An error during the commit is an
 `UnknownOutcomeError`: repeat the append with the same key.
 
-Theory of operation: the store holds opaque bytes. The codec (`events.codec`) knows
-their meaning, the epoch decides which process may write, the decider which events follow.
+Theory of operation: the store holds opaque bytes, which the codec (`events.codec`) encodes
+and decodes. The epoch decides which process may write; the decider, which events follow.
 """
 
 from collections.abc import AsyncIterator, Collection, Sequence

@@ -7,7 +7,7 @@ its time limit by one turn.
 Turns count from the last user message. Active time is the sum of the durations of
 model and tool calls, also of concurrent ones; attempts lost with their host have no
 known duration and do not count. Wall time runs from the start. The wait for an
-answer is neither; each question has a deadline of its own.
+answer counts as neither; each question has a separate deadline.
 """
 
 from collections.abc import Iterable, Sequence

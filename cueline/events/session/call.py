@@ -15,7 +15,7 @@ from cueline.events.message import ToolCall
 from cueline.events.start import Mode
 
 Demand = tuple[int, tuple[tuple[str, ...], ...], bool]
-"""The number of people who have to grant a call, their names, and whether the requester may."""
+"""The people who have to grant a call: number, name patterns, and whether the requester may."""
 
 
 class Judgement(Part):
@@ -212,7 +212,7 @@ class ToolReconciled(Fact):
     output: str = ""
     """The text for the model; empty if the call runs again."""
     value: JsonValue = Field(default=None, exclude_if=partial(is_, None))
-    """For a plan's call: the result, if it is known."""
+    """The result of a plan's call, if it is known; else None."""
     is_null: bool = Field(default=False, exclude_if=not_)
     """Whether the result of a plan's call is null, or unknown."""
     degraded: bool = False

@@ -30,7 +30,7 @@ WaitKind = Literal[
 ]
 """Why a session waits, strongest first."""
 StopCode = Literal["asked", "call_denied"]
-"""Why a session was ended: a person asked for it, or denied a call."""
+"""Why a session was ended: a person requested the end, or denied a call."""
 WakeCode = Literal["deadline", "message", "replay", "runner", "breaker", "work"]
 """The reasons why a session continues."""
 
@@ -98,7 +98,7 @@ class SessionForked(Fact):
 
 
 class SessionWaiting(Fact):
-    """The session waits: there is no effect to do now."""
+    """The session waits, because no effect is due."""
 
     type: Literal["SessionWaiting"] = "SessionWaiting"
     kind: WaitKind
