@@ -132,7 +132,7 @@ def run_many(
     Raises:
         BadParameter: an option is not for many sessions.
         ConfigError: the file or a line is wrong, or the agent may ask and nobody could answer.
-        ClusterError: there is no Ray for them; nothing was recorded.
+        ClusterError: there is no Ray for the sessions; nothing was recorded.
     """
     for option, given in {
         "GOAL": start.goal,

@@ -115,7 +115,7 @@ class Interrupts:
     ) -> None:
         """Call *once* at the first signal; at the second call *leave*, and print its result.
 
-        If the session *goes_on* without this process, the end of the terminal only ends this one.
+        If the session *goes_on* without this process, the terminal's end ends only this process.
         """
         self._once = once
         self._leave = leave

@@ -330,7 +330,7 @@ class TerminalView:
                 self._leave(rested=True)
 
     async def _wish(self, wish: Coroutine[object, object, T]) -> T | None:
-        """Return the receipt of *wish*; None if it is refused: then the reason is shown."""
+        """Return the receipt of *wish*; None if the wish is refused; the reason is then shown."""
         try:
             async with self._posting:  # requests are sent in their order
                 return await wish

@@ -195,8 +195,8 @@ class Client(Reader):
 
         *blueprint* is a name from `blueprints`; an agent with a model and without parameters needs
         a *goal*. The run waits *queue_seconds* for a runner, from its start time on, and then
-        fails; 0: it is refused now if no runner is online. The other options of the run are the
-        fields of `StartOptions`.
+        fails; with 0 the run is refused now if no runner is online. The other options of the run
+        are the fields of `StartOptions`.
 
         Raises:
             RejectedError: that name was never offered, or the parameters do not fit; the message

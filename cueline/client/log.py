@@ -78,7 +78,7 @@ async def _refuse_company(name: LogName) -> None:
     """Refuse a log that other processes use.
 
     Raises:
-        RejectedError: end them first.
+        RejectedError: other processes use the log; end them first.
     """
     if (record := find_up(name)) is not None:
         reason = f"`cueline up` ({record.keeper_text}) runs on it; end it with `cueline down`"

@@ -76,7 +76,7 @@ def refused_text(state: ApprovalState, vote: Vote) -> str:
 
 
 async def approval_of(journal: Journal, name: str) -> ApprovalState:
-    """Return the folded approval *name*; an unopened one if it does not exist."""
+    """Return the folded approval *name*; an unopened approval if the log has no event of it."""
     state = APPROVAL.initial_state
     tenant, slash, rest = name.rpartition("/")
     try:

@@ -45,7 +45,7 @@ class Reader:
     """An open log for questions.
 
     A session is given by its id, any unique beginning of the id, or its stream. A method about
-    one session raises `UnknownSessionError` if there is none; the message suggests similar
+    one session raises `UnknownSessionError` if it does not exist; the message suggests similar
     ids. Each method raises `LogUnavailableError` if the log cannot be read.
     """
 

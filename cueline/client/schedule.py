@@ -30,7 +30,7 @@ def schedule_of(at: At | None, every: Every | None, now: datetime, first: str) -
     A series may begin in the past: it then starts at its next time.
 
     Raises:
-        ConfigError: there is no such time, or it has passed.
+        ConfigError: the time does not exist, or has passed.
         InvalidNameError: the id is too long for later sessions of the series.
     """
     if at is None and every is None:

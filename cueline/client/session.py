@@ -223,9 +223,9 @@ class Session:
     ) -> DecisionReceipt:
         """Allow exactly the call of *request* (I9); resolve a call in doubt.
 
-        An earlier decision of another person counts; this one is then a `MessageRefused` among the
-        events. A call in doubt, whose `request.question` is `did_it_happen`, needs a *resolution*:
-        the error has the effect of each.
+        An earlier decision of another person counts; this decision is then a `MessageRefused` among
+        the events. A call in doubt, whose `request.question` is `did_it_happen`, needs a
+        *resolution*: the error has the effect of each.
 
         Args:
             request: the event of the question, or the approval's id.
