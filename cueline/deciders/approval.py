@@ -123,7 +123,7 @@ class ApprovalState(Struct, frozen=True):
     grantors: tuple[str, ...] = ()
     """The people who have voted yes."""
     edit: Arguments | None = None
-    """The arguments to run, if they were edited."""
+    """The edited arguments with which the call runs; None: they were not edited."""
     digest: str = ""
     """The digest of the edited call."""
     always: tuple[str, ...] | None = None

@@ -8,7 +8,7 @@ from typing import ClassVar, dataclass_transform
 class CuelineError(Exception):
     """The base class of all errors that cueline raises on purpose.
 
-    The annotations of a class are its arguments and its attributes.
+    The annotations of an error class are the arguments and the attributes of the error.
     """
 
     retryable: ClassVar[bool] = False

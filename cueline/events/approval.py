@@ -93,7 +93,7 @@ class ApprovalGranted(Fact):
     by: str
     note: str = ""
     edit: dict[str, JsonValue] | None = None
-    """The arguments to run, if they were edited."""
+    """The edited arguments with which the call runs; None: they were not edited."""
     digest: str = ""
     """The digest of the exact call (I9)."""
     always: tuple[str, ...] | None = None

@@ -37,7 +37,7 @@ class Fact(BaseModel):
 
 
 class Part(BaseModel):
-    """A part of a fact."""
+    """The base class of the parts of facts: frozen data within a fact."""
 
     # Otherwise NaN would be written as null, which may be a valid value.
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")

@@ -169,7 +169,7 @@ class ModelChangeAsked(Fact):
 class SecretsWaived(Fact):
     """A person allowed the session to continue without the values of some secrets.
 
-    Texts with these values are recorded unchanged.
+    Texts with the values of these secrets are recorded unchanged.
     """
 
     type: Literal["SecretsWaived"] = "SecretsWaived"

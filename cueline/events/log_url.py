@@ -1,4 +1,4 @@
-"""The name of a log: a URL, or the path of its file."""
+"""Parses the name of a log: a URL, or the path of the log's file."""
 
 import os
 import re

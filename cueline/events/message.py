@@ -228,7 +228,7 @@ def canonical_json(value: object) -> bytes:
 def assistant_json(content: Sequence[Block], calls: Sequence[ToolCall]) -> bytes:
     """Return an `AssistantMessage` in canonical JSON.
 
-    Its fields are valid already; building the message first would validate them again for
+    The fields are already valid; to build the message first would validate them again for
     each event of each replay.
     """
     return to_json({"role": "assistant", "content": content, "calls": calls})

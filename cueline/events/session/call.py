@@ -125,7 +125,7 @@ class CallDelegated(Fact):
 
 
 class ToolReturned(Fact):
-    """The tool returned."""
+    """A tool call returned a result."""
 
     type: Literal["ToolReturned"] = "ToolReturned"
     effect: str

@@ -24,7 +24,7 @@ class GateAnswer(Part):
     by: str = ""
     note: str = ""
     edit: dict[str, JsonValue] | None = None
-    """The arguments to run, if they were edited."""
+    """The edited arguments with which the call runs; None: they were not edited."""
     digest: str = ""
     """The digest of the edited call."""
     usd: Decimal | None = None
@@ -75,7 +75,7 @@ class ApprovalResolved(Fact):
     by: str
     note: str = ""
     edit: dict[str, JsonValue] | None = None
-    """The arguments to run, if they were edited."""
+    """The edited arguments with which the call runs; None: they were not edited."""
     digest: str = ""
     """The digest of the edited call."""
     usd: Decimal | None = None
