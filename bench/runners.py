@@ -1,7 +1,7 @@
 """Measures the rate of calls on one and on four runners, and the cost of a call by a runner.
 
 `cueline up` runs with one runner, and then with four, each with few slots. More sessions than there
-are slots call a tool that sleeps, turn after turn. Once all runners are registered, the bench
+are slots call a tool that sleeps, turn after turn. Once all runners are present, the bench
 counts for some seconds the calls that returned.
 Then a single session calls a trivial tool, turn after turn. The clock runs from the record of the
 call's start to the record of its outcome, and the median counts. Inline, the call is the bare
@@ -63,7 +63,7 @@ async def present(board: PresenceBoard) -> int:
 
 
 async def returned_a_second(log: str, folder: Path, runners: int) -> float:
-    """Return the calls that return in a second, once *runners* runners are registered."""
+    """Return the calls that return in a second, once *runners* runners are present."""
     agent = sleeper(folder)
     async with open_runtime(log) as runtime:
         await asyncio.gather(*(runtime.start(agent, "Begin.") for _ in range(SESSIONS)))

@@ -148,7 +148,7 @@ async def _past(client: Connection, stream: str, at: int) -> tuple[ForkPoint, Ag
 def copied(agent: AgentSpec, id: str, log: LogBackend) -> Iterator[tuple[AgentSpec, str | None]]:  # noqa: A002 - the word of the log
     """Copy the workspace; yield the agent of the fork, and the note about the copy for its model.
 
-    The note is None without a workspace. If the block raises, the copy is deleted, unless the fork
+    The note is None without a workspace. If the block fails, the copy is deleted, unless the fork
     may have been recorded.
     """
     place = agent.workspace
