@@ -29,7 +29,7 @@ from cueline.events.stream import shown
 from cueline.runtime.open_log import OpenLog
 
 Record = Callable[[Client], Awaitable[Session]]
-"""Records a wish about a session, and returns the receipt."""
+"""Records a wish, and returns the session that it starts or resumes."""
 _NOTHING = "left before anything was recorded"
 
 

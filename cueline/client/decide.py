@@ -82,7 +82,8 @@ async def decide(client: Connection, stream: str, given: DecisionGiven) -> Decis
         told["resolution"] = "do_not_run"
     given = given.model_copy(update=told)
     current.check_takes(given)
-    if short not in current.state.questions:
+    # The gate opens a question before the session records it; the session holds the decision.
+    if short not in current.state.questions and (opened is None or opened.session != stream):
         raise NotPendingError(short, f"{shown(stream)} does not wait for it (any more)")
     at = None
     if opened is not None:

@@ -34,7 +34,7 @@ class LimitRow:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The limits of a session, and its three tally."""
+    """The limits of a session, and its three clocks."""
 
     id: str
     status: str

@@ -99,7 +99,7 @@ async def session_details(
         if row is None:
             raise UnknownSessionError(shown(stream), f"there is no such session in {log.url}")
         below = descendants(models.db, stream)
-        questions = tuple(q for q in pending_approvals(models.db) if q.session == row.id)
+        questions = tuple(pending_approvals(models.db, stream))
         (told,) = await with_drivers(log, (row,))
     return SessionDetails(
         **{each.name: getattr(told, each.name) for each in fields(SessionRow)},

@@ -21,6 +21,7 @@ from cueline.client.receipt import (
 )
 from cueline.deciders.session import DRIVEN
 from cueline.errors import ConfigError, SessionFinishedError
+from cueline.events.agent import ModelChoice
 from cueline.events.event_text import cause_text
 from cueline.events.fact import json_or_text
 from cueline.events.inbox import (
@@ -88,7 +89,15 @@ async def wish(
 ) -> DecisionReceipt: ...
 @overload
 async def wish(
-    client: Connection, stream: str, value: Wish, *, key: str | None = None
+    client: Connection, stream: str, value: ResumeAsked | RaiseAsked, *, key: None = None
+) -> Receipt: ...
+@overload
+async def wish(
+    client: Connection,
+    stream: str,
+    value: MessageSent | ModelChangeAsked,
+    *,
+    key: str | None = None,
 ) -> Receipt: ...
 async def wish(client: Connection, stream: str, value: Wish, *, key: str | None = None) -> Receipt:
     """Put *value* into the inbox of a session that accepts it; with a *key*, once.
@@ -114,8 +123,8 @@ async def wish(client: Connection, stream: str, value: Wish, *, key: str | None 
         case PauseAsked():
             return await _pause(client, now, value)
         case ModelChangeAsked(model=model):
-            named = model if model.provider else model.model
-            chosen = chosen_model(now.agent, named, now.allowances)
+            is_name = model == ModelChoice(provider="", model=model.model)
+            chosen = chosen_model(now.agent, model.model if is_name else model, now.allowances)
             value = ModelChangeAsked(model=chosen)
         case MessageSent(name=name, text=text) if name:
             value = value.model_copy(update={"value": json_or_text(text)})

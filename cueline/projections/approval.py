@@ -13,7 +13,7 @@ from sqlite_utils import Database
 
 from cueline.events.store import to_us
 from cueline.events.stream import shown
-from cueline.projections.row import Id, Names, Read, Row, new_row, select
+from cueline.projections.row import Id, Names, Read, Row, matching, new_row, select
 from cueline.projections.session import OVER
 
 if TYPE_CHECKING:  # a list that is up to date needs no facts
@@ -120,11 +120,12 @@ def opened(stream: str, fact: "ApprovalOpened") -> Row:
     )
 
 
-def pending_approvals(db: Database) -> list[PendingRow]:
-    """Return the open approvals, most urgent first.
+def pending_approvals(db: Database, stream: str | None = None) -> list[PendingRow]:
+    """Return the open approvals, of the session *stream* or of all, most urgent first.
 
     Approvals of ended sessions are left out: a session that crashed leaves them open.
     """
     over = f"SELECT stream FROM sessions WHERE status IN {OVER}"  # noqa: S608 - constants
-    where = f"WHERE status = 'pending' AND session NOT IN ({over})"
-    return select(db, PendingRow, f"{where} ORDER BY coalesce(auto_us, deadline_us), stream")
+    where, values = matching([("status = ?", "pending"), ("session = ?", stream)])
+    urgent = "ORDER BY coalesce(auto_us, deadline_us), stream"
+    return select(db, PendingRow, f"{where} AND session NOT IN ({over}) {urgent}", values)

@@ -1,6 +1,8 @@
 """Applies facts to the rows of effects."""
 
 import json
+from collections.abc import Mapping
+from functools import lru_cache
 
 from cueline.events.store import RecordedEvent
 from cueline.events.stream import is_model_call
@@ -52,6 +54,13 @@ class EffectFold:
         )
 
 
+@lru_cache(maxsize=16)
+def _declared(tools: str) -> Mapping[str, str]:
+    """Return what each tool declares; the calls of one reply ask for the same *tools*."""
+    declared: dict[str, str] = json.loads(tools)
+    return declared
+
+
 def _apply(row: Row, session: Row, recorded: RecordedEvent, change: CallChange) -> None:
     status = change.status
     if status == "reconciled" and not change.output:
@@ -59,7 +68,7 @@ def _apply(row: Row, session: Row, recorded: RecordedEvent, change: CallChange) 
     row["status"] = "retry" if status == "lost" else status
     row["lost"] += "lost" in (status, change.kind)
     if change.call is not None:
-        declared = json.loads(session["tools_json"])
+        declared = _declared(session["tools_json"])
         row["tool"], row["declared"] = change.tool, declared.get(change.tool, "")
     if change.seconds is not None:
         row["seconds"] = change.seconds

@@ -62,7 +62,14 @@ _LOADED: dict[object, Callable[[Any], Any]] = {
     Mapping: json.loads,
     bool: bool,  # SQLite has 0 and 1
 }
-_BLANK: dict[object, object] = {int: 0, float: 0.0, bool: False, Decimal: "0", Mapping: "{}"}
+_BLANK: dict[object, object] = {
+    int: 0,
+    float: 0.0,
+    bool: False,
+    datetime: 0,
+    Decimal: "0",
+    Mapping: "{}",
+}
 
 
 class Read(NamedTuple):

@@ -14,9 +14,13 @@ from cueline.errors import (
     SessionFinishedError,
     UnknownSessionError,
 )
+from cueline.events.agent import ModelChoice
+from cueline.events.journal import FactWrite
+from cueline.events.store import ANY
 from tests.client.twice import begin
 
 ASKED = "one.1.0.1"
+NEXT = "one.2.0.1"
 SCRIPTED = Agent(
     name="a", provider="scripted", model="s", parameters={"script": 'reply = [{ text = "Hi" }]'}
 )
@@ -156,6 +160,25 @@ def test_who_may_not_allow_a_call_is_rejected(shell, monkeypatch):
 
     assert RejectedError is type(error)
     assert "eve may not allow it; ann may" == error.reason
+
+
+def test_a_question_that_only_the_gate_has_recorded_takes_a_decision(twice):
+    async def ask_again(client):
+        journal = client.log.journal()
+        ((_, opened),) = [each async for each in journal.read(f"approval-default/{ASKED}")]
+        await journal.append([FactWrite(f"approval-default/{NEXT}", [[opened]], ANY)], "again")
+        return await client.approve(NEXT)
+
+    receipt = twice.in_python(ask_again)
+
+    assert (NEXT, "grant", True) == (receipt.approval, receipt.verdict, receipt.recorded)
+
+
+def test_a_model_without_a_provider_keeps_no_other_setting(twice):
+    choice = ModelChoice(provider="", model="m2", parameters={"temperature": 0})
+
+    with pytest.raises(ConfigError):
+        twice.in_python(lambda client: client.session("one").switch_model(choice))
 
 
 def test_an_edit_that_does_not_fit_is_refused(twice):

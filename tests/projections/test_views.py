@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlite_utils import Database
 
 from cueline.errors import CorruptEventError
 from cueline.events.codec import Codec
@@ -14,6 +15,7 @@ from cueline.events.store import NO_STREAM, Draft, RecordedEvent, Write
 from cueline.projections import views as module
 from cueline.projections.audit import audit
 from cueline.projections.projector import Projector
+from cueline.projections.row import Rows, create, new_row
 from cueline.projections.session import list_sessions
 from cueline.projections.views import MODELS, Views
 from cueline.stores.memory import MemoryStore
@@ -205,3 +207,15 @@ def test_every_order_of_facts_can_be_projected(log, order, streams):
 @pytest.mark.parametrize("model", MODELS)
 def test_every_table_is_strict(log, model):
     assert log.views.db.table(model.TABLE).strict
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.TABLE)
+def test_a_new_row_can_be_stored_with_nothing_but_its_key(model):
+    db = Database(memory=True)
+    create(db, model)
+    rows = Rows(db, model)
+
+    rows.add(new_row(model, **dict.fromkeys(model.KEY, 1)))
+    rows.flush()
+
+    assert 1 == db[model.TABLE].count

@@ -18,7 +18,7 @@ class Bill(Struct, frozen=True):
     started: bool = True
     """False: it never started, and its reservation is released."""
     usage: Usage | None = None
-    """The cost; None: unknown, so the whole reservation counts as spent."""
+    """The usage; None if it is unknown: then the whole reservation counts as spent."""
     cost: Cost | None = None
 
 

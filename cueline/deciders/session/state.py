@@ -87,7 +87,7 @@ class TreePlace(Struct, frozen=True):
 
     parent: str | None = None
     root: str | None = None
-    """The parent session; None: it has none."""
+    """The topmost session of the tree; None without a parent."""
     depth: int = 0
     allowances: tuple[Allowance, ...] = ()
     """The limits of its ancestors, nearest first."""

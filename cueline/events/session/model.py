@@ -105,7 +105,7 @@ class ModelFailed(Fact):
     kind: str
     message: str
     failed_at: AwareDatetime | None = None
-    """The error code; None for an attempt that was lost with its host."""
+    """The time of the failure; None for an attempt that was lost with its host."""
     retry_after: float | None = None
     """The wait that the provider requested, in seconds."""
     retry_at: AwareDatetime | None = None
