@@ -16,29 +16,29 @@ class Bill(Struct, frozen=True):
     effect: str
     attempt: int
     started: bool = True
-    """False: it never started, and its reservation is released."""
+    """Whether the call started; the reservation of an unstarted call is released."""
     usage: Usage | None = None
     """The usage; None if it is unknown: then the whole reservation counts as spent."""
     cost: Cost | None = None
 
 
 class BudgetAccount(Struct, frozen=True):
-    """Open reservations and bills."""
+    """The calls that the ledger has to settle or release for the session."""
 
     bills: tuple[Bill, ...] = ()
 
 
 class Used(Struct, frozen=True):
-    """The usage of the session itself; a fork begins at 0."""
+    """The usage of the session itself, without descendants; a fork begins at 0."""
 
     turns: int = 0
-    """The number of the model's answers."""
+    """The number of the model's replies."""
     tokens: int = 0
-    """Input and output tokens."""
+    """The input and output tokens."""
     usd: Decimal = Decimal(0)
 
     def after(self, usage: Usage | None, cost: Cost | None, turns: int = 0) -> "Used":
-        """Return the sums with one more model call; None is unknown."""
+        """Return the sums with one more model call; an unknown usage or cost is None."""
         return Used(
             self.turns + turns,
             self.tokens + (usage.total if usage else 0),
@@ -56,14 +56,14 @@ class LimitState(Struct, frozen=True):
     """The session's limits and warnings; they change seldom."""
 
     limits: Limits = _LIMITS
-    """The current limits, as raised."""
+    """The current limits, including raised limits."""
     began_at: datetime | None = None
     seen_at: datetime | None = None
-    """The latest known time, if wall time is limited."""
+    """The latest known time; None without a limit of wall time."""
     warned: tuple[Rung, ...] = ()
     notes: tuple[str, ...] = ()
-    """Digests of the warnings for the next request."""
+    """The digests of the warnings for the next request."""
     shares: tuple[tuple[str, float], ...] = ()
-    """For tokens and cost: the largest spent share, from the ledger's last answer."""
+    """The largest spent shares of tokens and cost, from the ledger's last answer."""
     asked: LimitRaised | None = None
-    """Requested limits that are not applied yet."""
+    """The requested limits that are not applied yet; None: no request."""

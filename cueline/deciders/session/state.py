@@ -1,6 +1,6 @@
 """The state of a session: open effects, counters and digests, no message bodies.
 
-The only content is that of ended children for which the model has not asked yet.
+The only content is the ends of children that the model has not requested yet.
 """
 
 from collections.abc import Mapping
@@ -21,15 +21,15 @@ from cueline.events.session import Cut, PrefixReason, StopCode, WaitKind
 from cueline.events.start import ChildCall, Mode, Schedule
 
 STATE_FOLD: Final = 4
-"""The version of this fold; raised when a fact gives another state than before."""
+"""The version of this fold; raised when a fact gives another state than in the earlier version."""
 FailCode = Literal["approval_expired", "no_matching_runner", "runner_disconnected"]
-"""The failures of a session that first has to end its effects in flight."""
+"""The codes of failures that end a session only after its effects in flight have ended."""
 MAX_TAKEOVERS = 3
-"""The number of deaths of hosts that ran a call of the session, after which a person is asked."""
+"""The number of host deaths, while a call ran, after which a person has to resume the session."""
 
 
 LIVE = frozenset(Status) - TERMINAL - {Status.CREATED}
-"""The statuses of a started, unfinished session; in others, no event follows and none is due."""
+"""The statuses of a started, unfinished session; other statuses have no due effects."""
 
 
 class PendingMessage(Struct, frozen=True):
@@ -39,25 +39,25 @@ class PendingMessage(Struct, frozen=True):
     lane: Lane
     fingerprints: tuple[str, ...]
     turn: int = 0
-    """The first turn whose request may include it."""
+    """The first turn whose request may include the message."""
 
 
 class PrefixBreak(Struct, frozen=True):
-    """The reason why the next request begins differently from the last."""
+    """The reason why the next request begins differently from the previous request."""
 
     before: str
-    """Provider and model of the last request."""
+    """The provider and model of the previous request."""
     reason: PrefixReason
 
 
 class PromptDigests(Struct, frozen=True):
-    """Digests of the prompt."""
+    """The digests of the prompt and of its parts."""
 
     digest: str = ""
     requested: str = ""
     """The digest of the last request."""
     results: tuple[tuple[str, str], ...] = ()
-    """Effect and digest of results that the model has not seen."""
+    """The effect and digest of each result that the model has not seen."""
     broken: PrefixBreak | None = None
     """The change of the prompt's beginning, until `PromptPrefixChanged` records it."""
 
@@ -76,9 +76,9 @@ class ContextUse(Struct, frozen=True):
     tokens: int = 0
     """The tokens of the last call and its reply; 0 if unknown, or after a compaction."""
     floor: int = 0
-    """The tokens below which there is no compaction: the last one failed here, or left so many."""
+    """The tokens below which no compaction starts, since the last one failed or left so many."""
     last: Literal["", "compacted", "failed"] = ""
-    """The compaction since the last reply of a turn."""
+    """The outcome of a compaction since the last reply of a turn; empty: no compaction."""
     summary: PendingSummary | None = None
 
 
@@ -90,13 +90,13 @@ class TreePlace(Struct, frozen=True):
     """The topmost session of the tree; None without a parent."""
     depth: int = 0
     allowances: tuple[Allowance, ...] = ()
-    """The limits of its ancestors, nearest first."""
+    """The limits of the session's ancestors, nearest first."""
     call: ChildCall | None = None
-    """The call of its parent that started it."""
+    """The parent's call that started the session; None: no call started it."""
 
 
 ROOT = TreePlace()
-"""For a session started by a person only."""
+"""The place of a session without a parent."""
 
 
 class Setup(Struct, frozen=True):
@@ -107,15 +107,15 @@ class Setup(Struct, frozen=True):
     attached: bool
     tools: dict[str, ToolSpec]
     limited: bool = False
-    """Whether a limit of cost or tokens applies up to the root, so that the ledger is asked."""
+    """Whether the session or an ancestor has a limit of cost or tokens, kept by the ledger."""
     asked_by: str = ""
-    """The person who started the session, if known."""
+    """The person who started the session; empty: unknown."""
     standing: tuple[StandingGrant, ...] = ()
     """The grants for the rest of the session."""
     waived: tuple[str, ...] = ()
     """The secrets that people waived."""
     first_turn: int = 0
-    """The turn before its first: a fork continues the count."""
+    """The number of turns before the session's first turn: a fork continues the count."""
     family: TreePlace = ROOT
 
 
@@ -124,16 +124,16 @@ class OpenChild(Struct, frozen=True):
 
     stream: str
     effect: str = ""
-    """The call that started it; empty: a program did."""
+    """The call that started the child; empty: a program started it."""
     mode: Mode = "sync"
     deadline_at: datetime | None = None
     """The end of the wait for the child; None: the session does not wait."""
     stopping: bool = False
-    """Whether the child was asked to stop."""
+    """Whether the child was requested to stop."""
     overdue: bool = False
     """Whether the child's deadline has passed."""
     waited: float = 0.0
-    """Seconds for which its waits for people moved the deadline."""
+    """The seconds by which the child's waits for people moved the deadline."""
     gone: bool = False
     """Whether the child did not end after a stop."""
     leave: bool = False
@@ -143,12 +143,12 @@ class OpenChild(Struct, frozen=True):
 
     @property
     def given_up(self) -> bool:
-        """Whether its call no longer waits for it."""
+        """Whether the call no longer waits for the child."""
         return self.gone or self.left
 
     @property
     def left(self) -> bool:
-        """Whether the child continues on its own, since it did not end in time."""
+        """Whether the child continues without its call, because it did not end in time."""
         return self.leave and self.overdue
 
 
@@ -158,11 +158,11 @@ class RunState(Struct, frozen=True):
     blueprint: str
     queue_seconds: float
     until: datetime | None = None
-    """The end of the wait for a runner; None: the run has one, or no host has looked for one."""
+    """The end of the wait for a runner; None: the wait is over, or has not begun."""
     runner: str = ""
     """The incarnation that claimed the run."""
     admitted: bool = False
-    """Whether the run is admitted as one of those that may run at a time."""
+    """Whether the run is admitted within the blueprint's limit of concurrent runs."""
     max_running: int = 0
     """The limit for which the run waits to be admitted; 0: it does not wait."""
 
@@ -174,7 +174,7 @@ class SessionHold(Struct, frozen=True):
 
 
 class Wait(Struct, frozen=True):
-    """The reason and end of the wait, as recorded."""
+    """The recorded reason and end of a session's wait."""
 
     kind: WaitKind
     cause: Cause
@@ -183,12 +183,12 @@ class Wait(Struct, frozen=True):
 
     @property
     def raisable(self) -> str:
-        """The limit to raise before it can continue; empty without one."""
+        """The limit to raise before the session can continue; empty if no limit stops it."""
         return self.cause.limit if self.is_pause else ""
 
     @property
     def is_pause(self) -> bool:
-        """See `is_pause`."""
+        """Whether only a person can continue the session; see `is_pause`."""
         return is_pause(self.kind, exhausted=self.exhausted)
 
 
@@ -197,11 +197,11 @@ class Stop(Struct, frozen=True):
 
     by: str
     code: StopCode | FailCode
-    """The code of a failure, with which the session ends as failed."""
+    """The reason of the end; with the code of a failure, the session ends as failed."""
     reason: str = ""
     """The person's text."""
     approval: str = ""
-    """The approval that nobody decided."""
+    """The approval that nobody decided in time; empty: none."""
 
 
 UNMARKED = PromptDigests()
@@ -219,33 +219,33 @@ class SessionState(Struct, frozen=True):
     limit_state: LimitState = LimitState()
     inbox_read: int = 0
     hold: SessionHold | None = None
-    """Whether a person has to resume the session; no effect starts."""
+    """The pause that only a person can end, and during which no effect starts; None: no pause."""
     waiting: Wait | None = None
     stop: Stop | None = None
     takeovers: int = 0
-    """The hosts that died since the last finished effect, while they ran a call of the session."""
+    """The number of hosts that died while a call ran, since the last finished effect."""
     account: BudgetAccount = BudgetAccount()
     used: Used = Used()
     partial: bool = False
     """Whether a tool that is not critical failed since the start or the last idle time."""
     context: ContextUse = ContextUse()
     chosen: ModelChoice | None = None
-    """The model that a person chose, until the session takes it."""
+    """The model that a person chose, until the session uses it."""
     degraded: tuple[tuple[str, str, str], ...] = ()
-    """Capability, provider and model of each recorded `CapabilityDegraded`."""
+    """The capability, provider and model of each recorded `CapabilityDegraded`."""
     children: tuple[OpenChild, ...] = ()
     ended: tuple[ChildEnded, ...] = ()
-    """Messages that close delegated calls, in the next facts."""
+    """The messages that close delegated calls with the next facts."""
     results: Mapping[str, str] = {}
-    """By stream, the ends of children of the mode `async_poll`, as texts for the model."""
+    """The ends of children of the mode `async_poll`, as texts for the model, by stream."""
     progress: Progress | None = None
-    """The progress of its plan; None: the session has a model."""
+    """The progress of the session's plan; None: the session has a model."""
     side_effects: bool = False
-    """Whether a tool that is not read-only was started in the session or below it."""
+    """Whether a tool that is not read-only started in the session or in a descendant."""
     run: RunState | None = None
     """The run's state; None: the session was not started from a blueprint."""
     schedule: Schedule | None = None
-    """When its work starts; None: the work has started."""
+    """The schedule of the session's work; None: the work has started."""
 
     @property
     def queued(self) -> bool:
@@ -254,7 +254,7 @@ class SessionState(Struct, frozen=True):
 
     @property
     def unstarted(self) -> bool:
-        """Whether the session waits for its time, or to be claimed; no effect starts meanwhile."""
+        """Whether the session waits for its time or for a runner's claim, without effects."""
         return self.schedule is not None or (self.run is not None and not self.run.runner)
 
     @property
@@ -264,12 +264,12 @@ class SessionState(Struct, frozen=True):
 
     @property
     def inbox_seen(self) -> int:
-        """The inbox version that was read; the first message is the start request."""
+        """The version of the last read inbox message; version 1 is the start request."""
         return max(self.inbox_read, 1)
 
     @property
     def poisoned(self) -> bool:
-        """Whether so many hosts died of the session that a person has to resume it."""
+        """Whether so many hosts died of the session's calls that a person has to resume it."""
         return self.takeovers >= MAX_TAKEOVERS and self.hold is not None
 
     @property
@@ -285,7 +285,7 @@ class SessionState(Struct, frozen=True):
 
     @property
     def limited(self) -> bool:
-        """Whether the session asks the ledger before a model call."""
+        """Whether the session needs a reservation of the ledger before a model call."""
         return self.setup is not None and self.setup.limited
 
     @property
@@ -306,12 +306,12 @@ class SessionState(Struct, frozen=True):
         return [call.approval.id for call in self.turn.awake if call.approval and call.asking]
 
     def call(self, effect: str) -> Call | None:
-        """Return the call of that effect in this turn."""
+        """Return the call *effect* of this turn; None without such a call."""
         place = self.turn.place(effect)
         return None if place is None else self.turn.calls[place]
 
     def call_of_approval(self, approval: str) -> Call | None:
-        """Return the call of an open or granted approval."""
+        """Return the call of the open or granted *approval*; None without such a call."""
         return next(
             (c for c in self.turn.calls if c.approval is not None and c.approval.id == approval),
             None,
