@@ -39,7 +39,7 @@ class RequestRecorder:
     def __init__(self, record: Record) -> None:
         self.recorded = False
         self.left = False
-        """Whether Ctrl-C came meanwhile."""
+        """Whether Ctrl-C came before the wish was recorded."""
         self._record = record
 
     async def record(self, runtime: Client) -> None:
@@ -62,7 +62,7 @@ async def carry_on(
 
     Raises:
         ClusterError: there is no Ray to run it; nothing was recorded.
-        CuelineError: it cannot be driven, or not be read.
+        CuelineError: the session cannot be driven or read.
     """
     if options.detach:
         session = await record(client)
@@ -88,7 +88,7 @@ async def run_session(
 
     Raises:
         ClusterError: Ray is not usable; the message says whether anything was recorded.
-        CuelineError: it cannot be driven, or not be read.
+        CuelineError: the session cannot be driven or read.
         Exit: Ctrl-C came before anything was recorded.
     """
     log = client.log.with_settings(options.context.settings)
@@ -173,6 +173,6 @@ async def _check_kept(log: OpenLog, stream: str, seen: int) -> None:
 
 
 def seconds_to_answer(options: RunOptions, settings: Settings | None = None) -> float:
-    """Return how long a question waits, if the policy has no time."""
+    """Return how many seconds a question waits if the policy does not set `approval_seconds`."""
     approval = (settings or options.context.settings).approval
     return approval.attached_seconds if options.attended else approval.detached_seconds

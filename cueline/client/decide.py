@@ -21,7 +21,7 @@ from cueline.events.stream import shown, sibling, tenant_of
 
 
 async def question_of(client: Connection, name: str) -> ApprovalOpened:
-    """Return the open question.
+    """Return the event that opened the approval *name*, which is still open.
 
     Raises:
         NotPendingError: the question is over; the message has its outcome.
@@ -128,7 +128,7 @@ async def _checked(
     given: DecisionGiven,
     agent: AgentSpec,
 ) -> DecisionGiven:
-    """Return *given* in full, if the gate will accept it."""
+    """Return *given* with all its fields, after the checks of the gate and of the edit."""
     if why := refused_text(state, vote_of(given, "", client.log.clock.now())):
         raise RejectedError(given.approval, why)
     tool = tool_of(agent, opened.tool)
@@ -144,7 +144,7 @@ async def _checked(
 
 
 def tool_of(agent: AgentSpec, name: str) -> ToolSpec:
-    """Return the tool of that name."""
+    """Return the tool of *agent* with this name."""
     return next(tool for tool in agent.tools if tool.name == name)
 
 

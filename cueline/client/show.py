@@ -62,7 +62,7 @@ class TreeSession:
     agent: str
     status: str
     cost: Decimal
-    """Its own cost, in US dollars."""
+    """The cost of the session without its children, in US dollars."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class DriverStatus:
 
     driver: Driver | None
     silence: str | None
-    """The process that should run it, and has been silent for long."""
+    """The process that should run the session, and has been silent for long."""
     up: bool
     unread: Unread
     """The unread messages of a session without a driver, without secrets."""
