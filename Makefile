@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-covered test-rest test-ray test-package test-models
-.PHONY: first-lane last-lane
+.PHONY: last-lane
 .PHONY: lint format types check bench sample size torture lock clean
 
 BIN := .venv/bin
@@ -17,7 +17,7 @@ PACKAGE := $(patsubst %,tests/test_%.py,makefile wheel docs architecture modules
 # Each worker that imports the vendors' packages is busy with it for seconds.
 MODELS := tests/providers tests/adapters tests/test_chaos.py tests/cli/test_retirement.py
 # What computes has a worker for each core; what waits, for processes or its time, has more.
-WAITING := -n $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 4 ? 2 * cores : 8)))
+WAITING := -n $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 4 ? 2 * cores - 1 : 8)))
 # Where this `make` can, it prints the output of each target in one piece.
 BESIDE = --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 RULES := cueline/deciders/*
@@ -33,18 +33,14 @@ setup: $(READY)  ## make .venv, with uv where it is installed and venv + pip whe
 demo: setup  ## agents on Ray lose the process they run in, and carry on
 	@$(BIN)/python examples/demo/demo.py
 
-test: setup  ## run every test, in two lanes beside each other
-	@$(MAKE) $(BESIDE) --jobs 2 first-lane last-lane
-
-first-lane: setup
+test: setup  ## run every test: what computes first, then what waits beside the tests on Ray
 	@$(MAKE) --no-print-directory test-covered
-	@$(MAKE) --no-print-directory test-rest
+	@$(MAKE) $(BESIDE) --jobs 2 test-rest last-lane
 
-# Ray ends last, when the other lane has fewer processes: its tests wait for deadlines.
 last-lane: setup
-	@$(MAKE) --no-print-directory test-package
-	@$(MAKE) --no-print-directory test-models
 	@$(MAKE) --no-print-directory test-ray
+	@$(MAKE) --no-print-directory test-models
+	@$(MAKE) --no-print-directory test-package
 
 test-covered: setup  ## the tests of the rules, which they run whole, and of the log and the actors
 	$(PYTEST) -n auto --maxprocesses 4 $(COVERED) --cov
@@ -57,7 +53,7 @@ test-ray: setup  ## the tests that start Ray
 	$(PYTEST) -n 2 $(RAY)
 
 test-package: setup  ## the tests of the Makefile, the wheel, the pages and the shape of the code
-	$(PYTEST) -n 3 $(PACKAGE)
+	$(PYTEST) -n 2 $(PACKAGE)
 
 test-models: setup  ## the tests of the providers and adapters
 	$(PYTEST) -n 2 $(MODELS)
