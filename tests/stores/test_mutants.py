@@ -73,7 +73,7 @@ MUTANTS = [
         "an owner's place is looked for before it is written",
         KeyContract,
         "batch.py",
-        "        self.finish()  # it may be waiting in this batch\n        return",
+        "        self.finish()  # the earlier append may be waiting in this batch\n        return",
         "        return",
     ),
     Mutant(
