@@ -82,7 +82,7 @@ def test_the_page_has_the_rows_of_one_run_and_names_its_commit():
 
     page = benches.page(rows, {"peers": "they are not installed"}, "0a1b2c3d")
 
-    assert "taken in one run at 0a1b2c3d" in page
+    assert "come from one run at 0a1b2c3d" in page
     assert 1 == page.count("turns/s")
     assert "No rows of `peers`: they are not installed." in page
 
