@@ -130,7 +130,7 @@ class OpenQuestions:
         wish: Callable[[Decide], Coroutine[object, object, DecisionReceipt | None]],
     ) -> None:
         self.client = client
-        """The session that gets the decisions."""
+        """The client that sends the decisions."""
         self.asked: dict[str, ApprovalRequested] = {}
         """The open questions of the session, by approval."""
         self.prompts = Prompts(

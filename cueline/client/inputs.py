@@ -31,9 +31,9 @@ Attachable = str | os.PathLike[str] | bytes | ImageBlock | FileBlock
 _MB = 1024 * 1024
 IMAGE_MB: Final = IMAGE_LIMIT // _MB
 FILE_MB: Final = 20
-"""The bytes of the largest other file."""
+"""The size of the largest other file, in MB."""
 TOGETHER_MB: Final = 30
-"""The most bytes of attachments in one message."""
+"""The size of all attachments of one message at most, in MB."""
 
 
 def attachments_of(given: Sequence[Attachable]) -> tuple[Attachment, ...]:

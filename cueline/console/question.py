@@ -41,7 +41,7 @@ class Question:
 
     approval: str
     session: str
-    """The approval's id for users."""
+    """The id of the session, as users write it."""
     tool: str
     arguments: Mapping[str, object]
     deadline_at: datetime

@@ -286,7 +286,7 @@ class AgentSpec(Part):
     environment: tuple[str, ...] = ()
     """Environment variables that tools get although they are secrets or look like credentials."""
     base_url: str | None = None
-    """The provider's address; empty: the vendor's address."""
+    """The provider's address; None: the vendor's address."""
     key_variable: str | None = None
     """The environment variable with the provider's key."""
     headers: dict[str, str] = Field(default={}, exclude_if=not_)

@@ -66,7 +66,7 @@ class StartAsked(Fact):
     schedule: Schedule | None = Field(default=None, exclude_if=not_)
     """The time of the start; None: at once."""
     asked_by: str = ""
-    """The person who starts the session; None: unknown."""
+    """The person who starts the session; empty: unknown."""
     asked_at: AwareDatetime
     """The sender's own clock, for people; rules use the log's recording time (I14)."""
 

@@ -113,7 +113,7 @@ class ToolCall(Part):
     name: str
     arguments: dict[str, JsonValue] = {}
     malformed: str | None = None
-    """The arguments as text, if they are not a JSON object; else empty."""
+    """The arguments as text, if they are not a JSON object; else None."""
     problem: str | None = None
     """Why the call cannot run: the text for the model instead of a result."""
     opaque: OpaqueBlock | None = Field(default=None, exclude_if=partial(is_, None))

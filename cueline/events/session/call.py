@@ -133,7 +133,7 @@ class ToolReturned(Fact):
     output: str
     """The text for the model; capped."""
     whole: str | None = None
-    """The blob with the whole output or its start, if `output` was capped; else empty."""
+    """The blob with the whole output or its start, if `output` was capped; else None."""
     size: int | None = None
     """The size of the whole output in bytes, if `output` was capped."""
     kept: int | None = None

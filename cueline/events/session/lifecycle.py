@@ -49,7 +49,7 @@ class SessionStarted(Fact):
     attached: bool
     labels: dict[str, str] = {}
     asked_by: str = ""
-    """The person who started the session; None: unknown."""
+    """The person who started the session; empty: unknown."""
     epoch: int
     at: AwareDatetime | None = None
     """The start time; wall time counts from it."""

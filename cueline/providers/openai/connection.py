@@ -37,7 +37,7 @@ class OpenAIClient(HttpClient):
         self._blind: set[str] = set()
         """The models that refused images."""
         self._able: set[str] = set()
-        """The models that get tools from llama.cpp."""
+        """The models of a llama.cpp whose templates support tools."""
         self._protocol = ToolProtocol(self._ask)
 
     async def reply(self, request: ModelRequest, deltas: DeltaSink) -> ModelReply:
