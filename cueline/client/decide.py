@@ -83,7 +83,8 @@ async def decide(client: Connection, stream: str, given: DecisionGiven) -> Decis
     given = given.model_copy(update=told)
     current.check_takes(given)
     # The gate opens a question before the session records it; the session holds the decision.
-    if short not in current.state.questions and (opened is None or opened.session != stream):
+    only_opened = opened is not None and opened.session == stream and approval.verdict is None
+    if short not in current.state.questions and not only_opened:
         raise NotPendingError(short, f"{shown(stream)} does not wait for it (any more)")
     at = None
     if opened is not None:
