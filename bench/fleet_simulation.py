@@ -33,7 +33,7 @@ from cueline.actors.session_host import ACTIVE, HostPort
 from cueline.deciders.fleet import Group, Range
 from cueline.deciders.reconcile import Node, Observed, Report, Retire, Start, decide
 from cueline.events.store import EventStore, Head, Presence, RecordedEvent, to_us
-from cueline.projections.row import new_row
+from cueline.projections.read_model import new_row
 from cueline.projections.session import SessionReadModel
 from cueline.projections.views import Views
 from cueline.runtime.loop import run

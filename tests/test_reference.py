@@ -17,7 +17,7 @@ from cueline.config.settings import leaves
 from cueline.events.agent import Limits, Policy
 from cueline.events.agent_parts import BreakerPolicy, RetryPolicy
 from cueline.events.codec import FACTS
-from cueline.projections.row import typed_fields
+from cueline.projections.read_model import typed_fields
 from cueline.projections.views import MODELS
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -20,7 +20,7 @@ from cueline.errors.suggestion import closest
 from cueline.events.store import EventStore
 from cueline.events.stream import session_stream, shown, sibling
 from cueline.projections.audit import first_fault
-from cueline.projections.row import ask
+from cueline.projections.read_model import ask
 from cueline.projections.views import Views
 from cueline.runtime.open_log import OpenLog
 

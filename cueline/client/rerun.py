@@ -11,9 +11,9 @@ from cueline.agents.preflight import check_limits
 from cueline.agents.secret import check_secrets, waiver
 from cueline.client.argument_check import make_value
 from cueline.client.context import Connection
-from cueline.client.course import FAILED, Course, CourseCall, course_of
 from cueline.client.document import document
 from cueline.client.history import History, read_history
+from cueline.client.session_course import FAILED, Course, CourseCall, course_of
 from cueline.client.start import StartRequest, agent_of, check_id_is_free
 from cueline.config.environment import user_name
 from cueline.deciders.session import Status

@@ -13,7 +13,7 @@ from sqlite_utils import Database
 
 from cueline.events.store import to_us
 from cueline.events.stream import shown
-from cueline.projections.row import Id, Names, Read, Row, matching, new_row, select
+from cueline.projections.read_model import Id, Names, Read, Row, matching, new_row, select
 from cueline.projections.session import OVER
 
 if TYPE_CHECKING:  # a list that is up to date needs no facts

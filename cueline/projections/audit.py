@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from sqlite_utils import Database
 
 from cueline.events.store import to_us
-from cueline.projections.row import Id, Names, Read, matching, select
+from cueline.projections.read_model import Id, Names, Read, matching, select
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from cueline.events.breaker import (
     FailureCounted,
 )
 from cueline.events.store import to_us
-from cueline.projections.row import Names, Read, Row, select
+from cueline.projections.read_model import Names, Read, Row, select
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

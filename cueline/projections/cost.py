@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sqlite_utils import Database
 
-from cueline.projections.row import ask, matching
+from cueline.projections.read_model import ask, matching
 
 if TYPE_CHECKING:  # a list of sessions needs no messages
     from cueline.events.message import CacheMiss

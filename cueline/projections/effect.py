@@ -6,7 +6,7 @@ from typing import ClassVar
 from sqlite_utils import Database
 
 from cueline.events.codes import DRIVEN
-from cueline.projections.row import Names, ask
+from cueline.projections.read_model import Names, ask
 from cueline.projections.usage import Spending
 
 # In flight are those of few sessions; a look at all calls ever made would take long.

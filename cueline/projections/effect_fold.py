@@ -8,7 +8,7 @@ from cueline.events.store import RecordedEvent
 from cueline.events.stream import is_model_call
 from cueline.projections.calls import OVER, CallChange, changes_of
 from cueline.projections.effect import Effect
-from cueline.projections.row import Row, Rows, new_row
+from cueline.projections.read_model import Row, Rows, new_row
 from cueline.projections.usage import add
 
 

@@ -28,7 +28,7 @@ from cueline.projections.audit import AuditRow, Fault
 from cueline.projections.breaker import Breaker, fold_breaker
 from cueline.projections.effect import Effect
 from cueline.projections.effect_fold import EffectFold
-from cueline.projections.row import AppendOnlyRows, Row, Rows, new_row
+from cueline.projections.read_model import AppendOnlyRows, Row, Rows, new_row
 from cueline.projections.session import SessionReadModel
 from cueline.projections.session_fold import fold_message, fold_session, settle_due
 from cueline.projections.summary import Used, used_by

@@ -12,7 +12,7 @@ from sqlite_utils import Database
 
 from cueline.events.codes import DRIVEN, TERMINAL, Cause
 from cueline.events.store import from_us, to_us
-from cueline.projections.row import LARGEST, Id, Names, Read, ask, matching, select
+from cueline.projections.read_model import LARGEST, Id, Names, Read, ask, matching, select
 
 OVER = tuple(map(str, sorted(TERMINAL)))
 _LABEL = "? IN (SELECT key || '\x1f' || value FROM json_each(labels_json))"

@@ -28,7 +28,7 @@ from cueline.events.session import (
 )
 from cueline.events.start import Run
 from cueline.events.store import RecordedEvent, to_us
-from cueline.projections.row import Row
+from cueline.projections.read_model import Row
 
 
 def fold_message(row: Row, recorded: RecordedEvent, fact: object) -> None:

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from sqlite_utils import Database
 
-from cueline.projections.row import Names, ask, select
+from cueline.projections.read_model import Names, ask, select
 from cueline.projections.usage import PARENT
 
 EXCERPT = 2000

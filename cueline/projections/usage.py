@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from sqlite_utils import Database
 
 from cueline.events.store import RecordedEvent
-from cueline.projections.row import Names, Row, columns, new_row
+from cueline.projections.read_model import Names, Row, columns, new_row
 
 if TYPE_CHECKING:  # a list that is up to date needs no facts
     from cueline.projections.summary import Used

@@ -24,7 +24,7 @@ from cueline.projections.approval import Approval
 from cueline.projections.audit import AuditRow, Fault
 from cueline.projections.breaker import Breaker
 from cueline.projections.effect import Effect
-from cueline.projections.row import ReadModel, create
+from cueline.projections.read_model import ReadModel, create
 from cueline.projections.session import SessionReadModel
 from cueline.projections.transcript import TranscriptLine
 from cueline.projections.usage import DayUsage, UsageEntry

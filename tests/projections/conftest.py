@@ -19,7 +19,7 @@ from cueline.events.session import (
     SessionStarted,
 )
 from cueline.events.store import ANY
-from cueline.projections.row import select
+from cueline.projections.read_model import select
 from cueline.projections.session import RunRow, SessionReadModel
 from cueline.projections.views import Views
 from cueline.stores.memory import MemoryStore

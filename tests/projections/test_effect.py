@@ -20,7 +20,7 @@ from cueline.events.session import (
     ToolStarted,
 )
 from cueline.projections.effect import Effect
-from cueline.projections.row import select
+from cueline.projections.read_model import select
 from cueline.projections.session import list_sessions
 from tests.projections.conftest import find_session
 

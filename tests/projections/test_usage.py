@@ -6,7 +6,7 @@ import pytest
 
 from cueline.events.agent import Fallback
 from cueline.events.session import ModelFailed, ModelReplied, ModelRequested
-from cueline.projections.row import select
+from cueline.projections.read_model import select
 from cueline.projections.usage import DayUsage
 
 

@@ -15,7 +15,7 @@ from cueline.events.store import NO_STREAM, Draft, RecordedEvent, Write
 from cueline.projections import views as module
 from cueline.projections.audit import audit
 from cueline.projections.projector import Projector
-from cueline.projections.row import Rows, create, new_row
+from cueline.projections.read_model import Rows, create, new_row
 from cueline.projections.session import list_sessions
 from cueline.projections.views import MODELS, Views
 from cueline.stores.memory import MemoryStore

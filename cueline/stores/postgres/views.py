@@ -15,7 +15,7 @@ from psycopg import sql
 from sqlite_utils import Database
 
 from cueline.errors import LogUnavailableError
-from cueline.projections.row import ReadModel, typed_fields
+from cueline.projections.read_model import ReadModel, typed_fields
 from cueline.projections.views import (
     MODELS,
     PATIENCE_SECONDS,

@@ -1,6 +1,6 @@
 """The turns of a session, by which it is run again."""
 
-from cueline.client.course import course_of
+from cueline.client.session_course import course_of
 from cueline.events.session import Cut
 from tests.session_example import asking, saying, started
 
