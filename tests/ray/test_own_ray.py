@@ -68,7 +68,7 @@ def test_a_run_a_resume_and_a_fork_each_start_a_ray_and_leave_nothing(cueline):
     assert (0, True) == (resumed[0], "session one: completed" in resumed[1]), resumed[1]
     assert (0, True) == (forked[0], "session two: completed" in forked[1]), forked[1]
     wait_until(lambda: not cueline.living())
-    assert [] == list(cueline.runtime.place.glob("cl-*"))  # what Ray keeps
+    assert [] == list(cueline.place.glob("cl-*"))  # what Ray keeps
 
 
 def test_sessions_go_on_by_themselves_when_up_comes_back_after_rays_head_was_killed(cueline):
