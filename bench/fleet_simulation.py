@@ -31,7 +31,8 @@ from cueline.actors.assignments import HostReport
 from cueline.actors.dispatcher import Dispatcher
 from cueline.actors.session_host import ACTIVE, HostPort
 from cueline.deciders.fleet import Group, Range
-from cueline.deciders.reconcile import Node, Observed, Report, Retire, Start, decide
+from cueline.deciders.reconcile import Census, Node, Report, Retire, Start, decide
+from cueline.deciders.worker import Joined, Lost, WorkerState, note
 from cueline.events.store import EventStore, Head, Presence, RecordedEvent, to_us
 from cueline.projections.read_model import new_row
 from cueline.projections.session import SessionReadModel
@@ -117,7 +118,7 @@ class Fleet:
     """Nodes with the workers that the rules request; see `HostDirectory`."""
 
     def __init__(self, log: Log, board: MemoryPresence) -> None:
-        self.observed = Observed()
+        self.census = Census()
         self.nodes: dict[str, set[str]] = {}
         self.runners: dict[str, str] = {}
         """Each with its node."""
@@ -129,7 +130,7 @@ class Fleet:
         self._numbers = 0
         for number in range(NODES):
             self.nodes[f"node-{number}"] = set()
-            self.observed.add_node(f"node-{number}", NODE)
+            self.census.add_node(f"node-{number}", NODE)
 
     async def hosts(self) -> dict[str, HostPort]:
         """See `HostDirectory.hosts`."""
@@ -138,18 +139,19 @@ class Fleet:
     async def act(self) -> None:
         """Start and retire the workers that the rules request."""
         self._now += 1
-        for action in decide(WANTED, self.observed, self._now):
+        for action in decide(WANTED, self.census, self._now):
             match action:
                 case Start(group=group, node=node) if node:
                     await self._start(group, node)
                 case Report(group=group, pending=pending):
-                    self.observed.report(group, pending)
+                    self.census.members(group).reported = pending
                 case Start() | Retire():
                     pass
 
     async def lose(self, worker: str) -> None:
         """Lose a worker."""
-        self.observed.lose(worker, self._now)
+        lost, _ = note(self.census.workers[worker], Lost(), self._now)
+        self.census.put(worker, lost)
         await self._board.leave(worker)
         if worker in self.runners:
             node = self.runners.pop(worker)
@@ -161,15 +163,15 @@ class Fleet:
         """Lose a node with all its workers."""
         for worker in sorted(self.nodes.pop(name)):
             await self.lose(worker)
-        self.observed.lose_node(name)
+        self.census.lose_node(name)
 
     async def _start(self, group: Group, node: str) -> None:
         self._numbers += 1
         self.started += 1
         name = f"{group.kind}-{self._numbers:012}"
         self.nodes[node].add(name)
-        self.observed.start(name, group, self._now, node)
-        self.observed.note(name, 0, self._now)
+        state, _ = note(WorkerState(group, began=self._now), Joined(node), self._now)
+        self.census.put(name, state)
         presence = Presence(
             incarnation=name,
             role=group.kind,

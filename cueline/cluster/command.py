@@ -16,10 +16,10 @@ from cueline.cluster.call import Handle
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.connection import RayConnection
 from cueline.cluster.control_loops import ControlLoops
+from cueline.cluster.fleet_member import FleetMember
 from cueline.cluster.log_writer import open_log, start_writer
 from cueline.cluster.node_check import check_nodes, check_tools
 from cueline.cluster.runner_directory import living_nodes
-from cueline.cluster.worker import Worker
 from cueline.deciders.fleet import HOSTS, RUNNERS, Range
 from cueline.errors import ClusterError
 from cueline.events.agent import AgentSpec
@@ -57,7 +57,7 @@ class Command(Place):
         ask = partial(check_tools, list(runners.values()))
         await self._checked.check(agents, runners, ask)
 
-    def members(self) -> Sequence[Worker]:
+    def members(self) -> Sequence[FleetMember]:
         """Return the hosts and runners of the command."""
         return self.loops.fleet.members()
 

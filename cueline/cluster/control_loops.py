@@ -8,8 +8,8 @@ from cueline.actors.background_task import Trouble, start_loops
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher
 from cueline.clock import SystemClock
 from cueline.cluster.cluster_context import ClusterContext
+from cueline.cluster.fleet_member import FleetMember, FleetNews, WorkerEvent
 from cueline.cluster.fleet_supervisor import FleetSupervisor
-from cueline.cluster.worker import FleetNews, Worker, WorkerEvent
 from cueline.deciders.fleet import Group, Range
 from cueline.deciders.reconcile import Report, takes
 from cueline.errors import ClusterError, HostsFullError
@@ -60,7 +60,9 @@ class ControlLoops:
             scope=scope,
         )
 
-    async def start(self, wanted: Mapping[Group, Range], adopted: Sequence[Worker] = ()) -> None:
+    async def start(
+        self, wanted: Mapping[Group, Range], adopted: Sequence[FleetMember] = ()
+    ) -> None:
         """Start the fleet, and look for work.
 
         Raises:

@@ -23,10 +23,10 @@ from cueline.clock import SystemClock
 from cueline.cluster.call import NotificationBuffer, ask_head
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.control_loops import ControlLoops
+from cueline.cluster.fleet_member import FleetNews, facts_of
 from cueline.cluster.log_writer import open_log, start_writer
 from cueline.cluster.remote_store import log_of
 from cueline.cluster.takeover import DispatcherLease, acquire_lease, adopted_workers, end_unused
-from cueline.cluster.worker import FleetNews, facts_of
 from cueline.deciders.fleet import HEARTBEAT, HOSTS, RUNNERS, HeartbeatTimes, TakeFleet, group_of
 from cueline.errors import ClusterError, CuelineError, FencedError
 from cueline.events.agent import AgentSpec

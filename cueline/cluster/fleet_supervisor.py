@@ -2,11 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 from uuid import uuid4
 
 import ray
@@ -17,16 +16,40 @@ from cueline.actors.session_host import HostPort
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, call
 from cueline.cluster.cluster_context import ClusterContext
+from cueline.cluster.fleet_member import (
+    CALL_SECONDS,
+    FleetMember,
+    FleetNews,
+    NodeLeaves,
+    WorkerEvent,
+    attempt,
+)
 from cueline.cluster.placement import cluster_nodes, node_of, placement
 from cueline.cluster.runner import RunnerActor
 from cueline.cluster.runner_directory import RunnerInfo, leaving_nodes
 from cueline.cluster.session_host import RemoteHost, SessionHostActor
-from cueline.cluster.worker import CALL_SECONDS, FleetNews, NodeLeaves, Worker, WorkerEvent, attempt
 from cueline.deciders.fleet import Group, Range
 from cueline.deciders.matching import Offer, Unmet
-from cueline.deciders.reconcile import Observed, Report, Retire, Start, decide, needed
+from cueline.deciders.reconcile import Census, Node, Report, Retire, Start, decide, needed
+from cueline.deciders.worker import (
+    Action,
+    Begins,
+    Bury,
+    Ends,
+    Fact,
+    Joined,
+    Leaves,
+    Loaded,
+    Lost,
+    Ready,
+    Tell,
+    Unreachable,
+    Waits,
+    WorkerState,
+    note,
+)
 from cueline.errors import ClusterError, CuelineError
-from cueline.events.store import Presence, PresenceBoard
+from cueline.events.store import PresenceBoard
 
 _REMEMBERED = 1000
 _SPARE_SECONDS = 3.0
@@ -53,34 +76,29 @@ class FleetSupervisor:
         self._wanted: Mapping[Group, Range] = {}
         self._needed: Mapping[Group, int] = {}
         """The number of further workers that waiting work could use."""
-        self._observed = Observed()
-        self._nodes: set[str] = set()
-        """The nodes that take workers."""
-        self._leaving: set[str] = set()
-        self._members: dict[str, Worker] = {}
+        self._census = Census()
+        self._members: dict[str, FleetMember] = {}
+        """The workers that have not ended."""
         self._hosts: dict[str, HostPort] = {}
-        """The started members; another mapping after each change."""
+        """The running hosts; another mapping after each change."""
         self._gone: dict[str, str] = {}
-        self._unreachable: list[Worker] = []
-        """The lost workers that may be alive: a frozen runner may finish its calls."""
-        self._spare: Worker | None = None
+        self._spare: FleetMember | None = None
         """The spare: a host actor that is not started, for the next host."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    async def start(self, wanted: Mapping[Group, Range], adopted: Sequence[Worker] = ()) -> None:
+    async def start(
+        self, wanted: Mapping[Group, Range], adopted: Sequence[FleetMember] = ()
+    ) -> None:
         """Start the *wanted* workers missing from *adopted*.
 
-        Wait until a host is ready, or waits for a node. Silent workers count as lost.
+        Wait until a host is ready, or waits for a node.
 
         Raises:
             ClusterError: no host starts.
         """
         for member in adopted:
-            if member.silent.is_set():
-                self._unreachable.append(member)
-            else:
-                self._look_after(member)
+            self._note(member, Begins())
         with suppress(Exception):  # while Ray's head is away: the next look does it
             await self.look_at_nodes()
         hosts = sum(count.least for group, count in wanted.items() if group.kind == "host")
@@ -89,10 +107,15 @@ class FleetSupervisor:
         self.want(wanted)
         await self._ready
 
-    def _begin(self) -> None:
-        """Let `start` return: a host is ready, or none is wanted."""
-        if not self._ready.done():
+    def _begin(self, failure: str | None = None) -> None:
+        """Let `start` return, because a host is ready or none is wanted, or fail."""
+        if self._ready.done():
+            return
+        if failure is None:
             self._ready.set_result(None)
+        else:
+            reason = f"no session host starts: {failure}"
+            self._ready.set_exception(ClusterError("the cluster", reason))
 
     def want(self, wanted: Mapping[Group, Range]) -> None:
         """Set the desired number of workers of each group."""
@@ -102,7 +125,9 @@ class FleetSupervisor:
     def need(self, waiting: Sequence[Unmet], loads: Mapping[str, int], *, is_full: bool) -> None:
         """Note the waiting calls, the *loads* of the hosts, and whether all hosts are full."""
         for host, sessions in loads.items():
-            self._observed.note(host, sessions, time.monotonic())
+            member = self._members.get(host)
+            if member is not None and member.state.load != sessions:
+                self._note(member, Loaded(sessions))
         slots = self.context.factory.slots.workers
         self._needed = needed(self._wanted, waiting, slots, is_full=is_full)
         self.act()
@@ -111,7 +136,7 @@ class FleetSupervisor:
         """Start and retire workers to reach the desired numbers."""
         actions = decide(
             self._wanted,
-            self._observed,
+            self._census,
             time.monotonic(),
             unmet=self._needed,
             idle_seconds=self.context.factory.idle_seconds,
@@ -119,35 +144,64 @@ class FleetSupervisor:
         for action in actions:
             match action:
                 case Start():
-                    self._look_after(self._create(action))
+                    self._note(self._create(action), Begins())
                 case Retire(worker=worker):
                     member = self._members[worker]
-                    drains = member.node in self._leaving
-                    member.leaves = "its node was drained" if drains else "it was retired"
-                    self._observed.leave(worker)
-                    if member.role == "runner":
-                        self._on_news(WorkerEvent("leaves", member))
-                    self._spawn(self._retire(member))
+                    drains = member.state.node in self._census.draining
+                    reason = "its node was drained" if drains else "it was retired"
+                    self._note(member, Leaves(reason))
                 case Report(group=group, pending=pending):
-                    self._observed.report(group, pending)
+                    self._census.members(group).reported = pending
                     self._on_news(action)
+
+    def _note(self, member: FleetMember, fact: Fact) -> asyncio.Task[None]:
+        """Note a *fact* about *member*, and begin what follows."""
+        was = member.state
+        member.state, actions = note(was, fact, time.monotonic())
+        self._census.put(member.incarnation, member.state)
+        self._members[member.incarnation] = member
+        if member.state.phase == "ended":
+            del self._members[member.incarnation]
+        (member.silence.set if member.state.silent else member.silence.clear)()
+        if member.role == "host" and (was.phase != member.state.phase or isinstance(fact, Begins)):
+            driving = self._driving()
+            self._hosts = {m.incarnation: RemoteHost(m.handle, self._epoch) for m in driving}
+        return self._spawn(self._carry_out(member, actions))
+
+    async def _carry_out(self, member: FleetMember, actions: Sequence[Action]) -> None:
+        for action in actions:
+            match action:
+                case "watch":
+                    self._spawn(self._keep(member))
+                case "notify":
+                    await self._notify_hosts()
+                case "replace":
+                    with suppress(Exception):  # while Ray's head is away: the next look does it
+                        # Before the loss is told: hosts that learn of it also learn of the
+                        # replacement, before its process is up, and need not record a wait.
+                        self.act()
+                case "retire":
+                    await self._retire(member)
+                case "end":
+                    await member.end(self._epoch, self._board)
+                case Ready(failure):
+                    self._begin(failure)
+                case Tell(what, evidence):
+                    self._on_news(WorkerEvent(what, member, evidence))
+                case Bury(evidence):
+                    await self._bury(member, evidence)
 
     async def hosts(self) -> dict[str, HostPort]:
         return self._hosts
 
-    def _find_hosts(self, changed: Worker) -> None:
-        """Find the hosts again after one of the members has *changed*."""
-        if changed.role == "host":
-            driving = self._driving()
-            self._hosts = {m.incarnation: RemoteHost(m.handle, self._epoch) for m in driving}
-
-    def _driving(self) -> list[Worker]:
+    def _driving(self) -> list[FleetMember]:
         """Return the hosts that have started."""
-        return [m for m in self._members.values() if m.role == "host" and m.presence]
+        there = self._members.values()
+        return [m for m in there if m.role == "host" and m.state.phase == "running"]
 
-    def members(self) -> Sequence[Worker]:
-        """Return the workers that accept work."""
-        return list(self._members.values())
+    def members(self) -> Sequence[FleetMember]:
+        """Return the workers that are not lost."""
+        return [m for m in self._members.values() if m.state.is_member]
 
     def remind(self) -> None:
         """Send the hosts the list of runners again, because an earlier message may be lost."""
@@ -157,47 +211,32 @@ class FleetSupervisor:
         """Find silent workers, frozen or unreachable, and check the lost ones."""
         present = {each.incarnation: each for each in await self._board.all()}
         now = SystemClock().now()
-        started = [m for m in (*self._members.values(), *self._unreachable) if m.presence]
-        heard = ((member, present.get(member.incarnation)) for member in started)
+        there = [m for m in self._members.values() if m.presence and not m.state.silent]
+        heard = ((member, present.get(member.incarnation)) for member in there)
         unheard = [member for member, beat in heard if beat and death_of(beat, now)]
-        await asyncio.gather(*(member.ask() for member in unheard))
-        looks = (self._check_lost(m, present.get(m.incarnation), now) for m in self._unreachable)
-        await asyncio.gather(*looks)
+        await asyncio.gather(*(self._learn(member, member.is_silent()) for member in unheard))
+        lost = [m for m in self._members.values() if m.state.phase == "unreachable"]
+        seconds = self.context.factory.removal_seconds
+        fates = [(m, m.fate(present.get(m.incarnation), now, seconds)) for m in lost]
+        await asyncio.gather(*(self._learn(*fate) for fate in fates))
 
-    async def _check_lost(self, member: Worker, presence: Presence | None, now: datetime) -> None:
-        """Check whether a lost *member* answers again, or has ended.
-
-        The sessions of a runner's calls wait for this; a host's sessions already run elsewhere.
-        """
-        over, back = await member.fate(presence, now, self.context.factory.removal_seconds)
-        if member.role == "host" and (over or back):
-            self._unreachable.remove(member)
-            await member.end(self._epoch, self._board)
-        elif over is not None:
-            self._unreachable.remove(member)
-            await self._mark_dead(member, over)
-        elif back:
-            member.silent.clear()
-            if not member.leaves:
-                # D13: it is as good as before. If it is one too many now, one of them retires.
-                self._unreachable.remove(member)
-                self._look_after(member, "back")
+    async def _learn(self, member: FleetMember, asked: Awaitable[Fact | None]) -> None:
+        if (fact := await asked) is not None:
+            await self._note(member, fact)
 
     async def look_at_nodes(self) -> None:
         """Notice nodes that join or leave; the log's own node counts until the end."""
         nodes, leaving = await cluster_nodes(), await leaving_nodes() - {self.context.node}
-        joined = nodes.keys() - self._nodes - leaving
+        joined = nodes.keys() - self._census.nodes.keys() - leaving
         # The log's own first: the workspaces of many sessions are there.
         for name in sorted(joined, key=lambda name: (name != self.context.node, name)):
-            self._observed.add_node(name, nodes[name])
-        for name in self._nodes - nodes.keys():
-            self._observed.lose_node(name)
-        for name in leaving - self._leaving:
-            self._observed.lose_node(name, drains=True)
+            self._census.add_node(name, nodes[name])
+        for name in self._census.nodes.keys() - nodes.keys():
+            self._census.lose_node(name)
+        for name in self._census.drain(leaving):
             self._on_news(NodeLeaves(name))
-        self._nodes, self._leaving = nodes.keys() - leaving, leaving
 
-    async def _retire(self, member: Worker) -> None:
+    async def _retire(self, member: FleetMember) -> None:
         """Let *member* finish its running work, and end it."""
         await asyncio.wait({self._ready})  # its sessions have to go on somewhere
         grace = self.context.factory.grace_seconds
@@ -205,10 +244,11 @@ class FleetSupervisor:
         if member.role == "host":
             await member.drain(self._epoch, grace)
         else:
+            drains = member.state.node in self._census.draining
             with suppress(TimeoutError):
                 # A drained node may go at any time. Otherwise calls end within their time-outs.
-                async with asyncio.timeout(grace if member.node in self._leaving else None):
-                    await member.run_out(self.context, self._epoch)
+                async with asyncio.timeout(grace if drains else None):
+                    await member.run_out(self._epoch)
         await member.end(self._epoch, self._board)
 
     async def drain(self, seconds: float) -> None:
@@ -221,14 +261,15 @@ class FleetSupervisor:
         """Stop all actors that this fleet has started."""
         for task in self._tasks:
             task.cancel()
-        members, self._members = [*self._members.values(), *self._unreachable], {}
-        members += filter(None, [self._spare])
+        members = [*self._members.values(), *filter(None, [self._spare])]
+        self._members = {}
         await asyncio.gather(*(member.end(self._epoch, self._board) for member in members))
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _keep_spare(self, group: Group) -> None:
         clock = SystemClock()
@@ -236,9 +277,10 @@ class FleetSupervisor:
         if self._spare is None:
             self._spare = self._create(Start(group, self.context.node))
 
-    def _create(self, start: Start) -> Worker:
+    def _create(self, start: Start) -> FleetMember:
         group, node = start.group, start.node
-        if (spare := self._spare) is not None and (spare.group, spare.node) == (group, node):
+        spare = self._spare
+        if spare is not None and (spare.state.group, spare.state.node) == (group, node):
             self._spare = None
             return spare
         incarnation = f"{group.kind}-{uuid4().hex[:12]}"
@@ -250,96 +292,58 @@ class FleetSupervisor:
         handle = self.context.create(
             actor, self.context.named(incarnation), *made_of, placement=where
         )
-        return Worker(group, incarnation, node, handle)
+        state = WorkerState(group, node, is_known=node == self.context.node)
+        return FleetMember(incarnation, handle, state)
 
-    def _look_after(self, member: Worker, came: Literal["joined", "back"] = "joined") -> None:
-        """Add a worker to the fleet until it is lost."""
-        self._members[member.incarnation] = member
-        self._find_hosts(member)
-        self._observed.start(member.incarnation, member.group, time.monotonic(), member.node)
-        self._spawn(self._keep(member, came))
-        if member.leaves:
-            self._observed.leave(member.incarnation)
-            self._spawn(self._retire(member))
-
-    async def _keep(self, member: Worker, came: Literal["joined", "back"]) -> None:
-        """Start *member*, and replace it once it is lost."""
-        evidence = await self._run_until_lost(member, came)
-        del self._members[member.incarnation]
-        self._find_hosts(member)
-        self._observed.lose(member.incarnation, time.monotonic())
-        with suppress(Exception):  # while Ray's head is away: the next look does it
-            # Before the loss is reported: with the report, hosts get the name of the replacement,
-            # before its process is up, and need not record a wait.
-            self.act()
-        await self._report_lost(member, evidence)
-
-    async def _run_until_lost(self, member: Worker, came: Literal["joined", "back"]) -> str:
-        """Start *member*, and return the evidence once it is lost."""
+    async def _keep(self, member: FleetMember) -> None:
+        """Start *member*, and note when it is lost."""
+        failure = None
         try:
-            arguments = [self._runner_infos()] if member.role == "host" else []
-            starting = member.handle.start.remote(self._epoch, *arguments)
-            placing = member.handle.__ray_call__.remote(node_of)
-            if member.role == "runner":
-                # Hosts may name it in a call before its process is up.
-                await self._notify_hosts()
-            member.presence = await member.started(starting, partial(self._wait_for_node, member))
-            self._find_hosts(member)
-            member.node = await call(placing, CALL_SECONDS)
+            node = await self._start(member)
         except (*DEAD, *UNCLEAR, CuelineError) as error:
-            if member.role == "host" and not (self._ready.done() or member.leaves):
-                reason = f"no session host starts: {error}"
-                self._ready.set_exception(ClusterError("the cluster", reason))
             # The worker has begun nothing, and must never begin: its replacement relies on that.
             ray.kill(member.handle)
-            return f"it did not start: {type(error).__name__}"
-        member.pending = False
-        self._observed.place(member.incarnation, member.node)
-        if member.node in self._leaving:
-            self._observed.lose_node(member.node, drains=True)
-        self._observed.note(member.incarnation, 0, time.monotonic())
-        if member.role == "host" and not member.leaves:
-            self._begin()
-            if member.node == self.context.node:
-                self._spawn(self._keep_spare(member.group))
-        await self._notify_hosts()
-        self._on_news(WorkerEvent(came, member))
-        note = partial(self._note_calls, member)
-        return await member.until_lost(self.context, self._epoch, self._on_trouble, note)
+            failure, evidence = str(error), f"it did not start: {type(error).__name__}"
+        else:
+            joined = self._note(member, Joined(node))
+            if member.role == "host" and node == self.context.node and not member.state.leaves:
+                self._spawn(self._keep_spare(member.state.group))
+            await joined
+            evidence = await member.until_lost(
+                self.context,
+                self._epoch,
+                self._on_trouble,
+                lambda calls: self._note(member, Loaded(calls)),
+            )
+        await self._note(member, Lost(failure))
+        over = await member.is_over()
+        await self._note(member, Unreachable(evidence) if over is None else Ends(over))
 
-    def _note_calls(self, member: Worker, calls: int) -> None:
-        member.calls = calls
-        self._observed.note(member.incarnation, calls, time.monotonic())
+    async def _start(self, member: FleetMember) -> str:
+        """Start *member*, and return its node."""
+        arguments = [self._runner_infos()] if member.role == "host" else []
+        starting = member.handle.start.remote(self._epoch, *arguments)
+        placing = member.handle.__ray_call__.remote(node_of)
+        if member.role == "runner":
+            # Hosts may name it in a call before its process is up.
+            await self._notify_hosts()
+        member.presence = await member.started(starting, partial(self._wait_for_node, member))
+        node: str = await call(placing, CALL_SECONDS)
+        return node
 
-    async def _wait_for_node(self, member: Worker) -> None:
+    async def _wait_for_node(self, member: FleetMember) -> None:
         """Let *member* wait for a node: it gets no calls, and the hosts are informed.
 
         Raises:
             TimeoutError: it has to start on the log's own node; another one starts elsewhere.
         """
-        if member.node == self.context.node and member.group.per_node is None:
-            self._observed.lose_node(member.node)
-            member.leaves = "its node is full"
-            raise TimeoutError(member.leaves)
-        member.pending = True
-        self._observed.wait(member.incarnation)
-        if member.role == "host":
-            self._begin()
-        await self._notify_hosts()
+        await self._note(member, Waits(self.context.node))
+        if member.state.phase != "pending":
+            self._census.add_node(member.state.node, Node({}, {}))
+            raise TimeoutError(member.state.leaves)
 
-    async def _report_lost(self, member: Worker, evidence: str) -> None:
-        """Inform the hosts that *member* accepts no more work, with the evidence of its end."""
-        over = await member.is_over()
-        if over is not None:
-            await self._mark_dead(member, member.leaves or over)
-            return
-        # Ray ends an actor without handles.
-        self._unreachable.append(member)
-        await self._notify_hosts()
-        self._on_news(WorkerEvent("lost", member, evidence))
-
-    async def _mark_dead(self, member: Worker, evidence: str) -> None:
-        """Inform the hosts that *member* and its running calls have ended."""
+    async def _bury(self, member: FleetMember, evidence: str) -> None:
+        """Inform all that *member* and its running calls have ended."""
         self._gone[member.incarnation] = evidence
         if len(self._gone) > _REMEMBERED:
             del self._gone[next(iter(self._gone))]
@@ -350,10 +354,9 @@ class FleetSupervisor:
 
     def _runner_infos(self) -> list[RunnerInfo]:
         """Return the runners that answer; lost and leaving runners accept no more calls."""
-        there = [*self._members.values(), *self._unreachable]
-        runners = [m for m in there if m.role == "runner" and not m.silent.is_set()]
-        able = [m for m in runners if m.may_have_calls(self.context)]
-        return [m.runner_info(self.context, lost=m in self._unreachable) for m in able]
+        runners = [m for m in self._members.values() if m.role == "runner"]
+        able = [m for m in runners if m.state.is_known and not m.state.silent]
+        return [member.runner_info(self.context) for member in able]
 
     def offers(self) -> list[Offer]:
         """Return the offers of the runners that accept calls."""

@@ -10,11 +10,12 @@ from cueline.actors.presence import BEAT_SECONDS, beat_always, death_of, find
 from cueline.clock import Clock
 from cueline.cluster.call import DEAD, DISPATCHER, UNCLEAR, call
 from cueline.cluster.cluster_context import VERSION, ClusterContext, actors_of
+from cueline.cluster.fleet_member import FleetMember
 from cueline.cluster.placement import has_node, node_of
 from cueline.cluster.runner import RunnerActor
 from cueline.cluster.session_host import SessionHostActor
-from cueline.cluster.worker import Worker
 from cueline.deciders.fleet import HOSTS, RUNNERS, Group
+from cueline.deciders.worker import WorkerState
 from cueline.errors import ClusterError, CuelineError, FencedError, KeyReusedError, LogLostError
 from cueline.events.fleet import DispatcherEvent, DispatcherStarted
 from cueline.events.journal import FactWrite, Journal
@@ -116,7 +117,7 @@ ADOPT_SECONDS = 5.0
 
 async def adopted_workers(
     context: ClusterContext, epoch: int, board: PresenceBoard
-) -> Sequence[Worker]:
+) -> Sequence[FleetMember]:
     """Return the hosts and runners, of any version, that former incarnations have left."""
     prefix = f"{context.owner}/"
     present = await board.all()
@@ -130,7 +131,7 @@ async def adopted_workers(
 
 async def _adopted(
     context: ClusterContext, epoch: int, name: str, present: Sequence[Presence]
-) -> Worker | None:
+) -> FleetMember | None:
     # A worker of another version has the version in its name, and finishes its sessions or calls.
     incarnation, _, version = name.partition("/")[2].partition("@")
     leaves = "" if version == VERSION else f"it is of cueline {version}"
@@ -152,10 +153,10 @@ async def _adopted(
         here = presence is not None and presence.machine == context.machine
         node = context.node if here else ""
         group = HOSTS if is_host else RUNNERS
-        worker = Worker(group, incarnation, node, handle, presence, name=name, leaves=leaves)
-        worker.silent.set()
-        return worker
-    return Worker(group, incarnation, node, handle, presence, name=name, leaves=leaves)
+        state = WorkerState(group, node, "unreachable", leaves, silent=True, was_lost=True)
+    else:
+        state = WorkerState(group, node, "running", leaves, is_known=True)
+    return FleetMember(incarnation, handle, state, presence, name)
 
 
 def _group_and_node_of(actor: SessionHostActor | RunnerActor) -> tuple[Group, str]:

@@ -1,6 +1,6 @@
 """Compares the desired workers with the observed ones.
 
-`Observed` gets each change of a worker or node, and counts. So the cost of `decide` depends
+`Census` gets each change of a worker or node, and counts. So the cost of `decide` depends
 on the number of groups and of changes, not on the number of workers or nodes.
 
 Times are seconds of any one clock.
@@ -8,12 +8,15 @@ Times are seconds of any one clock.
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import cycle, islice, repeat, takewhile
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from itertools import chain, cycle, islice, repeat, takewhile
 from typing import NamedTuple
 
 from cueline.deciders.fleet import NONE, Group, Range
 from cueline.deciders.matching import Offer, Unmet
 from cueline.deciders.matching import unmet as unmet_by
+from cueline.deciders.worker import WorkerState
 from cueline.events.agent_parts import Demands
 
 CPUS = 0.01
@@ -58,170 +61,122 @@ class Node(NamedTuple):
     """The amounts by the names of `WorkerGroup.resources`."""
 
 
-class _Worker:
-    __slots__ = ("began", "group", "node")
-
-    def __init__(self, group: Group, began: float) -> None:
-        self.group = group
-        self.began = began
-        self.node = ""
-
-
+@dataclass(slots=True, eq=False)
 class _Members:
     """The workers of one group by their state, in the order in which they entered it."""
 
-    __slots__ = (
-        "brief",
-        "busy",
-        "idle",
-        "on_node",
-        "pending",
-        "reported",
-        "rests_until",
-        "room",
-        "starting",
-    )
-
-    def __init__(self) -> None:
-        self.starting: dict[str, None] = {}
-        self.busy: dict[str, None] = {}
-        self.idle: dict[str, float] = {}
-        """The idle workers, each with the time since when."""
-        self.pending: dict[str, None] = {}
-        """The workers of `starting` that wait for a node."""
-        self.reported = 0
-        self.on_node: Counter[str] = Counter()
-        self.room: OrderedDict[str, None] = OrderedDict()
-        """The nodes that can hold one more worker, in the order of their turns."""
-        self.brief = 0
-        """The number of workers that died young in a row."""
-        self.rests_until = 0.0
+    starting: dict[str, float] = field(default_factory=dict)
+    busy: dict[str, float] = field(default_factory=dict)
+    idle: dict[str, float] = field(default_factory=dict)
+    """The idle workers, each with the time since when."""
+    pending: set[str] = field(default_factory=set)
+    """The workers of `starting` that wait for a node."""
+    reported: int = 0
+    on_node: Counter[str] = field(default_factory=Counter)
+    room: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    """The nodes that can hold one more worker, in the order of their turns."""
+    brief: int = 0
+    """The number of workers that died young in a row."""
+    rests_until: float = 0.0
 
     def __len__(self) -> int:
         return len(self.starting) + len(self.busy) + len(self.idle)
 
-    def take_out(self, worker: str) -> None:
-        for place in (self.starting, self.busy, self.idle, self.pending):
-            place.pop(worker, None)
+    def put(self, worker: str, state: WorkerState) -> None:
+        """Enter a worker by its *state*, or take it out."""
+        place = self.starting
+        if state.phase == "running":
+            place = self.busy if state.load else self.idle
+        for each in (self.starting, self.busy, self.idle):
+            if each is not place or not state.counts:
+                each.pop(worker, None)
+        self.pending.discard(worker)
+        if state.counts:
+            place.setdefault(worker, state.since)
+            self.pending.update([worker] if state.phase == "pending" else [])
 
     def to_retire(self) -> Iterator[str]:
         """Return the workers in the order in which they are given up."""
-        yield from reversed(self.starting)
-        yield from reversed(self.idle)
-        yield from reversed(self.busy)
+        return chain(reversed(self.starting), reversed(self.idle), reversed(self.busy))
 
 
-class Observed:
-    """The observed workers and nodes."""
+class Census:
+    """The workers that count, by group and node, and the nodes."""
 
     def __init__(self) -> None:
         self.groups: dict[Group, _Members] = {}
+        self.workers: dict[str, WorkerState] = {}
         self.leaving: dict[str, Group] = {}
-        """The counted workers on a node that is about to leave."""
-        self._workers: dict[str, _Worker] = {}
-        self._nodes: dict[str, Node] = {}
-        self._on_node: dict[str, dict[str, None]] = {}
+        """The workers on a node that is about to leave."""
+        self.nodes: dict[str, Node] = {}
+        """The nodes that take workers."""
+        self.draining: AbstractSet[str] = frozenset()
 
     def members(self, group: Group) -> _Members:
         """Return the workers of *group*."""
         if (members := self.groups.get(group)) is None:
             members = self.groups[group] = _Members()
-            fitting = (name for name, node in self._nodes.items() if fits(group, node))
+            fitting = (name for name, node in self.nodes.items() if fits(group, node))
             members.room.update(dict.fromkeys(fitting))
         return members
 
-    def start(self, worker: str, group: Group, now: float, node: str = "") -> None:
-        """Note a worker that was started; its node may not be known yet."""
-        self._workers[worker] = _Worker(group, now)
-        self.members(group).starting[worker] = None
-        if node:
-            self.place(worker, node)
-
-    def place(self, worker: str, node: str) -> None:
-        """Note that a worker is on *node*."""
-        seen = self._workers.get(worker)
-        if seen is None or seen.node == node:
+    def put(self, worker: str, state: WorkerState) -> None:
+        """Count a worker by its new *state*."""
+        before = self.workers.pop(worker, None)
+        if before is None and not state.counts:
             return
-        self._unplace(worker, seen)
-        seen.node = node
-        self._on_node.setdefault(node, {})[worker] = None
-        members = self.members(seen.group)
-        members.on_node[node] += 1
-        self._find_room(seen.group, node)
-
-    def wait(self, worker: str) -> None:
-        """Note that a worker waits for a node that can hold it."""
-        if (members := self._members_of(worker)) is not None:
-            members.pending[worker] = None
-
-    def note(self, worker: str, load: int, now: float) -> None:
-        """Note how much work a worker that accepts work has *now*."""
-        members = self._members_of(worker)
-        if members is None or worker in (members.busy if load else members.idle):
-            return
-        members.take_out(worker)
-        if load:
-            members.busy[worker] = None
-        else:
-            members.idle[worker] = now
-
-    def leave(self, worker: str) -> None:
-        """Note that a worker accepts no more work, so it no longer counts."""
-        if (members := self._members_of(worker)) is not None:
-            members.take_out(worker)
-            self._unplace(worker, self._workers.pop(worker))
-            self.leaving.pop(worker, None)
-
-    def lose(self, worker: str, now: float) -> None:
-        """Note that a worker ended, or is silent."""
-        if (seen := self._workers.get(worker)) is None:
-            return
-        self.leave(worker)
-        members = self.members(seen.group)
-        members.brief = members.brief + 1 if now - seen.began < BRIEF_SECONDS else 0
-        if members.brief > max(1, len(members)):
-            members.rests_until = now + REST_SECONDS
+        members = self.members(state.group)
+        members.put(worker, state)
+        was, node = before.node if before else "", state.node if state.counts else ""
+        if was != node:
+            self._move(worker, state.group, was, node)
+        if state.counts:
+            self.workers[worker] = state
+        elif state.phase == "lost":
+            members.brief = members.brief + 1 if state.since - state.began < BRIEF_SECONDS else 0
+            if members.brief > max(1, len(members)):
+                members.rests_until = state.since + REST_SECONDS
 
     def add_node(self, name: str, node: Node) -> None:
-        """Note a node that joined."""
-        self._nodes[name] = node
+        """Count a node that joined."""
+        self.nodes[name] = node
         for group in self.groups:
             self._find_room(group, name)
 
-    def lose_node(self, name: str, *, drains: bool = False) -> None:
-        """Note a node that takes no more workers; if it *drains*, those on it leave."""
-        self._nodes.pop(name, None)
+    def lose_node(self, name: str) -> None:
+        """Count a node no more: it takes no more workers."""
+        self.nodes.pop(name, None)
         for group in self.groups:
             self._find_room(group, name)
-        if drains:
-            there = self._on_node.get(name, ())
-            self.leaving.update({worker: self._workers[worker].group for worker in there})
 
-    def report(self, group: Group, pending: int) -> None:
-        """Note that so many pending workers of *group* were reported."""
-        self.members(group).reported = pending
+    def drain(self, nodes: AbstractSet[str]) -> AbstractSet[str]:
+        """Count the *nodes* that drain, whose workers leave; return the new ones."""
+        new, self.draining = nodes - self.draining, nodes
+        for name in new:
+            self.lose_node(name)
+        there = self.workers.items() if new else ()
+        self.leaving.update({name: each.group for name, each in there if each.node in new})
+        return new
 
-    def _members_of(self, worker: str) -> _Members | None:
-        seen = self._workers.get(worker)
-        return None if seen is None else self.groups[seen.group]
-
-    def _unplace(self, worker: str, seen: _Worker) -> None:
-        if not seen.node:
-            return
-        self._on_node[seen.node].pop(worker)
-        if not self._on_node[seen.node]:
-            del self._on_node[seen.node]
-        on_node = self.groups[seen.group].on_node
-        on_node[seen.node] -= 1
-        if not on_node[seen.node]:
-            del on_node[seen.node]
-        self._find_room(seen.group, seen.node)
-        if seen.node in (room := self.groups[seen.group].room):
-            room.move_to_end(seen.node, last=False)
+    def _move(self, worker: str, group: Group, was: str, node: str) -> None:
+        members = self.groups[group]
+        self.leaving.pop(worker, None)
+        if was:
+            members.on_node[was] -= 1
+            if not members.on_node[was]:
+                del members.on_node[was]
+            self._find_room(group, was)
+            if was in members.room:
+                members.room.move_to_end(was, last=False)
+        if node:
+            members.on_node[node] += 1
+            self._find_room(group, node)
+            if node in self.draining:
+                self.leaving[worker] = group
 
     def _find_room(self, group: Group, name: str) -> None:
         """Give a node the last turn for one more of *group*, if it can hold that."""
-        members, node = self.groups[group], self._nodes.get(name)
+        members, node = self.groups[group], self.nodes.get(name)
         members.room.pop(name, None)
         is_full = group.per_node is not None and members.on_node[name] >= group.per_node
         if node is not None and not is_full and fits(group, node):
@@ -242,7 +197,7 @@ def fits(group: Group, node: Node) -> bool:
 
 def decide(
     wanted: Mapping[Group, Range],
-    observed: Observed,
+    census: Census,
     now: float,
     *,
     unmet: Mapping[Group, int] = {},
@@ -252,15 +207,15 @@ def decide(
 
     Args:
         wanted: how many of each group.
-        observed: the workers as they are.
+        census: the workers as they are.
         now: in seconds.
         unmet: the number of further workers of a group that waiting work could use.
         idle_seconds: workers above the minimum that are idle for longer retire.
     """
-    actions: list[Action] = [Retire(worker) for worker in observed.leaving]
-    leaving = Counter(observed.leaving.values())
-    for group in {**wanted, **observed.groups}:
-        members = observed.members(group)
+    actions: list[Action] = [Retire(worker) for worker in census.leaving]
+    leaving = Counter(census.leaving.values())
+    for group in {**wanted, **census.groups}:
+        members = census.members(group)
         least, most = wanted.get(group, NONE)
         have = len(members) - leaving[group]
         more = max(0, unmet.get(group, 0) - len(members.starting) - len(members.idle))
@@ -271,11 +226,11 @@ def decide(
             actions += starts
             pending += target - have - len(starts)
         elif have > most:
-            stay = (each for each in members.to_retire() if each not in observed.leaving)
+            stay = (each for each in members.to_retire() if each not in census.leaving)
             actions += [Retire(worker) for worker in islice(stay, have - most)]
         elif have > least and not unmet.get(group):
             idle = _idle_too_long(members, have - least, now - idle_seconds)
-            actions += [Retire(worker) for worker in idle if worker not in observed.leaving]
+            actions += [Retire(worker) for worker in idle if worker not in census.leaving]
         if pending != members.reported:
             actions.append(Report(group, pending))
     return actions

@@ -2,12 +2,13 @@
 
 import asyncio
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import replace as other
 from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
 import ray
+from msgspec.structs import replace
 from ray.exceptions import ActorDiedError, RaySystemError
 
 from cueline.actors.presence import REMOVAL_SECONDS, presence_of
@@ -15,15 +16,16 @@ from cueline.actors.runner_slots import SLOTS
 from cueline.clock import SystemClock
 from cueline.cluster import command as commands
 from cueline.cluster import control_loops, fleet_supervisor
-from cueline.cluster import worker as members
+from cueline.cluster import fleet_member as members
 from cueline.cluster.command import _watch_ray
 from cueline.cluster.connection import RayConnection
 from cueline.cluster.control_loops import ControlLoops
+from cueline.cluster.fleet_member import FleetMember, WorkerEvent
 from cueline.cluster.fleet_supervisor import FleetSupervisor
-from cueline.cluster.worker import Worker, WorkerEvent
 from cueline.deciders.fleet import HOSTS, RUNNERS, Group, Range
 from cueline.deciders.matching import Unmet
 from cueline.deciders.reconcile import Node, Report
+from cueline.deciders.worker import WorkerState
 from cueline.errors import ClusterError, HostsFullError
 from cueline.events.agent_parts import Demands
 from cueline.stores.presence import MemoryPresence
@@ -139,7 +141,16 @@ async def quiet(there, role, answer):
     """Return a member whose beats have not arrived for a while."""
     presence = presence_of(role)
     await there.board.beat(presence)
-    return Worker(Group(role), presence.incarnation, HERE, Actor(answer), presence)
+    state = WorkerState(Group(role), HERE, "running", is_known=True)
+    return FleetMember(presence.incarnation, Actor(answer), state, presence)
+
+
+def frozen(member):
+    """Have a former dispatcher leave *member*, which does not answer."""
+    member.state = replace(
+        member.state, phase="unreachable", is_known=False, silent=True, was_lost=True
+    )
+    return member
 
 
 async def test_workers_start_although_ray_cannot_be_asked_for_its_nodes(fleet, there, monkeypatch):
@@ -156,11 +167,11 @@ async def test_workers_start_although_ray_cannot_be_asked_for_its_nodes(fleet, t
 
 async def test_a_member_that_answers_is_not_lost_though_its_beats_do_not_arrive(fleet, there):
     lives = joined(fleet, await quiet(there, "host", "here I am"))
-    frozen = joined(fleet, await quiet(there, "host", NEVER))
+    freezes = joined(fleet, await quiet(there, "host", NEVER))
 
     await fleet.look()
 
-    assert (False, True) == (lives.silent.is_set(), frozen.silent.is_set())
+    assert (False, True) == (lives.state.silent, freezes.state.silent)
 
 
 async def test_a_runner_that_does_not_start_is_ended_and_what_waits_for_it_told(fleet, there):
@@ -173,7 +184,7 @@ async def test_a_runner_that_does_not_start_is_ended_and_what_waits_for_it_told(
 
 
 async def test_a_runner_that_never_started_is_followed_to_its_end(fleet, there):
-    lost = Worker(RUNNERS, "runner-1", HERE, Actor(NEVER))
+    lost = FleetMember("runner-1", Actor(NEVER), WorkerState(RUNNERS, HERE))
 
     assert ([], ["gone"]) == await told_before_and_after_the_end(fleet, there, lost)
 
@@ -182,7 +193,7 @@ async def test_a_runner_that_ends_after_it_was_back_is_buried(fleet, there):
     # I14: nobody speaks to it any more but sessions that wait for it.
     lost = await quiet(there, "runner", NEVER)
     lost.handle.answer = lost.presence
-    lost.silent.set()
+    frozen(lost)
     await fleet_of(fleet, lost)
     await there.ago.advance(QUIET.total_seconds())
     await there.board.beat(lost.presence)
@@ -197,7 +208,7 @@ async def test_a_runner_that_ends_after_it_was_back_is_buried(fleet, there):
 
 async def test_a_lost_runner_of_another_machine_is_buried_when_ray_reports_its_end(fleet, there):
     lost = await quiet(there, "runner", NEVER)
-    lost.presence = replace(lost.presence, boot_id="elsewhere")
+    lost.presence = other(lost.presence, boot_id="elsewhere")
     await there.board.beat(lost.presence)
 
     assert ([], ["gone"]) == await told_before_and_after_the_end(fleet, there, lost)
@@ -209,7 +220,7 @@ async def test_what_is_out_of_reach_for_the_removal_time_is_buried(fleet, there)
         FakeClock(SystemClock().now() - timedelta(seconds=REMOVAL_SECONDS + 1))
     )
     lost = await quiet(there, "runner", NEVER)
-    lost.silent.set()
+    frozen(lost)
     await fleet_of(fleet, lost)
 
     await fleet.look()
@@ -219,16 +230,16 @@ async def test_what_is_out_of_reach_for_the_removal_time_is_buried(fleet, there)
 
 
 async def test_a_host_that_thaws_after_its_sessions_went_to_others_is_ended(fleet, there):
-    [thaws, frozen] = [await quiet(there, "host", NEVER), await quiet(there, "host", NEVER)]
-    thaws.silent.set()
-    frozen.silent.set()
-    await fleet_of(fleet, thaws, frozen)
+    [thaws, stays] = [await quiet(there, "host", NEVER), await quiet(there, "host", NEVER)]
+    frozen(thaws)
+    frozen(stays)
+    await fleet_of(fleet, thaws, stays)
     await there.ago.advance(QUIET.total_seconds())
     await there.board.beat(thaws.presence)
 
     await fleet.look()
 
-    assert (True, False) == (thaws.handle.killed, frozen.handle.killed)
+    assert (True, False) == (thaws.handle.killed, stays.handle.killed)
 
 
 async def test_a_host_is_kept_ready_and_takes_the_place_of_one_that_is_lost(
@@ -281,7 +292,7 @@ async def test_a_runner_that_waits_for_a_node_is_no_failure(fleet, there):
     fleet.context.node = "cd" * 28  # it may not wait for the log's own node
     await fleet.start({RUNNERS: Range(1, 1)})
     there.made[0].pending = True
-    await await_until(lambda: fleet._observed.groups[RUNNERS].pending)
+    await await_until(lambda: waits(fleet))
     fleet.act()
 
     assert [Report(RUNNERS, 1)] == there.news
@@ -294,7 +305,7 @@ async def test_a_worker_for_which_the_logs_own_node_has_no_room_starts_elsewhere
     await await_until(lambda: len(there.made) > 1)
 
     assert there.made[0].killed
-    assert "" == [*fleet._members.values()][-1].node
+    assert "" == fleet.members()[-1].state.node
 
 
 async def test_a_fleet_starts_although_the_logs_own_node_has_no_room_for_its_first_host(
@@ -321,7 +332,7 @@ async def test_a_worker_that_has_no_node_yet_is_retired_at_once(fleet, there, is
     await fleet.start({RUNNERS: Range(1, 1)})
     there.made[0].pending = True
     if is_known:
-        await await_until(lambda: fleet._observed.groups[RUNNERS].pending)
+        await await_until(lambda: waits(fleet))
 
     fleet.want({})
     await await_until(lambda: there.made[0].killed)
@@ -334,19 +345,20 @@ async def test_a_worker_that_starts_on_a_node_that_drains_is_retired(fleet, ther
     monkeypatch.setattr(fleet_supervisor, "leaving_nodes", leaving)
     fleet.context.node = "cd" * 28
     worker = await quiet(there, "runner", NEVER)
-    worker.handle.answer, worker.node = worker.presence, ""
+    worker.handle.answer = worker.presence
+    worker.state = replace(worker.state, node="")
     await fleet_of(fleet, worker, runners=1)
     await await_until(lambda: len(there.news) > 1)
     fleet.act()
 
-    assert "its node was drained" == worker.leaves
+    assert "its node was drained" == worker.state.leaves
 
 
 async def test_a_returned_runner_accepts_calls_again(fleet, there):
     # D13
     lost = await quiet(there, "runner", NEVER)
     lost.handle.answer = lost.presence
-    lost.silent.set()
+    frozen(lost)
     await fleet_of(fleet, lost)
     before = fleet._runner_infos()
     await there.ago.advance(QUIET.total_seconds())
@@ -540,7 +552,7 @@ def waited_for(there, placed):
 
 async def told_before_and_after_the_end(fleet, there, lost):
     """Have Ray report the end of a *lost* runner once the fleet has looked after it."""
-    lost.silent.set()
+    frozen(lost)
     await fleet_of(fleet, lost)
     await fleet.look()
     before = [news.what for news in there.news]
@@ -549,6 +561,10 @@ async def told_before_and_after_the_end(fleet, there, lost):
     await fleet.look()
 
     return before, [news.what for news in there.news]
+
+
+def waits(fleet):
+    return any(member.state.phase == "pending" for member in fleet.members())
 
 
 def joined(fleet, member):

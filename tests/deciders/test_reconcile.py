@@ -6,8 +6,8 @@ from cueline.deciders.fleet import HOSTS, RUNNERS, Group, Range
 from cueline.deciders.matching import Unmet
 from cueline.deciders.reconcile import (
     REST_SECONDS,
+    Census,
     Node,
-    Observed,
     Report,
     Retire,
     Start,
@@ -15,6 +15,7 @@ from cueline.deciders.reconcile import (
     fits,
     needed,
 )
+from cueline.deciders.worker import Begins, Joined, Leaves, Loaded, Lost, Waits, WorkerState, note
 from cueline.events.agent_parts import Demands
 
 PLACE = Node({}, {"cpus": 4.0})
@@ -27,18 +28,19 @@ class Fleet:
     """Workers that do at once what is decided."""
 
     def __init__(self, *nodes, **wanted):
-        self.observed = Observed()
+        self.census = Census()
         self.wanted = {Group(kind): Range(*count) for kind, count in wanted.items()}
         self.now = 100.0
         self.workers = {}
+        self.states = {}
         self.started = 0
         for node in nodes:
-            self.observed.add_node(node, PLACE)
+            self.census.add_node(node, PLACE)
 
     def decide(self, **unmet):
         return decide(
             self.wanted,
-            self.observed,
+            self.census,
             self.now,
             unmet={Group(kind): count for kind, count in unmet.items()},
             idle_seconds=IDLE_SECONDS,
@@ -54,28 +56,38 @@ class Fleet:
                     case Start(group=group, node=node):
                         self.start(group, node)
                     case Retire(worker=worker):
-                        self.observed.leave(worker)
+                        self.note(worker, Leaves("it was retired"))
                         self.workers.pop(worker)
                     case Report(group=group, pending=pending):
-                        self.observed.report(group, pending)
+                        self.census.members(group).reported = pending
             unmet = {}
         return done
+
+    def note(self, worker, fact):
+        self.states[worker], _ = note(self.states[worker], fact, self.now)
+        self.census.put(worker, self.states[worker])
 
     def start(self, group, node=""):
         name = f"{group.kind}-{self.started}"
         self.started += 1
         self.workers[name] = node
-        self.observed.start(name, group, self.now, node)
+        self.states[name] = WorkerState(group, node)
+        self.note(name, Begins())
         return name
+
+    def work(self, worker, load=1):
+        if self.states[worker].phase != "running":
+            self.note(worker, Joined(self.states[worker].node))
+        self.note(worker, Loaded(load))
 
     def idle(self):
         for worker in self.workers:
-            self.observed.note(worker, 0, self.now)
+            self.work(worker, 0)
 
     def lose(self, worker=None):
         worker = worker or next(iter(self.workers))
         self.workers.pop(worker)
-        self.observed.lose(worker, self.now)
+        self.note(worker, Lost())
 
 
 def test_as_many_as_are_wanted_are_started():
@@ -104,7 +116,7 @@ def test_those_beyond_the_wanted_number_retire_idle_ones_first():
     fleet = Fleet(runner=(3, 3))
     fleet.act()
     fleet.idle()
-    fleet.observed.note("runner-2", 1, fleet.now)
+    fleet.work("runner-2")
     fleet.wanted = {RUNNERS: Range(1, 1)}
     idle = fleet.act()
     fleet.wanted = {RUNNERS: Range(0, 0)}
@@ -142,7 +154,7 @@ def test_workers_start_for_waiting_work_up_to_the_most():
 
     first = fleet.act(runner=3)
     for worker in fleet.workers:
-        fleet.observed.note(worker, 1, fleet.now)
+        fleet.work(worker)
 
     assert ([Start(RUNNERS)] * 3, [Start(RUNNERS)]) == (first, fleet.act(runner=9))
 
@@ -160,8 +172,8 @@ def test_idle_workers_beyond_the_least_retire_after_a_while():
     fleet.idle()
     fleet.now += IDLE_SECONDS / 2
     before = fleet.decide()
-    fleet.observed.note("runner-0", 1, fleet.now)
-    fleet.observed.note("runner-0", 0, fleet.now)
+    fleet.work("runner-0")
+    fleet.work("runner-0", 0)
     fleet.now += IDLE_SECONDS / 2
 
     assert ([], [Retire("runner-1")]) == (before, fleet.act())
@@ -266,8 +278,8 @@ def test_a_worker_that_lived_ends_the_row_of_those_that_died_young():
 def test_workers_that_wait_for_a_node_are_reported_once_and_when_they_are_placed():
     fleet = Fleet(runner=(2, 2))
     fleet.act()
-    fleet.observed.wait("runner-0")
-    fleet.observed.wait("runner-1")
+    fleet.note("runner-0", Waits("here"))
+    fleet.note("runner-1", Waits("here"))
     waits = fleet.act()
     fleet.idle()
 
@@ -277,7 +289,7 @@ def test_workers_that_wait_for_a_node_are_reported_once_and_when_they_are_placed
 def test_a_pending_worker_that_nobody_wants_any_more_is_given_up():
     fleet = Fleet(runner=(1, 1))
     fleet.act()
-    fleet.observed.wait("runner-0")
+    fleet.note("runner-0", Waits("here"))
     fleet.act()
     fleet.wanted = {}
 
@@ -314,8 +326,8 @@ def test_one_of_several_on_a_node_is_replaced_there_if_it_is_the_only_one():
 def test_a_node_that_ray_chose_instead_is_the_one_that_counts():
     fleet = Fleet("a", "b", runner=(1, 1))
     fleet.act()
-    fleet.observed.place("runner-0", "b")
-    fleet.observed.place("runner-0", "b")
+    fleet.note("runner-0", Joined("b"))
+    fleet.note("runner-0", Joined("b"))
     fleet.wanted = {RUNNERS: Range(2, 2)}
 
     assert [Start(RUNNERS, "a")] == fleet.act()
@@ -324,15 +336,24 @@ def test_a_node_that_ray_chose_instead_is_the_one_that_counts():
 def test_workers_move_from_a_node_that_drains():
     fleet = Fleet("a", "b", runner=(2, 2))
     fleet.act()
-    fleet.observed.lose_node("a", drains=True)
+    fleet.census.drain({"a"})
 
     assert [Retire("runner-0"), Start(RUNNERS, "b")] == fleet.act()
+
+
+def test_a_worker_that_starts_on_a_draining_node_moves_too():
+    fleet = Fleet("a", "b", runner=(1, 1))
+    fleet.act()
+    fleet.census.drain({"b"})
+    fleet.note("runner-0", Joined("b"))
+
+    assert [Retire("runner-0"), Start(RUNNERS, "a")] == fleet.act()
 
 
 def test_those_on_a_draining_node_are_the_ones_that_retire():
     fleet = Fleet("a", "b", runner=(2, 2))
     fleet.act()
-    fleet.observed.lose_node("b", drains=True)
+    fleet.census.drain({"b"})
     fleet.wanted = {RUNNERS: Range(0, 0)}
 
     assert [Retire("runner-1"), Retire("runner-0")] == fleet.decide()
@@ -341,7 +362,7 @@ def test_those_on_a_draining_node_are_the_ones_that_retire():
 def test_workers_on_a_node_that_left_are_lost_by_themselves():
     fleet = Fleet("a", "b", runner=(2, 2))
     fleet.act()
-    fleet.observed.lose_node("a")
+    fleet.census.lose_node("a")
     fleet.now += 3600
     before = fleet.decide()
     fleet.lose("runner-0")
@@ -384,9 +405,9 @@ def test_those_that_wait_for_a_new_node_avoid_the_full_ones():
     fleet.act()
     fleet.wanted = {PAIR: Range(4, 4)}
     starts = fleet.act()
-    fleet.observed.add_node("b", PLACE)
-    fleet.observed.place("runner-2", "b")
-    fleet.observed.place("runner-3", "b")
+    fleet.census.add_node("b", PLACE)
+    fleet.note("runner-2", Joined("b"))
+    fleet.note("runner-3", Joined("b"))
     fleet.wanted = {PAIR: Range(5, 5)}
 
     assert [Start(PAIR, avoid=("a",))] * 2 == starts
@@ -395,7 +416,7 @@ def test_those_that_wait_for_a_new_node_avoid_the_full_ones():
 
 def test_a_node_without_what_a_group_takes_gets_none_of_it():
     fleet = Fleet("a")
-    fleet.observed.add_node("b", Node({"zone": "b"}, {"cpus": 4.0, "gpus": 1.0}))
+    fleet.census.add_node("b", Node({"zone": "b"}, {"cpus": 4.0, "gpus": 1.0}))
     fleet.wanted = {GPUS: Range(2, 2)}
 
     assert [Start(GPUS, "b")] * 2 == fleet.act()
@@ -420,14 +441,14 @@ def test_a_node_fits_by_its_labels_and_resources(node, fitting):
 def test_news_of_a_worker_that_has_left_change_nothing():
     fleet = Fleet(runner=(1, 1))
     fleet.act()
-    fleet.observed.leave("runner-0")
+    fleet.note("runner-0", Leaves("it was retired"))
     before = fleet.decide()
 
-    fleet.observed.note("runner-0", 1, fleet.now)
-    fleet.observed.note("runner-0", 0, fleet.now)
-    fleet.observed.wait("runner-0")
-    fleet.observed.place("runner-0", "a")
-    fleet.observed.lose("runner-0", fleet.now)
-    fleet.observed.leave("runner-0")
+    fleet.work("runner-0")
+    fleet.work("runner-0", 0)
+    fleet.note("runner-0", Waits("here"))
+    fleet.note("runner-0", Joined("a"))
+    fleet.note("runner-0", Lost())
+    fleet.note("runner-0", Leaves("it was retired"))
 
     assert before == fleet.decide()

@@ -92,7 +92,7 @@ async def test_what_is_on_a_drained_node_moves_to_another(world_of, second_node)
     async with world_of() as world, world.driven(hosts=2, runners=2):
         await await_until(lambda: 2 == len(world.presences("host")))
         await await_until(lambda: 2 == len(world.presences("runner")))
-        there = [m.incarnation for m in world.place.members() if m.node == second_node]
+        there = [m.incarnation for m in world.place.members() if m.state.node == second_node]
 
         drain(second_node)
 
@@ -106,13 +106,13 @@ async def test_a_call_in_flight_on_a_drained_node_ends_there_and_is_not_made_aga
     """000-068, C7, I5."""
     async with patient(world_of) as world, world.driven(hosts=2, runners=2):
         await await_until(lambda: 2 == len(world.presences("runner")))
-        there = {m.incarnation for m in world.place.members() if m.node == second_node}
+        there = {m.incarnation for m in world.place.members() if m.state.node == second_node}
         began = None
         while began not in there:  # a host learns of the second runner when it is told
             began = await runner_of_a_call(world)
 
         drain(second_node)
-        await await_until(lambda: any(member.leaves for member in world.fleet.members()))
+        await await_until(lambda: any(member.state.leaves for member in world.fleet.members()))
         while began in there:  # and a host learns that one takes no more
             began = await runner_of_a_call(world)
         world.let_go()
@@ -143,7 +143,7 @@ async def runner_of_a_call(world):
 def moved(world, node):
     members = world.place.members()
     up = [member for member in members if member.presence is not None]
-    return 4 == len(up) and not [member for member in members if member.node == node]
+    return 4 == len(up) and not [member for member in members if member.state.node == node]
 
 
 async def test_what_waits_for_the_machine_with_the_log_goes_on_when_it_is_back(world_of, cluster):

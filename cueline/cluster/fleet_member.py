@@ -1,4 +1,4 @@
-"""A host or runner of the fleet, and the facts that its dispatcher records of it."""
+"""A host or runner of the fleet: its calls, when it is lost, and what is recorded of it."""
 
 import asyncio
 import time
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 import ray
 
@@ -18,8 +18,9 @@ from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.placement import is_pending, node_of_actor
 from cueline.cluster.runner_directory import RunnerInfo, living_nodes, removal
-from cueline.deciders.fleet import Group, group_of
+from cueline.deciders.fleet import group_of
 from cueline.deciders.reconcile import Report, takes
+from cueline.deciders.worker import Answers, Ends, Fact, Silent, What, WorkerState
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.fleet import (
     FleetReport,
@@ -44,49 +45,37 @@ _LONG_SECONDS = 365 * 86400.0
 
 
 @dataclass(slots=True, eq=False)
-class Worker:
-    """A host or runner of the fleet."""
+class FleetMember:
+    """A host or runner of the fleet, lost ones included."""
 
-    group: Group
     incarnation: str
-    node: str
     handle: Handle
+    state: WorkerState
     presence: Presence | None = None
     """None until it has started."""
-    silent: asyncio.Event = field(default_factory=asyncio.Event)
-    calls: int = 0
-    """The number of unsettled calls in the runner's last answer."""
-    pending: bool = False
-    """Whether it waits for a node that can hold it."""
     name: str = ""
     """The name of its actor, if another version has named it."""
-    leaves: str = ""
-    """Why it accepts no more work: it retires, or its node is drained or has no room."""
+    silence: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set while it does not answer."""
 
     @property
     def role(self) -> WorkerKind:
         """Whether it is a host or a runner."""
-        return self.group.kind
+        return self.state.group.kind
 
-    def runner_info(self, context: ClusterContext, *, lost: bool) -> RunnerInfo:
+    def runner_info(self, context: ClusterContext) -> RunnerInfo:
         """Return the description of a runner for hosts."""
-        here = context.machine if self.node == context.node else None
-        machine = here if self.presence is None else self.presence.machine
-        name = self.name or context.named(self.incarnation)
+        state = self.state
+        here = context.machine if state.node == context.node else None
         return RunnerInfo(
             self.incarnation,
-            name,
-            self.node,
-            machine,
-            not (lost or self.leaves),
-            dict(self.group.labels),
-            takes(self.group),
+            self.name or context.named(self.incarnation),
+            state.node,
+            here if self.presence is None else self.presence.machine,
+            state.counts,
+            dict(state.group.labels),
+            takes(state.group),
         )
-
-    def may_have_calls(self, context: ClusterContext) -> bool:
-        """Whether hosts may call a runner."""
-        # A runner on the log's own node starts in a moment; another may wait for a node.
-        return (self.presence is not None or self.node == context.node) and not self.pending
 
     async def started(self, starting: object, wait: Callable[[], Awaitable[None]]) -> Presence:
         """Return the presence from *starting*; a wait for a node may take any time.
@@ -104,12 +93,12 @@ class Worker:
                 if with_answer.done():
                     presence: Presence = with_answer.result()
                     return presence
-                if not await is_pending(self.handle, self.group):
+                if not await is_pending(self.handle, self.state.group):
                     if time.monotonic() > deadline:
                         raise TimeoutError(f"no answer within {START_SECONDS:.0f} s")
                     continue
                 deadline = time.monotonic() + START_SECONDS
-                if not self.pending:
+                if self.state.phase != "pending":
                     await wait()
         finally:
             with_answer.cancel()
@@ -119,7 +108,7 @@ class Worker:
         context: ClusterContext,
         epoch: int,
         on_trouble: Trouble,
-        on_calls: Callable[[int], None],
+        on_calls: Callable[[int], object],
     ) -> str:
         """Wait until the worker ends or is silent, and return the evidence.
 
@@ -127,7 +116,7 @@ class Worker:
         """
         # These calls show the worker that its dispatcher lives.
         often = deaf_seconds(context.factory.removal_seconds) / 2
-        silence = asyncio.create_task(self.silent.wait())
+        silence = asyncio.create_task(self.silence.wait())
         watching = asyncio.create_task(self._until_end(epoch, often, on_trouble, on_calls))
         try:
             await asyncio.wait({silence, watching}, return_when=asyncio.FIRST_COMPLETED)
@@ -137,7 +126,7 @@ class Worker:
         return watching.result() if watching.done() else "it is silent"
 
     async def _until_end(
-        self, epoch: int, often: float, on_trouble: Trouble, on_calls: Callable[[int], None]
+        self, epoch: int, often: float, on_trouble: Trouble, on_calls: Callable[[int], object]
     ) -> str:
         """Keep one call open: it fails within milliseconds of the worker's death."""
         clock = SystemClock()
@@ -147,7 +136,7 @@ class Worker:
                     for stream, error in await poll(self.handle.troubles, at_most=often):
                         on_trouble(stream, error)
                 else:
-                    on_calls(await poll(self.handle.ping, epoch, self.calls, at_most=often))
+                    on_calls(await poll(self.handle.ping, epoch, self.state.load, at_most=often))
             except DEAD:
                 return "Ray reports the exit of its process"
             except (*UNCLEAR, ClusterError):
@@ -155,10 +144,10 @@ class Worker:
                     return evidence
                 await clock.sleep(AGAIN_SECONDS)
 
-    async def run_out(self, context: ClusterContext, epoch: int) -> None:
+    async def run_out(self, epoch: int) -> None:
         """Let a runner start no more calls, and wait until its last outcome is fetched."""
         clock, running = SystemClock(), 1
-        while running and self.may_have_calls(context):
+        while running and self.state.is_known:
             try:
                 running = await poll(self.handle.retire, epoch)
             except DEAD:
@@ -181,34 +170,37 @@ class Worker:
             await attempt(self.handle.close.remote(epoch))
         ray.kill(self.handle)
 
-    async def ask(self) -> None:
-        """Ping a silent worker, whose heartbeats alone may be lost."""
-        if self.silent.is_set():
-            return
+    async def is_silent(self) -> Fact | None:
+        """Ping the worker, whose heartbeats alone may be lost."""
         try:
             await call(self.handle.__ray_ready__.remote(), _ANSWER_SECONDS)
         except (*DEAD, *UNCLEAR):
-            self.silent.set()
+            return Silent()
+        return None
 
     async def fate(
         self, presence: Presence | None, now: datetime, removal_seconds: float
-    ) -> tuple[str | None, bool]:
-        """Return the evidence of the end of a lost worker, and whether it answers again.
+    ) -> Fact | None:
+        """Return whether the unreachable worker has ended or answers again, if that is known.
 
+        The sessions of a runner's calls wait for this; a host's sessions already run elsewhere.
         *presence* is its current entry on the board.
         """
-        lost = self.silent.is_set() or self.presence is None
+        lost = self.state.silent or self.presence is None
         self.presence = self.presence or presence
         if self.presence is None:
             # The worker has not started: it was killed for that, or the wait was too long.
-            return await self.is_over(), False
-        if presence is None:
+            over = await self.is_over()
+        elif presence is None:
             # The worker had registered once: if it is not on the board, it has left.
-            return f"{self.role} {self.incarnation} has left", False
-        if not lost:
-            return evidence_of_end(presence), False
-        over = await self.is_over() or removal(presence, removal_seconds)
-        return over, over is None and death_of(presence, now) is None
+            over = f"{self.role} {self.incarnation} has left"
+        elif not lost:
+            over = evidence_of_end(presence)
+        else:
+            over = await self.is_over() or removal(presence, removal_seconds)
+            if over is None and death_of(presence, now) is None:
+                return Answers()
+        return None if over is None else Ends(over)
 
     async def is_over(self) -> str | None:
         """Return the evidence that the process has ended; silence is none."""
@@ -218,7 +210,7 @@ class Worker:
             await call(self.handle.__ray_ready__.remote(), _LOOK_SECONDS)
         except DEAD:
             with suppress(Exception):  # unknown while Ray's head is away
-                node = self.node or await node_of_actor(self.handle)
+                node = self.state.node or await node_of_actor(self.handle)
                 if not node:
                     return "it never ran"
                 if node in await living_nodes():
@@ -238,12 +230,8 @@ async def attempt(ref: object, seconds: float = CALL_SECONDS) -> None:
 class WorkerEvent:
     """A change of a worker, of which hosts or the log have to be informed."""
 
-    what: Literal["joined", "lost", "back", "leaves", "gone"]
-    """Lost: accepts no more work. Back: accepts work again. Leaves: a runner finishes its calls.
-
-    Gone: the worker has ended.
-    """
-    member: Worker
+    what: What
+    member: FleetMember
     evidence: str = ""
 
 
@@ -259,36 +247,32 @@ FleetNews = WorkerEvent | NodeLeaves | Report
 
 def facts_of(news: FleetNews, epoch: int, now: datetime) -> Iterator[FleetReport]:
     """Return the facts to record about *news*."""
+    when: dict[str, Any] = {"epoch": epoch, "at": now}
     match news:
-        case NodeLeaves(node=node):
-            yield NodeDraining(node=node, epoch=epoch, at=now)
-        case Report(group=group, pending=count):
-            yield WorkersPending(group=group_of(group), count=count, epoch=epoch, at=now)
+        case NodeLeaves(node):
+            yield NodeDraining(node=node, **when)
+        case Report(group, count):
+            yield WorkersPending(group=group_of(group), count=count, **when)
         case WorkerEvent(
-            what="joined" | "leaves", member=Worker(presence=Presence() as presence) as worker
+            "joined" | "leaves", FleetMember(presence=Presence() as presence) as member
         ):
             said: dict[str, Any] = {
-                "incarnation": worker.incarnation,
-                "group": group_of(worker.group),
+                "incarnation": member.incarnation,
+                "group": group_of(member.state.group),
                 "machine": presence.machine,
-                "node": worker.node,
+                "node": member.state.node,
                 "pid": presence.pid,
-                "epoch": epoch,
-                "at": now,
+                **when,
             }
             # A leaving runner offers no blueprints any more.
-            runner = "" if worker.leaves else RUNNER
-            is_host = worker.role == "host"
+            runner = "" if member.state.leaves else RUNNER
+            is_host = member.role == "host"
             yield HostJoined(**said) if is_host else RunnerRegistered(runner=runner, **said)
-        case WorkerEvent(member=Worker(role="host") as worker, evidence=reason):
-            yield HostLost(incarnation=worker.incarnation, reason=reason, epoch=epoch, at=now)
-        case WorkerEvent(what="gone", member=worker, evidence=reason):
-            yield RunnerRemoved(
-                incarnation=worker.incarnation,
-                reason=reason,
-                graceful=bool(worker.leaves),
-                epoch=epoch,
-                at=now,
-            )
+        case WorkerEvent(_, FleetMember(role="host") as member, reason):
+            yield HostLost(incarnation=member.incarnation, reason=reason, **when)
+        case WorkerEvent("gone", member, reason):
+            graceful = bool(member.state.leaves)
+            name = member.incarnation
+            yield RunnerRemoved(incarnation=name, reason=reason, graceful=graceful, **when)
         case WorkerEvent():
             pass  # a runner that is silent is registered until its heartbeats are missed
