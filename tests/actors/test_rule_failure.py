@@ -246,6 +246,7 @@ NOT_OF_A_SESSION = {
     "plan_fault.py",
     "policy_fault.py",
     "reconcile.py",
+    "worker.py",
 }
 """The rules of what no outcome of a session passes through."""
 
