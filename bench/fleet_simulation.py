@@ -31,8 +31,8 @@ from cueline.actors.assignments import HostReport
 from cueline.actors.dispatcher import Dispatcher
 from cueline.actors.session_host import ACTIVE, HostPort
 from cueline.deciders.fleet import Group, Range
+from cueline.deciders.fleet_worker import Joined, Lost, WorkerState, note
 from cueline.deciders.reconcile import Census, Node, Report, Retire, Start, decide
-from cueline.deciders.worker import Joined, Lost, WorkerState, note
 from cueline.events.store import EventStore, Head, Presence, RecordedEvent, to_us
 from cueline.projections.read_model import new_row
 from cueline.projections.session import SessionReadModel

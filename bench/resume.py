@@ -21,7 +21,7 @@ from uuid import uuid4
 from bench.conversation import STREAM, loaded, record
 from bench.table import Row
 from cueline.actors.fold import SessionCache
-from cueline.client.current import current_session
+from cueline.client.current_session import current_session
 from cueline.events.snapshot import NO_SNAPSHOTS
 from cueline.runtime.loop import run
 from cueline.runtime.open_log import OpenLog, open_log

@@ -217,7 +217,7 @@ def test_a_fold_reaches_no_rule_no_price_and_no_renderer(fold):
 def test_deciding_reaches_the_rules():
     judges = {m for m in reached("cueline.deciders.session.decide") if JUDGES.match(m)}
 
-    assert {"cueline.deciders.policy", "cueline.deciders.session.recovery"} <= judges
+    assert {"cueline.deciders.policy", "cueline.deciders.session.failed_call"} <= judges
 
 
 def test_what_rules_decide_on_is_never_changed_in_place():

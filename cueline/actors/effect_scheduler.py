@@ -28,9 +28,9 @@ from cueline.deciders.session.due import (
     RunTool,
     StartChild,
 )
+from cueline.deciders.session.failed_call import degrades
 from cueline.deciders.session.limit_state import Bill
 from cueline.deciders.session.permission import allowing_rule, need_ended_by
-from cueline.deciders.session.recovery import degrades
 from cueline.deciders.session.run import claimed_by
 from cueline.deciders.session.turn import CallApproval
 from cueline.events.agent import AgentSpec, ToolSpec

@@ -32,7 +32,10 @@ class RunnerDirectory(Protocol):
         """Return the incarnation of a runner that meets *demands* and is not in *full*."""
 
     def unmet(self, demands: Demands) -> Demands:
-        """Return the demands that no runner meets. See `least_unmet`."""
+        """Return the demands that the closest runner does not meet; empty: one runner meets all.
+
+        See `cueline.deciders.matching.least_unmet`.
+        """
 
     def find(self, incarnation: str) -> RunnerPort | None:
         """Return the runner of that incarnation; None if it cannot be reached."""

@@ -17,7 +17,7 @@ from cueline.actors.host_dependencies import REACH_SECONDS, HostDependencies
 from cueline.actors.runner import CallName, RunnerPort, ToolReport, digest_of_order
 from cueline.actors.tool_port import JSON, ToolOrder
 from cueline.deciders.matching import call_demands
-from cueline.deciders.session.recovery import result_given
+from cueline.deciders.session.failed_call import result_given
 from cueline.deciders.session.run import claimed_by
 from cueline.errors import FencedError, RunnerBusyError, RunnerGoneError, StaleOrderError
 from cueline.events.agent import ToolSpec

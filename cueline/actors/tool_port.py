@@ -9,7 +9,7 @@ from cueline.events.agent import ToolSpec, Workspace
 
 
 class ToolOrder(Struct, frozen=True, kw_only=True):
-    """The exact call to run, and the owner that sends it."""
+    """A tool call for one runner to run, with the epoch of the session's owner."""
 
     session: str
     """The session's stream."""

@@ -8,7 +8,7 @@ import typer
 from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionFilter, is_typed, moment
-from cueline.client.reading import Page
+from cueline.client.open_read_models import Page
 from cueline.client.rows import AuditRow, check_type
 from cueline.client.verify import Verified
 from cueline.console.table import print_table

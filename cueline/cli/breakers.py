@@ -7,7 +7,7 @@ import typer
 
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.client.reading import Page
+from cueline.client.open_read_models import Page
 from cueline.client.rows import BreakerRow
 from cueline.config.environment import user_name
 from cueline.console.table import print_table

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from cueline.cli.failure import Exit
     from cueline.client.client import Client
     from cueline.client.history import History
+    from cueline.client.open_read_models import Page
     from cueline.client.reader import Reader
-    from cueline.client.reading import Page
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -66,7 +66,7 @@ def wish_of_tree(
     path: LogName, session: str, asked: Callable[["Client", str], Awaitable[T]], *, tree: bool
 ) -> list[T]:
     """Send a wish to a session and, with *tree*, to its descendants; return the receipts."""
-    from cueline.client.named import over_tree
+    from cueline.client.session_by_name import over_tree
 
     def submit(client: "Client") -> Awaitable[list[T]]:
         return over_tree(client, session, lambda each: asked(client, each), tree=tree)

@@ -10,8 +10,8 @@ import typer
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, completions
 from cueline.cli.up_lookup import command
+from cueline.client.open_read_models import Page
 from cueline.client.reader import Reader
-from cueline.client.reading import Page
 from cueline.client.rows import PendingRow, choices
 from cueline.console.question import Question, answer_text, whole
 from cueline.console.screen import Screen

@@ -15,10 +15,10 @@ from cueline.cli.terminal import print_json
 from cueline.cli.up_lookup import command, resume_command
 from cueline.client.client import Client, open_client
 from cueline.client.fork import fork_request
-from cueline.client.named import over_tree
 from cueline.client.rerun import RerunDifference, RerunResult, rerun_request
 from cueline.client.resume import ResumeRequest, resume_request
 from cueline.client.session import Session
+from cueline.client.session_by_name import over_tree
 from cueline.console.screen import Screen
 from cueline.console.text import count, json_of, one_line
 

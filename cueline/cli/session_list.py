@@ -9,7 +9,7 @@ import typer
 from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, labels_of, moment
-from cueline.client.reading import Page
+from cueline.client.open_read_models import Page
 from cueline.client.rows import STATUSES, SessionRow
 from cueline.console.table import print_table
 from cueline.console.text import arguments, date_time, duration, json_of, money, one_line, visible

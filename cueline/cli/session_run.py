@@ -29,21 +29,21 @@ from cueline.events.stream import shown
 from cueline.runtime.open_log import OpenLog
 
 Record = Callable[[Client], Awaitable[Session]]
-"""Records a wish, and returns the session that it starts or resumes."""
+"""Records a request to start or resume a session, and returns the session."""
 _NOTHING = "left before anything was recorded"
 
 
 class RequestRecorder:
-    """A wish about a session, which is recorded once a place can carry it out."""
+    """Records a request to start or resume a session, unless the user types Ctrl-C first."""
 
     def __init__(self, record: Record) -> None:
         self.recorded = False
         self.left = False
-        """Whether Ctrl-C came before the wish was recorded."""
+        """Whether Ctrl-C came before the request was recorded."""
         self._record = record
 
     async def record(self, runtime: Client) -> None:
-        """Record the wish.
+        """Record the request.
 
         Raises:
             Exit: the user typed Ctrl-C first; nothing is recorded.
@@ -58,7 +58,7 @@ class RequestRecorder:
 async def carry_on(
     client: Client, stream: str, options: RunOptions, record: Record, *, show_past: bool = True
 ) -> Exit:
-    """Record the wish, and run and show the session, unless it is detached.
+    """Record the request, and run and show the session, unless it is detached.
 
     Raises:
         ClusterError: there is no Ray to run it; nothing was recorded.

@@ -49,7 +49,7 @@ from cueline.events.store import RecordedEvent
 from cueline.events.stream import trouble_message
 
 if TYPE_CHECKING:
-    from cueline.console.live import Live
+    from cueline.console.input_line import Live
 
 T = TypeVar("T")
 RECORD_SECONDS = 1.0
@@ -193,7 +193,7 @@ class TerminalView:
         """Return the bottom of the terminal: the input line and the status line."""
         if not self._attended:
             return nullcontext()
-        from cueline.console.live import Live
+        from cueline.console.input_line import Live
 
         prompts, status, reply = self._questions.prompts, self._status.text, self._preview.rows
         self._live = Live(self.screen, prompts, status, self._said, reply=reply, ended=self._done)

@@ -1,4 +1,5 @@
-"""The requests and questions of people and programs to cueline, typed and declared once.
+"""The typed functions behind the command line and the Python API.
 
-The command line and the Python API parse, call this room, and render the results.
+Each request to cueline and each query of a log is one of them. The command line and the Python
+API parse their input, call this package, and render the result.
 """

@@ -14,13 +14,13 @@ from cueline.agents.agent import Agent
 from cueline.client.fleet import Count, ScaleReceipt, scale
 from cueline.client.fork import fork_request
 from cueline.client.inputs import Attachable, Output
-from cueline.client.named import of_asking, of_named
 from cueline.client.reader import Reader
 from cueline.client.rerun import RerunResult, rerun_request
 from cueline.client.resume import resume_request
 from cueline.client.runs import retry, submit
 from cueline.client.schedule import At, Every
 from cueline.client.session import Result, Session
+from cueline.client.session_by_name import of_asking, of_named
 from cueline.client.start import StartOptions, start_request
 from cueline.config.config_file import DEFAULT_LOG
 from cueline.config.environment import user_name
@@ -133,29 +133,31 @@ class Client(Reader):
         at: At | None = None,
         every: Every | None = None,
     ) -> Session:
-        """Start a session of *agent*, and run it as long as this runtime is open.
+        """Record a new session of *agent*, and return it.
 
-        *agent* is an agent, or the path of its file. The other options of the session are the
-        fields of `StartOptions`.
+        A `Runtime` runs the session at its place. With a plain `Client`, a running `cueline up`
+        runs it. If a session with *key* exists, it is returned instead.
 
-        The login of this process is recorded as the requester, whom rules may exclude from
-        allowing calls.
+        *agent* is an agent, or the path of its file. `StartOptions` describes the other options.
 
-        If this call is cancelled, the session may have been recorded. If you gave an id, `resume`
-        it: this runs the session, or reports that it does not exist.
+        The login of this process is recorded as the requester. A rule can forbid the requester
+        to approve the calls of the session.
+
+        If this call is cancelled, the session may be recorded. If you gave an id, call `resume`:
+        it runs the session, or reports that it does not exist.
 
         Raises:
-            ParameterValidationError: the parameters do not fit the schema, which the error has.
+            ParameterValidationError: the parameters do not fit the schema; the error contains it.
             ConfigError: correct the setting, file or variable that the message names; nothing was
                 recorded.
             ToolImportError: make the tool importable where it will run.
             InvalidNameError: the id, or the id of the parent, has an invalid form.
-            RejectedError: there is a session of that id, or the tree is too deep or too large,
-                or the key started something else.
+            RejectedError: the id is taken, the tree is too deep or too large, or the key was
+                used for another start.
             UnknownSessionError: there is no such parent.
             SessionFinishedError: the parent has ended.
-            UnknownOutcomeError: the session may be recorded; with an id, `resume` it; with a key,
-            start it again.
+            UnknownOutcomeError: the session may be recorded. With an id, `resume` it; with a key,
+                call `start` again.
             LogUnavailableError: the log cannot be used; see the message.
         """
         options = StartOptions(
@@ -216,11 +218,14 @@ class Client(Reader):
         return await submit(self, blueprint, options, queue_seconds=queue_seconds)
 
     async def retry(self, run: str) -> Session:
-        """Start an ended run again, as a new session with the link `retry_of`.
+        """Start an ended run again: a new session with the same goal, parameters and labels.
+
+        Its link `retry_of` names the earlier run.
 
         Raises:
             UnknownSessionError: there is no such session.
-            RejectedError: the session has not ended, or is no run; and the errors of `submit`.
+            RejectedError: the session is not a run, has not ended, or `submit` rejects it.
+            ConfigError: see `submit`.
         """
         return await retry(self, await self.find(run))
 

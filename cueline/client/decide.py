@@ -5,7 +5,7 @@ from typing import Literal
 
 from cueline.client.argument_check import make_value
 from cueline.client.context import Connection
-from cueline.client.current import current_session, post
+from cueline.client.current_session import current_session, post
 from cueline.client.question import approval_of, read_on, refused_text
 from cueline.client.receipt import DecisionReceipt, receipt_fields
 from cueline.config.environment import user_name

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cueline.client.argument_check import check_limit
-from cueline.client.reading import (
+from cueline.client.open_read_models import (
     Notice,
     Page,
     find_session,

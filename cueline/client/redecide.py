@@ -18,11 +18,12 @@ Step = list[tuple[RecordedEvent, SessionEvent | None]]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first event that differs after deciding again."""
+    """The first event for which today's rules decide something else than what is recorded."""
 
     version: int
     recorded: str
     decided: str
+    """The new event, or the error of the rules."""
 
 
 @dataclass(frozen=True, slots=True)

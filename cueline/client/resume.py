@@ -7,7 +7,7 @@ from cueline.actors.session_owner import check_resume, is_aside, owner_of
 from cueline.agents.preflight import check_resumed
 from cueline.agents.secret import waiver
 from cueline.client.context import Connection
-from cueline.client.current import CurrentSession, current_session, post
+from cueline.client.current_session import CurrentSession, current_session, post
 from cueline.client.receipt import Receipt, receipt_fields
 from cueline.client.session import Session
 from cueline.config.environment import user_name

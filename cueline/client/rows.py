@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Literal, get_args
 
 from cueline.actors.session_owner import owners_of, silent_owner
-from cueline.client.reading import ReadModels
+from cueline.client.open_read_models import ReadModels
 from cueline.errors import ConfigError, CorruptEventError
 from cueline.errors.suggestion import known_instead
 from cueline.events.codes import DRIVEN

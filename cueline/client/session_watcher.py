@@ -1,4 +1,7 @@
-"""Watches a session: yields its events, and raises if no more events will come."""
+"""Watches a session: yields its events until it waits or ends.
+
+A watcher raises if no process drives the session.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
@@ -24,7 +27,7 @@ from cueline.runtime.place import Place
 from cueline.runtime.up_record import recovers
 
 Check = Callable[[], Awaitable[bool | None]]
-"""A check that raises if no more events will come; True ends the wait."""
+"""Raises if no process will add events to the session; returns True to end the wait."""
 Stays = Callable[[], Awaitable[bool]]
 """Whether to continue to wait although the session waits or has ended."""
 Told = tuple[RecordedEvent, SessionEvent]

@@ -8,8 +8,8 @@ from cueline.actors.inbox import Unread, asked_agent, unread_of
 from cueline.actors.session_owner import owner_of, silent_owner
 from cueline.actors.session_tree import read_start_request
 from cueline.client.history import History
+from cueline.client.open_read_models import Notice, is_far_behind, print_notice, read_models
 from cueline.client.question import approval_of, is_decided
-from cueline.client.reading import Notice, is_far_behind, print_notice, read_models
 from cueline.client.rows import with_drivers
 from cueline.errors import UnknownSessionError
 from cueline.events.inbox import RaiseAsked, StopAsked

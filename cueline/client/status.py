@@ -1,4 +1,4 @@
-"""Returns the processes that drive the sessions of a log."""
+"""Returns the living processes of a log, and how many of its running sessions have a driver."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Literal, cast
 from cueline.actors.presence import living, silent_seconds
 from cueline.actors.session_owner import owners_of
 from cueline.client.fleet import GroupRow, rows_of
-from cueline.client.reading import Notice, print_notice, read_models
+from cueline.client.open_read_models import Notice, print_notice, read_models
 from cueline.deciders.fleet import FLEET, Group, key_of
 from cueline.errors import CorruptEventError
 from cueline.events.agent_parts import Demands
@@ -63,7 +63,7 @@ class ProcessRow:
 
 @dataclass(frozen=True, slots=True)
 class LogStatus:
-    """The processes that drive the sessions of a log."""
+    """The living processes of a log, and how many of its running sessions have a driver."""
 
     up: UpRow | None
     processes: tuple[ProcessRow, ...]
@@ -77,7 +77,7 @@ class LogStatus:
 
 
 async def status_of(log: OpenLog, *, notice: Notice = print_notice) -> LogStatus:
-    """Return the processes that drive the sessions of a log.
+    """Return the living processes of a log, and how many running sessions have a driver.
 
     Raises:
         LogUnavailableError: the log cannot be read.

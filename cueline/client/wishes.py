@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from cueline.agents.preflight import chosen_model
 from cueline.client.argument_check import make_value
 from cueline.client.context import Connection
-from cueline.client.current import CurrentSession, current_session, post
+from cueline.client.current_session import CurrentSession, current_session, post
 from cueline.client.decide import decide
 from cueline.client.receipt import (
     DecisionReceipt,

@@ -11,7 +11,7 @@ from typing import Any
 import ray
 
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, ask_head, call
+from cueline.cluster.ray_call import DEAD, UNCLEAR, Handle, ask_head, call
 from cueline.errors import ClusterError, CuelineError
 from cueline.runtime.actor_factory import ActorFactory
 

@@ -12,13 +12,13 @@ from cueline.actors.background_task import Trouble, background_task, shielded
 from cueline.actors.dispatcher import TICK_SECONDS
 from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
-from cueline.cluster.call import Handle
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.connection import RayConnection
 from cueline.cluster.control_loops import ControlLoops
 from cueline.cluster.fleet_member import FleetMember
 from cueline.cluster.log_writer import open_log, start_writer
 from cueline.cluster.node_check import check_nodes, check_tools
+from cueline.cluster.ray_call import Handle
 from cueline.cluster.runner_directory import living_nodes
 from cueline.deciders.fleet import HOSTS, RUNNERS, Range
 from cueline.errors import ClusterError

@@ -182,9 +182,10 @@ def _join(address: str, namespace: str) -> None:
 
 
 class _SearchPath(list[str]):
-    """The folders in which Ray's workers search for modules: those of this process.
+    """The folders in which Ray's worker processes search for modules.
 
-    Ray adds the working folder, before all others: a file there would shadow cueline's modules.
+    Ray would add the working folder first, where a file can shadow cueline's modules. This list
+    drops each folder in which this process does not search.
     """
 
     def extend(self, folders: Iterable[str]) -> None:

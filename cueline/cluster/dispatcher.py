@@ -20,13 +20,13 @@ from cueline.actors.fleet_log import FleetLog
 from cueline.actors.presence import BEAT_SECONDS, evidence_of_end, presence_of
 from cueline.actors.runner_registry import ACTOR, RunnerRegistry
 from cueline.clock import SystemClock
-from cueline.cluster.call import NotificationBuffer, ask_head
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.control_loops import ControlLoops
 from cueline.cluster.fleet_member import FleetNews, facts_of
 from cueline.cluster.log_writer import open_log, start_writer
+from cueline.cluster.ray_call import NotificationBuffer, ask_head
 from cueline.cluster.remote_store import log_of
-from cueline.cluster.takeover import DispatcherLease, acquire_lease, adopted_workers, end_unused
+from cueline.cluster.takeover import DispatcherLease, adopted_workers, end_unused, lease_held
 from cueline.deciders.fleet import HEARTBEAT, HOSTS, RUNNERS, HeartbeatTimes, TakeFleet, group_of
 from cueline.errors import ClusterError, CuelineError, FencedError
 from cueline.events.agent import AgentSpec
@@ -114,7 +114,7 @@ class DispatcherActor:
             return False
         stays = self._wanted.stays and abandoned != ours.incarnation
         if stays or evidence_of_end(ours) is None:
-            raise acquire_lease(ours)
+            raise lease_held(ours)
         if self._loops is not None:
             await self._charge.leave()
         return True
@@ -128,7 +128,7 @@ class DispatcherActor:
             ClusterError: its keeper is alive; end that `up` first.
         """
         if not self._wanted.stays and evidence_of_end(self._keeper) is None:
-            raise acquire_lease(self._keeper)
+            raise lease_held(self._keeper)
         for task in self._tasks:
             task.cancel()
         if self._loops is not None:

@@ -14,13 +14,13 @@ from cueline.actors.background_task import Trouble
 from cueline.actors.presence import deaf_seconds, death_of, evidence_of_end
 from cueline.actors.runner_registry import RUNNER
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.placement import is_pending, node_of_actor
+from cueline.cluster.ray_call import DEAD, UNCLEAR, Handle, call, poll
 from cueline.cluster.runner_directory import RunnerInfo, living_nodes, removal
 from cueline.deciders.fleet import group_of
+from cueline.deciders.fleet_worker import Answers, Ends, Fact, Silent, What, WorkerState
 from cueline.deciders.reconcile import Report, takes
-from cueline.deciders.worker import Answers, Ends, Fact, Silent, What, WorkerState
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.fleet import (
     FleetReport,

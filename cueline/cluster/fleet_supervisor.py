@@ -14,7 +14,6 @@ from cueline.actors.background_task import Trouble
 from cueline.actors.presence import death_of
 from cueline.actors.session_host import HostPort
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, call
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.fleet_member import (
     CALL_SECONDS,
@@ -25,13 +24,12 @@ from cueline.cluster.fleet_member import (
     attempt,
 )
 from cueline.cluster.placement import cluster_nodes, node_of, placement
+from cueline.cluster.ray_call import DEAD, UNCLEAR, call
 from cueline.cluster.runner import RunnerActor
 from cueline.cluster.runner_directory import RunnerInfo, leaving_nodes
 from cueline.cluster.session_host import RemoteHost, SessionHostActor
 from cueline.deciders.fleet import Group, Range
-from cueline.deciders.matching import Offer, Unmet
-from cueline.deciders.reconcile import Census, Node, Report, Retire, Start, decide, needed
-from cueline.deciders.worker import (
+from cueline.deciders.fleet_worker import (
     Action,
     Begins,
     Bury,
@@ -48,6 +46,8 @@ from cueline.deciders.worker import (
     WorkerState,
     note,
 )
+from cueline.deciders.matching import Offer, Unmet
+from cueline.deciders.reconcile import Census, Node, Report, Retire, Start, decide, needed
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import PresenceBoard
 
@@ -225,7 +225,10 @@ class FleetSupervisor:
             await self._note(member, fact)
 
     async def look_at_nodes(self) -> None:
-        """Notice nodes that join or leave; the log's own node counts until the end."""
+        """Update the nodes from Ray: those that joined, left, or are being drained.
+
+        The node of the log takes workers until it leaves, even while it is drained.
+        """
         nodes, leaving = await cluster_nodes(), await leaving_nodes() - {self.context.node}
         joined = nodes.keys() - self._census.nodes.keys() - leaving
         # The log's own first: the workspaces of many sessions are there.

@@ -9,9 +9,17 @@ from typing import Any, Literal, NamedTuple
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from cueline.cluster.call import DEAD, PAGE_BYTES, UNCLEAR, Handle, ask_head, call, end_frozen_actor
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.proxy import ActorReply
+from cueline.cluster.ray_call import (
+    DEAD,
+    PAGE_BYTES,
+    UNCLEAR,
+    Handle,
+    ask_head,
+    call,
+    end_frozen_actor,
+)
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import EventStore, Presence, PresenceBoard, RecordedEvent
 from cueline.runtime.actor_factory import ActorFactory

@@ -9,8 +9,8 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, ask_head, call
 from cueline.cluster.cluster_context import VERSION, actors_of
+from cueline.cluster.ray_call import DEAD, UNCLEAR, Handle, ask_head, call
 from cueline.errors import ClusterError, CuelineError, ToolImportError
 from cueline.events.agent import AgentSpec
 

@@ -11,8 +11,8 @@ from ray._private.worker import global_worker
 from ray.core.generated import autoscaler_pb2
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from cueline.cluster.call import ALIVE, Handle, ask_head
 from cueline.cluster.cluster_context import NODE_LABEL
+from cueline.cluster.ray_call import ALIVE, Handle, ask_head
 from cueline.deciders.fleet import Group
 from cueline.deciders.reconcile import Node, takes
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, end_frozen_actor
+from cueline.cluster.ray_call import DEAD, UNCLEAR, Handle, call, end_frozen_actor
 from cueline.errors import CuelineError
 
 PATIENCE_SECONDS = 20.0

@@ -8,9 +8,9 @@ from cueline.actors.host_dependencies import REACH_SECONDS
 from cueline.actors.runner import CallName, ToolReport
 from cueline.actors.tool_port import ReconcileFinding, ToolOrder
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, call, poll
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.proxy import Outbox, Proxy
+from cueline.cluster.ray_call import DEAD, UNCLEAR, call, poll
 from cueline.cluster.runner import RunnerReply, RunnerRequest, Verb
 from cueline.errors import ClusterError, RunnerGoneError
 

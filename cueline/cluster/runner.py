@@ -18,10 +18,10 @@ from cueline.actors.presence import BEAT_SECONDS, deaf_seconds, presence_of
 from cueline.actors.runner import CallName, Runner
 from cueline.actors.tool_port import ToolOrder
 from cueline.clock import SystemClock, boot_seconds
-from cueline.cluster.call import PAGE_BYTES, EpochFence
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.node_check import ToolCheck
 from cueline.cluster.proxy import ActorReply
+from cueline.cluster.ray_call import PAGE_BYTES, EpochFence
 from cueline.cluster.remote_store import log_of
 from cueline.deciders.fleet import RUNNERS, Group
 from cueline.deciders.matching import Offer, call_demands, unmet

@@ -12,8 +12,8 @@ from ray._private.state import state
 from cueline.actors.presence import evidence_of_end, find, silent_seconds
 from cueline.actors.runner import RunnerPort
 from cueline.clock import SystemClock
-from cueline.cluster.call import ask_head
 from cueline.cluster.cluster_context import ClusterContext
+from cueline.cluster.ray_call import ask_head
 from cueline.cluster.remote_runner import RemoteRunner
 from cueline.deciders.matching import Offer, least_unmet, unmet
 from cueline.events.agent_parts import Demands

@@ -14,8 +14,8 @@ from cueline.actors.live_text import LOCAL, LiveTextServer
 from cueline.actors.presence import SILENCE_SECONDS, beat_always, deaf_seconds, presence_of
 from cueline.actors.session_host import SessionHost
 from cueline.clock import SystemClock, boot_seconds
-from cueline.cluster.call import DEAD, UNCLEAR, EpochFence, Handle, NotificationBuffer, call
 from cueline.cluster.cluster_context import ClusterContext
+from cueline.cluster.ray_call import DEAD, UNCLEAR, EpochFence, Handle, NotificationBuffer, call
 from cueline.cluster.remote_store import log_of
 from cueline.cluster.runner_directory import Directory, RunnerInfo
 from cueline.cluster.singletons import RemoteGate, RemoteLedger

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, cast
 from ray.exceptions import RayTaskError
 
 from cueline.actors.approval_gate import ApprovalName, Opened
-from cueline.cluster.call import UNCLEAR, ask_head
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.proxy import Proxy
+from cueline.cluster.ray_call import UNCLEAR, ask_head
 from cueline.cluster.remote_store import log_of
 from cueline.deciders.approval import Vote
 from cueline.deciders.budget import Closing, Raise, Release, Reserve, ReserveAnswer, Settle

@@ -8,14 +8,14 @@ import ray
 
 from cueline.actors.presence import BEAT_SECONDS, beat_always, death_of, find
 from cueline.clock import Clock
-from cueline.cluster.call import DEAD, DISPATCHER, UNCLEAR, call
 from cueline.cluster.cluster_context import VERSION, ClusterContext, actors_of
 from cueline.cluster.fleet_member import FleetMember
 from cueline.cluster.placement import has_node, node_of
+from cueline.cluster.ray_call import DEAD, DISPATCHER, UNCLEAR, call
 from cueline.cluster.runner import RunnerActor
 from cueline.cluster.session_host import SessionHostActor
 from cueline.deciders.fleet import HOSTS, RUNNERS, Group
-from cueline.deciders.worker import WorkerState
+from cueline.deciders.fleet_worker import WorkerState
 from cueline.errors import ClusterError, CuelineError, FencedError, KeyReusedError, LogLostError
 from cueline.events.fleet import DispatcherEvent, DispatcherStarted
 from cueline.events.journal import FactWrite, Journal
@@ -49,7 +49,7 @@ class DispatcherLease:
         owner = find(await self._board.all(), head.owner)
         if owner is not None and death_of(owner, self._clock.now()) is None:
             await self._board.leave(self._presence.incarnation)
-            raise acquire_lease(owner)
+            raise lease_held(owner)
         self._version = head.version
         try:
             self.epoch = await store.acquire(DISPATCHER, self._presence.incarnation, head.epoch)
@@ -91,7 +91,13 @@ class DispatcherLease:
                 return
 
     async def began(self, up: str) -> int:
-        """Return the position at which *up* began, before any restart of its dispatcher by Ray."""
+        """Return the position of the first `DispatcherStarted` of a `cueline up`.
+
+        Ray may have restarted its dispatcher since.
+
+        Args:
+            up: the incarnation of the `cueline up`.
+        """
         async for recorded, fact in self._journal.read(DISPATCHER):
             if isinstance(fact, DispatcherStarted) and fact.up == up:
                 return recorded.position
@@ -105,7 +111,7 @@ class DispatcherLease:
             await self._board.leave(self._presence.incarnation)
 
 
-def acquire_lease(by: Presence) -> ClusterError:
+def lease_held(by: Presence) -> ClusterError:
     """Return the error for a log whose lease belongs to *by*."""
     process = f"process {by.pid} on {by.machine}"
     return ClusterError("this log", f"another `cueline up` has it ({process}); take that down")

@@ -9,7 +9,6 @@ from ray.exceptions import RayError
 
 from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, ask_head, call, end_frozen_actor, poll
 from cueline.cluster.cluster_context import (
     DISPATCHERS,
     OWNER,
@@ -23,6 +22,7 @@ from cueline.cluster.connection import RayConnection
 from cueline.cluster.dispatcher import DispatcherActor, DispatcherSettings, Started
 from cueline.cluster.node_check import check_nodes
 from cueline.cluster.proxy import Proxy
+from cueline.cluster.ray_call import DEAD, UNCLEAR, Handle, ask_head, call, end_frozen_actor, poll
 from cueline.cluster.runner_directory import living_nodes
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence

@@ -21,7 +21,7 @@ from cueline.deciders.expression import (
     rendered,
     steps_in,
 )
-from cueline.deciders.progress import Progress, StepResult
+from cueline.deciders.plan_progress import Progress, StepResult
 from cueline.errors.suggestion import known_instead
 from cueline.events.agent_parts import VALUE_LIMIT, Plan, Step, too_large
 from cueline.events.fact import text_of

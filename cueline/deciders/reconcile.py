@@ -14,9 +14,9 @@ from itertools import chain, cycle, islice, repeat, takewhile
 from typing import NamedTuple
 
 from cueline.deciders.fleet import NONE, Group, Range
+from cueline.deciders.fleet_worker import WorkerState
 from cueline.deciders.matching import Offer, Unmet
 from cueline.deciders.matching import unmet as unmet_by
-from cueline.deciders.worker import WorkerState
 from cueline.events.agent_parts import Demands
 
 CPUS = 0.01
@@ -144,7 +144,7 @@ class Census:
             self._find_room(group, name)
 
     def lose_node(self, name: str) -> None:
-        """Count a node no more: it takes no more workers."""
+        """Remove a node: it takes no more workers."""
         self.nodes.pop(name, None)
         for group in self.groups:
             self._find_room(group, name)

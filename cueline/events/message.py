@@ -17,7 +17,7 @@ Arguments = dict[str, JsonValue]
 
 
 class TextBlock(Part):
-    """The text of a message or reply."""
+    """A block of text in a model's reply."""
 
     kind: Literal["text"] = "text"
     text: str

@@ -42,9 +42,9 @@ class Attached(Place):
 
         address, namespace = self._record.address, self._record.namespace
         with connected_ray(address, namespace):
-            from cueline.cluster.call import ask_head  # noqa: PLC0415 - it imports Ray
             from cueline.cluster.cluster_context import OWNER  # noqa: PLC0415 - as above
             from cueline.cluster.node_check import check_tools, runners_in  # noqa: PLC0415 - as above
+            from cueline.cluster.ray_call import ask_head  # noqa: PLC0415 - it imports Ray
 
             runners = await ask_head(partial(runners_in, namespace, OWNER))
             await check_tools(runners, agents)

@@ -27,7 +27,7 @@ from cueline.events.store import (
     to_us,
 )
 from cueline.events.stream import category_of
-from cueline.stores.batch import BLOB_REST, Batch, check_form, check_text
+from cueline.stores.append_rules import BLOB_REST, Batch, check_form, check_text
 from cueline.stores.tables import EventRow, First, LastEvent, StreamRow
 from cueline.stores.waiting import Notifier, take_turns
 

@@ -13,7 +13,7 @@ from cueline.clock import Clock
 from cueline.errors import BlobTooLargeError, CorruptEventError, MissingBlobError, StoreError
 from cueline.events.snapshot import NO_SNAPSHOTS, SnapshotStore, emptied_streams
 from cueline.events.store import BLOB_LIMIT, Appended, Head, RecordedEvent, Write, to_us
-from cueline.stores.batch import BLOB_REST, check_form, check_text
+from cueline.stores.append_rules import BLOB_REST, check_form, check_text
 from cueline.stores.paging import PagedStore
 from cueline.stores.sqlite_file import LogFile
 from cueline.stores.sqlite_reader import SqliteReader

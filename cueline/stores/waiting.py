@@ -23,7 +23,7 @@ async def pause(seconds: float) -> None:
 
 
 class Notifier:
-    """Wakes all current waiters when it rings."""
+    """Wakes all who wait, each time that `ring` is called."""
 
     def __init__(self) -> None:
         self._waiting: set[asyncio.Future[None]] = set()

@@ -31,7 +31,7 @@ from cueline.tools.result import (
 )
 from cueline.tools.target import LOADING
 from cueline.tools.tool import ToolContext
-from cueline.tools.worker_process import WorkerPool
+from cueline.tools.worker_pool import WorkerPool
 from cueline.tools.worker_protocol import Head
 
 Start = Callable[[], object]

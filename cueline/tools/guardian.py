@@ -93,10 +93,12 @@ def sweep(signals: int, seconds: float = float("inf")) -> None:
 
 
 def reap() -> dict[int, int]:
-    """Return the status of each child that has ended.
+    """Return the exit code of each child process that has ended, by its pid.
+
+    Each is returned once.
 
     Raises:
-        ChildProcessError: there are no children.
+        ChildProcessError: this process has no child processes.
     """
     ended: dict[int, int] = {}
     while True:

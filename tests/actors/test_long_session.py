@@ -8,7 +8,7 @@ import pytest
 from bench.conversation import STREAM, Talker, hosted, loaded
 from bench.conversation import _ask as ask
 from cueline.actors.fold import SessionCache
-from cueline.client.current import current_session
+from cueline.client.current_session import current_session
 from cueline.events.inbox import MessageSent
 from cueline.events.snapshot import EVERY, unsealed
 from cueline.runtime.open_log import open_log

@@ -243,10 +243,10 @@ SCENES = (
 NOT_OF_A_SESSION = {
     "backtest.py",
     "fleet.py",
+    "fleet_worker.py",
     "plan_fault.py",
     "policy_fault.py",
     "reconcile.py",
-    "worker.py",
 }
 """The rules of what no outcome of a session passes through."""
 

@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 
 from cueline.cli import replay, tail
-from cueline.client import reading
+from cueline.client import open_read_models
 from cueline.console.text import date_time
 
 
@@ -290,7 +290,7 @@ def test_a_log_is_looked_at_where_nothing_can_be_written(finished, words):
 
 
 def test_who_waits_for_a_long_log_is_told_why(finished, monkeypatch):
-    monkeypatch.setattr(reading, "SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(open_read_models, "SLOW_SECONDS", 0.0)
 
     first = finished("list")
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cueline.client.document import document
+from cueline.client.open_read_models import Page
 from cueline.client.reader import Reader, open_reader
-from cueline.client.reading import Page
 from cueline.errors import CuelineError
 from cueline.runtime import loop
 from tests.cli.conftest import Shell, asking, finished, one_finished, shell

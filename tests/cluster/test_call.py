@@ -9,8 +9,8 @@ import pytest
 import ray
 
 from cueline.clock import SystemClock
-from cueline.cluster import call
-from cueline.cluster.call import ask_head, end_frozen_actor
+from cueline.cluster import ray_call
+from cueline.cluster.ray_call import ask_head, end_frozen_actor
 
 ALIVE, RESTARTING = 2, 3
 
@@ -18,8 +18,8 @@ ALIVE, RESTARTING = 2, 3
 @pytest.fixture
 def killed(monkeypatch):
     killed = []
-    monkeypatch.setattr(call, "LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(call, "ANSWER_SECONDS", 0.0)
+    monkeypatch.setattr(ray_call, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(ray_call, "ANSWER_SECONDS", 0.0)
     monkeypatch.setattr(ray, "is_initialized", lambda: True)
     monkeypatch.setattr(ray, "cancel", lambda _: None)
     monkeypatch.setattr(ray, "kill", lambda actor, no_restart: killed.append((actor, no_restart)))
@@ -56,7 +56,7 @@ async def test_who_waits_for_a_frozen_actor_ends_it_and_ray_restarts_it(killed):
     "awaited", [actor(ALIVE, answered()), actor(RESTARTING, Future())], ids=["busy", "starting"]
 )
 async def test_an_actor_that_answers_or_starts_is_waited_for(killed, monkeypatch, awaited):
-    monkeypatch.setattr(call, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(ray_call, "ANSWER_SECONDS", 1.0)
 
     await wait_in(awaited)
 
@@ -69,14 +69,14 @@ async def test_a_call_that_ends_after_ray_has_is_let_go(monkeypatch):
     monkeypatch.setattr(ray, "cancel", cancelled.append)
 
     with pytest.raises(TimeoutError):
-        await call.call(SimpleNamespace(future=Future), 0.0)
+        await ray_call.call(SimpleNamespace(future=Future), 0.0)
 
     # Ray would start itself again for that.
     assert [] == cancelled
 
 
 async def test_nobody_looks_at_an_actor_that_was_quick(killed, monkeypatch):
-    monkeypatch.setattr(call, "LOOK_SECONDS", 1.0)
+    monkeypatch.setattr(ray_call, "LOOK_SECONDS", 1.0)
     frozen = actor(ALIVE, Future())
 
     await wait_in(frozen)
@@ -88,7 +88,7 @@ NOBODY_ANSWERS = """
 import asyncio
 import threading
 
-from cueline.cluster.call import ask_head
+from cueline.cluster.ray_call import ask_head
 
 
 async def main():

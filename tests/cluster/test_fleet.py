@@ -23,9 +23,9 @@ from cueline.cluster.control_loops import ControlLoops
 from cueline.cluster.fleet_member import FleetMember, WorkerEvent
 from cueline.cluster.fleet_supervisor import FleetSupervisor
 from cueline.deciders.fleet import HOSTS, RUNNERS, Group, Range
+from cueline.deciders.fleet_worker import WorkerState
 from cueline.deciders.matching import Unmet
 from cueline.deciders.reconcile import Node, Report
-from cueline.deciders.worker import WorkerState
 from cueline.errors import ClusterError, HostsFullError
 from cueline.events.agent_parts import Demands
 from cueline.stores.presence import MemoryPresence

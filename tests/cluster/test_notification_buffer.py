@@ -2,7 +2,7 @@
 
 import asyncio
 
-from cueline.cluster.call import NotificationBuffer
+from cueline.cluster.ray_call import NotificationBuffer
 
 
 async def test_what_is_to_be_told_is_told_at_once_to_who_hangs():

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from cueline.actors.presence import BEAT_SECONDS, living, presence_of
-from cueline.cluster.call import DISPATCHER
+from cueline.cluster.ray_call import DISPATCHER
 from cueline.cluster.takeover import DispatcherLease
 from cueline.errors import ClusterError, FencedError, LogLostError, LogUnavailableError
 from cueline.events.codec import Codec

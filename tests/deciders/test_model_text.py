@@ -2,7 +2,7 @@
 
 import pytest
 
-from cueline.deciders.session.recovery import circuit_open, runner_gone
+from cueline.deciders.session.failed_call import circuit_open, runner_gone
 from cueline.events.agent_parts import Demands
 from cueline.events.codes import Cause
 

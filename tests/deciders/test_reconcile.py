@@ -3,6 +3,16 @@
 import pytest
 
 from cueline.deciders.fleet import HOSTS, RUNNERS, Group, Range
+from cueline.deciders.fleet_worker import (
+    Begins,
+    Joined,
+    Leaves,
+    Loaded,
+    Lost,
+    Waits,
+    WorkerState,
+    note,
+)
 from cueline.deciders.matching import Unmet
 from cueline.deciders.reconcile import (
     REST_SECONDS,
@@ -15,7 +25,6 @@ from cueline.deciders.reconcile import (
     fits,
     needed,
 )
-from cueline.deciders.worker import Begins, Joined, Leaves, Loaded, Lost, Waits, WorkerState, note
 from cueline.events.agent_parts import Demands
 
 PLACE = Node({}, {"cpus": 4.0})

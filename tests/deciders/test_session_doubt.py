@@ -4,8 +4,8 @@ import pytest
 
 from cueline.deciders.session import due
 from cueline.deciders.session.due import AskApproval, ReconcileTool
+from cueline.deciders.session.failed_call import UNKNOWN_OUTCOME
 from cueline.deciders.session.permission import allowing_rule
-from cueline.deciders.session.recovery import UNKNOWN_OUTCOME
 from cueline.events.agent import Rule
 from cueline.events.codes import Cause
 from cueline.events.inbox import PauseAsked, StopAsked

@@ -11,8 +11,8 @@ import ray
 
 from cueline.actors.presence import presence_of
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, DISPATCHER, UNCLEAR, call
 from cueline.cluster.dispatcher import DispatcherActor, DispatcherSettings
+from cueline.cluster.ray_call import DEAD, DISPATCHER, UNCLEAR, call
 from cueline.cluster.up import Up
 from cueline.errors import ClusterError
 from cueline.events.fleet import FLEET_STREAM

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from pydantic import JsonValue
 
 from cueline.deciders import prompt
-from cueline.deciders.progress import (
+from cueline.deciders.plan_progress import (
     StepResult,
     begun,
     call_added,

@@ -11,11 +11,11 @@ from cueline.deciders.session.budget import closes
 from cueline.deciders.session.children import is_late
 from cueline.deciders.session.derived_events import with_derived_events
 from cueline.deciders.session.evolve import evolve
+from cueline.deciders.session.failed_call import degrades, fail_lost_call, lost_retry_at, retried_at
 from cueline.deciders.session.judging import judge_edit, judge_reply
 from cueline.deciders.session.limit import refusal
 from cueline.deciders.session.messages import unheard
 from cueline.deciders.session.permission import asks, may_ask, may_start
-from cueline.deciders.session.recovery import degrades, fail_lost_call, lost_retry_at, retried_at
 from cueline.deciders.session.state import LIVE, SessionState
 from cueline.deciders.session.turn import Call
 from cueline.events.agent import answering

@@ -10,8 +10,8 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from cueline.deciders.child_text import capped
+from cueline.deciders.session.failed_call import degrades
 from cueline.deciders.session.permission import may_start
-from cueline.deciders.session.recovery import degrades
 from cueline.deciders.session.state import OpenChild, SessionState
 from cueline.deciders.session.turn import Call
 from cueline.events.agent import AGENT_SCHEME, AgentSpec, Limits, Policy

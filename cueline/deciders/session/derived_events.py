@@ -18,6 +18,12 @@ from cueline.deciders.session.current_agent import (
 )
 from cueline.deciders.session.delegation import delegated_outcome, poll_outcome
 from cueline.deciders.session.evolve import evolve
+from cueline.deciders.session.failed_call import (
+    circuit_open,
+    degrades,
+    fail_lost_call,
+    resolve_in_doubt,
+)
 from cueline.deciders.session.judging import judge_edit
 from cueline.deciders.session.limit import limit_reached_or_warned
 from cueline.deciders.session.model_call import (
@@ -28,12 +34,6 @@ from cueline.deciders.session.model_call import (
 )
 from cueline.deciders.session.permission import on_open
 from cueline.deciders.session.plan_event import NOT_RUN, message_outcome, plan_event
-from cueline.deciders.session.recovery import (
-    circuit_open,
-    degrades,
-    fail_lost_call,
-    resolve_in_doubt,
-)
 from cueline.deciders.session.run import stop_failure
 from cueline.deciders.session.state import LIVE, MAX_TAKEOVERS, SessionState, Stop
 from cueline.deciders.session.turn import BreakerWait, Call, CallApproval, CallProblem, ModelCall

@@ -5,7 +5,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from cueline.deciders import prompt
-from cueline.deciders.progress import progress_of
+from cueline.deciders.plan_progress import progress_of
 from cueline.deciders.session.budget import (
     account_of_lost_call,
     account_of_unstarted,
@@ -208,7 +208,10 @@ def session_continued(state: SessionState, event: SessionContinued) -> SessionSt
 
 
 def _is_released(blocked_by_breaker: BreakerWait | None, by: str, at: datetime | None) -> bool:
-    """Whether an effect that a breaker blocked may start, by time or by a closed breaker."""
+    """Whether an effect that a breaker blocked may start.
+
+    The breaker admits calls again, or the wait has ended.
+    """
     return blocked_by_breaker is not None and (
         by == "breaker" or _passed(blocked_by_breaker.until, at)
     )

@@ -7,7 +7,7 @@ from typing import Literal, assert_never
 from msgspec.structs import replace
 
 from cueline.deciders import prompt
-from cueline.deciders.progress import message_came
+from cueline.deciders.plan_progress import message_came
 from cueline.deciders.session.budget import account_to_release, end_budget_wait
 from cueline.deciders.session.children import child_asked, child_ended, child_paused, with_stop
 from cueline.deciders.session.current_agent import accept_tools, choose_model

@@ -1,7 +1,7 @@
 """The events that follow from the state of a session with a plan: more calls, or the end."""
 
 from cueline.deciders.plan import additions, end_of
-from cueline.deciders.progress import Progress
+from cueline.deciders.plan_progress import Progress
 from cueline.deciders.session.judging import judge_added
 from cueline.deciders.session.limit import limit_reached_or_warned
 from cueline.deciders.session.state import SessionState

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from cueline.deciders.progress import Progress
+from cueline.deciders.plan_progress import Progress
 from cueline.deciders.session.limit_state import BudgetAccount, LimitState, Used
 from cueline.deciders.session.turn import BreakerWait, Call, Turn
 from cueline.deciders.standing_grant import StandingGrant

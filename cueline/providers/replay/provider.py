@@ -30,7 +30,10 @@ class RecordedReply(Part):
 
 
 class Recording(Part):
-    """The replies of a session, in order; the parameter `recording` of its agent."""
+    """The recorded replies of an earlier session, in order.
+
+    A rerun gives them to its agent as the parameter `recording`.
+    """
 
     session: str
     """The stream of the earlier session."""

@@ -22,7 +22,7 @@ from cueline.errors import (
 from cueline.events.snapshot import NO_SNAPSHOTS, SnapshotStore, emptied_streams
 from cueline.events.store import BLOB_LIMIT, Appended, Head, RecordedEvent, Write, to_us
 from cueline.events.stream import check_stream
-from cueline.stores.batch import BLOB_REST, check_form, check_text
+from cueline.stores.append_rules import BLOB_REST, check_form, check_text
 from cueline.stores.log_copy import unfinished
 from cueline.stores.paging import LogPage, PagedStore, Span, faults, unbroken
 from cueline.stores.postgres.address import Address

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from cueline.deciders.fleet import HOSTS, RUNNERS, Group
-from cueline.deciders.worker import (
+from cueline.deciders.fleet_worker import (
     FULL,
     Answers,
     Begins,
