@@ -2,15 +2,15 @@
 # The peers that bench/ compares with are in .venv-bench, so that nothing else meets them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-covered test-rest test-ray test-package test-models
-.PHONY: last-lane
+.PHONY: help setup demo test test-covered test-rest test-ray test-long
+.PHONY: test-without-ray test-package test-models
 .PHONY: lint format types check bench sample size torture lock clean
 
 BIN := .venv/bin
 READY := .venv/.ready
 BENCH_READY := .venv-bench/.ready
 UV := $(shell command -v uv)
-PYTEST = $(BIN)/python -m pytest --dist loadscope --no-loadscope-reorder
+PYTEST = $(BIN)/python -m pytest --dist loadscope --no-loadscope-reorder -m 'not long'
 COVERED := $(addprefix tests/,actors deciders events histories stores)
 RAY := tests/ray tests/torture
 PACKAGE := $(patsubst %,tests/test_%.py,makefile wheel docs architecture modules requirements)
@@ -33,12 +33,12 @@ setup: $(READY)  ## make .venv, with uv where it is installed and venv + pip whe
 demo: setup  ## agents on Ray lose the process they run in, and carry on
 	@$(BIN)/python examples/demo/demo.py
 
-test: setup  ## run every test: what computes first, then what waits beside the tests on Ray
-	@$(MAKE) --no-print-directory test-covered
-	@$(MAKE) $(BESIDE) --jobs 2 test-rest last-lane
+test: setup  ## run the tests: those that start Ray, which wait, beside all others, which compute
+	@$(MAKE) $(BESIDE) --jobs 2 test-ray test-without-ray
 
-last-lane: setup
-	@$(MAKE) --no-print-directory test-ray
+test-without-ray: setup
+	@$(MAKE) --no-print-directory test-covered
+	@$(MAKE) --no-print-directory test-rest
 	@$(MAKE) --no-print-directory test-models
 	@$(MAKE) --no-print-directory test-package
 
@@ -49,8 +49,11 @@ test-covered: setup  ## the tests of the rules, which they run whole, and of the
 test-rest: setup  ## the tests of all other rooms
 	$(PYTEST) $(WAITING) $(patsubst %,--ignore=%,$(COVERED) $(RAY) $(PACKAGE) $(MODELS))
 
-test-ray: setup  ## the tests that start Ray
+test-ray: setup  ## the tests that start Ray, except for the longest
 	$(PYTEST) -n 2 $(RAY)
+
+test-long: setup  ## the longest tests
+	$(PYTEST) -n 2 -m long tests
 
 test-package: setup  ## the tests of the Makefile, the wheel, the pages and the shape of the code
 	$(PYTEST) -n 2 $(PACKAGE)

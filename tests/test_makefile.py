@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[1]
 FILES = ("Makefile", "pyproject.toml", "requirements.lock", "README.md", "LICENSE")
 
 
+@pytest.mark.long
 def test_without_uv_make_sets_up_an_environment_with_venv_and_pip(tmp_path):
     for name in FILES:
         shutil.copy(ROOT / name, tmp_path)

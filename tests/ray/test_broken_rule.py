@@ -9,12 +9,13 @@ from tests.broken_cueline import BrokenShell
     ("file", "function", "when"),
     [
         ("deciders/session/derived_events.py", "_after_turn", "state.turn.calls"),
-        (
+        pytest.param(
             "deciders/session/due.py",
             "due",
             "state.turn.model is not None and state.turn.model.effect == '2.m'",
+            marks=pytest.mark.long,
         ),
-        ("deciders/session/call.py", "call_closed", "True"),
+        pytest.param("deciders/session/call.py", "call_closed", "True", marks=pytest.mark.long),
     ],
 )
 def test_a_rule_that_raises_pauses_a_session_on_ray(tmp_path, file, function, when):

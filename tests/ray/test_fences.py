@@ -63,6 +63,7 @@ async def test_a_frozen_runner_that_thaws_is_asked_what_became_of_its_call(on_cl
         assert 1 == len(world.journal_lines())
 
 
+@pytest.mark.long
 async def test_the_end_of_a_frozen_runner_is_noticed(on_cluster):
     async with on_cluster(SCRIPT, tools=["undeclared"], policy={"in_doubt": "tell"}) as world:
         frozen = await frozen_in_a_call(world)

@@ -146,6 +146,7 @@ def moved(world, node):
     return 4 == len(up) and not [member for member in members if member.state.node == node]
 
 
+@pytest.mark.long
 async def test_what_waits_for_the_machine_with_the_log_goes_on_when_it_is_back(world_of, cluster):
     """Its writer and the dispatcher are on the node that dies; the host and the runner are not."""
     raylet, node = start_node(cluster, "127.0.0.2", "0")

@@ -71,6 +71,7 @@ def test_a_run_a_resume_and_a_fork_each_start_a_ray_and_leave_nothing(cueline):
     assert [] == list(cueline.place.glob("cl-*"))  # what Ray keeps
 
 
+@pytest.mark.long
 def test_sessions_go_on_by_themselves_when_up_comes_back_after_rays_head_was_killed(cueline):
     assert 0 == cueline("up", "--detach")[0]
     keeper = psutil.Process(find_up(cueline.log).keeper.pid)

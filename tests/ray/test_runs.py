@@ -6,6 +6,8 @@ import signal
 from contextlib import suppress
 from dataclasses import replace
 
+import pytest
+
 from cueline.actors.presence import presence_of
 from cueline.actors.session_tree import read_start_request
 from cueline.agents.agent import Agent
@@ -103,6 +105,7 @@ async def test_a_run_ends_with_its_killed_runner_and_its_retry_with_a_retired_on
 
 
 # 001-053, 001-004, 001-008
+@pytest.mark.long
 async def test_a_frozen_runner_is_stale_then_removed_and_its_run_has_failed(world_of):
     async with world_of() as world:
         agent = agent_to_record(world.agent(SCRIPT, ["undeclared"], policy={"approval": ["off"]}))

@@ -175,6 +175,7 @@ async def test_a_dispatcher_that_died_comes_back_and_keeps_its_hosts(world):
     assert 1 == len(world.journal_lines())
 
 
+@pytest.mark.long
 async def test_a_frozen_dispatcher_is_replaced(world):
     async with up(world) as (kept, first):
         watching = asyncio.create_task(watch(kept))

@@ -33,6 +33,7 @@ def ground(tmp_path_factory):
 
 
 @pytest.mark.ray
+@pytest.mark.long
 def test_nothing_is_lost_or_repeated_when_a_machine_dies(ground, figures):
     """000-068, I3, I5."""
     judge(ground, SESSIONS, UNDISTURBED)
