@@ -184,7 +184,7 @@ def test_rules_are_not_async():
 
 
 JUDGES = re.compile(
-    r"cueline\.(deciders\.(policy|pattern|backtest|session\.(judging|recovery))"
+    r"cueline\.(deciders\.(policy|pattern|backtest|session\.(judging|failed_call))"
     r"|providers|console|events\.event_text)\b"
 )
 
