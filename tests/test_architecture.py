@@ -37,7 +37,8 @@ MAY_IMPORT = {
 MAY_IMPORT |= {
     "client": {*MAY_IMPORT} - {"cluster", "console"},
     "testing": {*MAY_IMPORT},
-    "cli": {*MAY_IMPORT, "client"},
+    "cli": {*MAY_IMPORT, "client", "gateway"},
+    "gateway": {"client", "deciders", "errors", "events"},
     "cueline": {*MAY_IMPORT, "client"} - {"cluster"},
 }
 
@@ -53,11 +54,12 @@ PYDANTIC = {
     "events",
     "linear_regex",
 }
-PYDANTIC |= {"providers", "testing", "tools"}
+PYDANTIC |= {"gateway", "providers", "testing", "tools"}
 HOMES = {
     "anthropic": {"providers"},
     "cryptography": {"providers"},
     "docstring_parser": {"tools"},
+    "fastapi": {"gateway"},
     "genai_prices": {"providers"},
     "httpx2": {"agents", "providers"},
     "hypothesis": {"testing"},
@@ -77,10 +79,13 @@ HOMES = {
     "ray": {"cluster"},
     "rich": {"cli", "console"},
     "sqlite3": {"stores", "testing"},
+    "sse_starlette": {"gateway"},
+    "starlette": {"gateway"},
     "sqlite_utils": {"client", "projections", "stores"},
     "tree_sitter": {"deciders"},
     "tree_sitter_bash": {"deciders"},
     "typer": {"cli", "console"},
+    "uvicorn": {"gateway"},
     "uvloop": {"runtime"},
     # The standard library's ways to the network.
     "http": set(),

@@ -16,8 +16,10 @@ DEFAULT_LOG = LogUrl.of(".cueline/log.db")
 IDLE_SECONDS = 60.0
 """The seconds after which an idle worker above its group's minimum retires."""
 CONFIG = "CUELINE_CONFIG"
-ELSEWHERE = (CONFIG, "CUELINE_ENCRYPTION_KEY", "CUELINE_KEYS_FOLDER", "CUELINE_MACHINE")
-"""The variables that are no settings: paths, the master key, and this machine's name."""
+TOKEN = "CUELINE_TOKEN"  # noqa: S105 - the name of the variable
+"""The variable with the token of `cueline serve`."""
+ELSEWHERE = (CONFIG, "CUELINE_ENCRYPTION_KEY", "CUELINE_KEYS_FOLDER", "CUELINE_MACHINE", TOKEN)
+"""The variables that are no settings: paths, keys, and this machine's name."""
 
 
 def find_file(folder: Path) -> Path | None:

@@ -1,0 +1,82 @@
+"""`cueline serve`: the HTTP API of a log."""
+
+import os
+import secrets
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cueline.cli import open_log
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.client.runtime import open_runtime
+from cueline.config.config_file import TOKEN
+from cueline.console.text import json_of
+from cueline.errors import ConfigError
+
+_FEWEST = 16
+"""The fewest characters of a token that somebody chooses."""
+
+
+def serve(
+    *,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Listen at this address of the machine.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="Listen at this port; 0: a free one.")
+    ] = 8642,
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The certificates for TLS, in PEM.")
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The key of the certificate, in PEM.")
+    ] = None,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="A proxy in front adds TLS.")
+    ] = False,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Serve the HTTP API of the log, and run the sessions that it starts.
+
+    Sessions run in the running `cueline up` of the log; without one, in this process.
+    Each request needs the printed token; CUELINE_TOKEN sets another one. Other machines
+    reach it only with TLS: with --certificate and --key, or with a proxy in front.
+
+    \b
+    Examples:
+      cueline serve
+      cueline serve --port 0 --log data.db
+      cueline serve --host 0.0.0.0 --certificate cert.pem --key key.pem
+      curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8642/v1/sessions
+    """
+    try:
+        from cueline.gateway.server import Address
+        from cueline.gateway.server import serve as serve_log
+    except ModuleNotFoundError as error:
+        why = f"{error.name} is missing: `pip install 'cueline[serve]'` installs it"
+        raise ConfigError("serve", why) from error
+    address = Address(
+        host=host, port=port, certificate=certificate, key=key, behind_proxy=behind_proxy
+    )
+    address.check()
+    chosen = os.environ.get(TOKEN)
+    token = chosen or f"cue_{secrets.token_urlsafe(32)}"
+    if len(token) < _FEWEST:
+        raise ConfigError(TOKEN, f"it has fewer than {_FEWEST} characters; choose a longer token")
+
+    def ready(url: str) -> None:
+        if as_json:
+            typer.echo(json_of({"url": f"{url}/v1", "token": token}))
+            return
+        typer.echo(f"cueline serves {log} at {url}/v1")
+        if not chosen:
+            typer.echo(f"token: {token}")
+        typer.echo("Ctrl-C ends it", err=True)
+
+    async def work() -> None:
+        async with open_runtime(log) as runtime:
+            await serve_log(runtime, address, token=token, ready=ready)
+
+    open_log.run(work())

@@ -1,0 +1,175 @@
+"""The HTTP API: an ASGI app that answers the requests of `routes.ROUTES` with a client."""
+
+import hmac
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from importlib.metadata import version
+from inspect import Parameter, Signature
+from typing import Annotated, Any, Final, get_args, get_origin
+
+from fastapi import Body, FastAPI, Header, Path, Query, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from cueline.client.client import Client
+from cueline.client.document import document
+from cueline.client.open_read_models import Page
+from cueline.client.session import Session
+from cueline.errors import CuelineError
+from cueline.gateway.events import events_of, response_of
+from cueline.gateway.problem import MEDIA_TYPE, SCHEMA, problem, problem_of, problem_of_input
+from cueline.gateway.routes import ROUTES, Route, pairs
+
+BODY_LIMIT: Final = 40 * 1024 * 1024
+"""The most bytes of a request's body: attachments of 30 MB in base64."""
+_PROBLEMS: Final = (401, 403, 404, 409, 413, 422, 500, 503)
+"""The statuses of problems that any request can have."""
+_NAME: Final = re.compile(r"{(\w+)}")
+
+
+def app(client: Client, *, token: str) -> FastAPI:
+    """Return the ASGI app of the API of one log.
+
+    Args:
+        client: the client that carries out the requests; the caller closes it after the app.
+        token: the text that each request has in `Authorization: Bearer`.
+    """
+    made = FastAPI(
+        title="cueline",
+        version=version("cueline"),
+        description="Start agents, talk to them, decide what they may do, and audit the log.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/v1/openapi.json",
+        exception_handlers={
+            CuelineError: _answer_error,
+            RequestValidationError: _answer_invalid,
+            HTTPException: _answer_http,
+        },
+        responses=_problems(),
+    )
+
+    @made.middleware("http")
+    async def authorize(
+        request: Request, proceed: Callable[[Request], Awaitable[Response]]
+    ) -> Response:
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(given.encode(), token.encode()):
+            said = "send the header `Authorization: Bearer TOKEN`; `cueline serve` prints the token"
+            refused = problem(401, "Unauthorized", said)
+            refused.headers["www-authenticate"] = "Bearer"
+            return refused
+        if int(request.headers.get("content-length", "0") or 0) > BODY_LIMIT:
+            most = f"the body is larger than {BODY_LIMIT // 1024 // 1024} MB"
+            return problem(413, "TooLarge", f"{most}; send less, or put the data into a file")
+        return await proceed(request)
+
+    for route in ROUTES:
+        made.add_api_route(
+            f"/v1{route.path}",
+            _endpoint(client, route),
+            methods=[route.method],
+            summary=route.summary,
+            description=f"{route.description}\n\nThe same at a shell: `{route.command}`".strip(),
+            operation_id=_operation(route),
+            response_model=None,
+            openapi_extra={"x-scope": route.scope},
+        )
+
+    @made.get("/v1/sessions/{session}/events", response_model=None)
+    async def events(
+        session: str,
+        last_event_id: Annotated[
+            int, Header(ge=0, description="Only events after this position of the log.")
+        ] = 0,
+    ) -> Response:
+        """Follow the events of a session to its end, by server-sent events."""
+        stream = await client.find(session)
+        return response_of(events_of(client, stream, last_event_id))
+
+    return made
+
+
+def _endpoint(client: Client, route: Route) -> Callable[..., Awaitable[Response]]:
+    """Return the function that answers the requests of *route*, with its signature."""
+    mappings = {name for name, each in route.query.items() if _is_mapping(each.annotation)}
+
+    async def endpoint(**given: Any) -> Response:
+        key, body = given.pop("idempotency_key", None), given.pop("body", None)
+        for name in mappings:
+            given[name] = pairs(name, given[name])
+        if body is not None:
+            given |= {name: getattr(body, name) for name in body.model_fields_set}
+        if key is not None:
+            given["key"] = key
+        return JSONResponse(_document(await route.call(client, **given)))
+
+    named = [
+        Parameter(name, Parameter.KEYWORD_ONLY, annotation=Annotated[str, Path()])
+        for name in _NAME.findall(route.path)
+    ]
+    for name, each in route.query.items():
+        kind, told = get_args(each.annotation)
+        default = each.default
+        if name in mappings:
+            kind, default = list[str], []
+            told = f"{told} Each as `key=value`."
+        asked: Any = Annotated[kind, Query(description=told)]
+        named.append(each.replace(annotation=asked, default=default))
+    if route.body is not None:
+        empty = all(not each.is_required() for each in route.body.model_fields.values())
+        kind = Annotated[route.body, Body()]
+        default = route.body() if empty else Parameter.empty
+        named.append(Parameter("body", Parameter.KEYWORD_ONLY, annotation=kind, default=default))
+    if route.keyed:
+        told = "The key of this request: a second one with it does nothing and has the same answer."
+        kind = Annotated[str | None, Header(description=told)]
+        named.append(
+            Parameter("idempotency_key", Parameter.KEYWORD_ONLY, annotation=kind, default=None)
+        )
+    endpoint.__signature__ = Signature(named)  # type: ignore[attr-defined]
+    return endpoint
+
+
+def _is_mapping(annotation: Any) -> bool:
+    kind = get_args(annotation)[0]
+    return any(get_origin(each) is Mapping for each in (kind, *get_args(kind)))
+
+
+def _operation(route: Route) -> str:
+    words = [each for each in _NAME.sub("", route.path).split("/") if each]
+    return "_".join((route.method.lower(), *words, *(["one"] if route.path.endswith("}") else [])))
+
+
+def _document(result: object) -> Any:
+    """Return the JSON of a result: that of `--json`."""
+    if isinstance(result, Session):
+        return document(result.receipt)
+    if isinstance(result, Page):
+        told = {"rows": document(result.rows), "more": result.more}
+        return told if result.damage is None else told | {"damage": str(result.damage)}
+    return document(result)
+
+
+def _problems() -> dict[int | str, dict[str, Any]]:
+    content = {MEDIA_TYPE: {"schema": SCHEMA}}
+    return {each: {"description": "A problem", "content": content} for each in _PROBLEMS}
+
+
+async def _answer_error(_: Request, error: Exception) -> Response:
+    if not isinstance(error, CuelineError):
+        raise error
+    return problem_of(error)
+
+
+async def _answer_invalid(_: Request, error: Exception) -> Response:
+    if not isinstance(error, RequestValidationError):
+        raise error
+    return problem_of_input(error)
+
+
+async def _answer_http(_: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        raise error
+    return problem(error.status_code, error.detail, error.detail)

@@ -1,0 +1,64 @@
+"""Sends the events of a session as they come, by server-sent events.
+
+The id of an event is its position in the log. A client that connects again with
+`Last-Event-ID` gets all events after that position. The pieces of a reply have no id: they
+are not recorded, and a client that comes later gets the whole reply.
+"""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any, Final
+
+from sse_starlette import EventSourceResponse, ServerSentEvent
+
+from cueline.client.client import Client
+from cueline.client.document import document
+from cueline.client.export import event_document
+from cueline.client.live_text import TextDelta, live_text, with_live_text
+from cueline.deciders.session import TERMINAL
+
+HEARTBEAT_SECONDS: Final = 30
+KINDS: Final = {
+    "ToolStarted": "tool_call",
+    "CallDelegated": "tool_call",
+    "ToolReturned": "tool_result",
+    "ToolFailed": "tool_result",
+    "ToolReconciled": "tool_result",
+    "ApprovalRequested": "awaiting_confirmation",
+    "ModelReplied": "message",
+    "MessageReceived": "message",
+    "SessionCompleted": "done",
+    "SessionStopped": "done",
+    "SessionFailed": "error",
+}
+"""The name of each event in the stream; all others are named `event`."""
+
+
+async def events_of(client: Client, stream: str, after: int) -> AsyncIterator[ServerSentEvent]:
+    """Yield the events of a session after a position, and the replies as they come, to its end."""
+    watcher = client.session(stream).watch()
+    with live_text(client.log, stream, client.place) as pieces:
+        async with aclosing(with_live_text(watcher.follow(), pieces)) as happening:
+            async for each in happening:
+                if isinstance(each, TextDelta):
+                    yield ServerSentEvent(data=json.dumps(document(each)), event="text_delta")
+                    continue
+                recorded, fact = each
+                if recorded.position > after:
+                    yield ServerSentEvent(
+                        id=str(recorded.position),
+                        event=KINDS.get(recorded.type, "event"),
+                        data=json.dumps(event_document(recorded, fact)),
+                    )
+                if watcher.reader.state.status in TERMINAL:
+                    return
+
+
+def response_of(events: AsyncIterator[Any]) -> EventSourceResponse:
+    """Return the response that sends *events*, and a comment every 30 s."""
+    return EventSourceResponse(
+        events,
+        ping=HEARTBEAT_SECONDS,
+        ping_message_factory=lambda: ServerSentEvent(comment="heartbeat"),
+    )

@@ -1,0 +1,81 @@
+"""Errors as responses: RFC 9457 problems with the codes and values of cueline's errors."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fastapi.exceptions import RequestValidationError
+from starlette.responses import JSONResponse
+
+from cueline.errors import (
+    ConfigError,
+    CorruptEventError,
+    CuelineError,
+    InvalidNameError,
+    KeyReusedError,
+    LogUnavailableError,
+    NotPendingError,
+    ParameterValidationError,
+    RejectedError,
+    SessionFinishedError,
+    SessionOwnedError,
+    ToolChangedError,
+    UnknownSessionError,
+)
+
+STATUSES: Final[Mapping[type[CuelineError], int]] = {
+    UnknownSessionError: 404,
+    NotPendingError: 409,
+    SessionFinishedError: 409,
+    SessionOwnedError: 409,
+    KeyReusedError: 409,
+    ToolChangedError: 409,
+    ConfigError: 422,
+    ParameterValidationError: 422,
+    InvalidNameError: 422,
+    RejectedError: 409,
+    LogUnavailableError: 503,
+    CorruptEventError: 500,
+}
+"""The status of each error: the first class that the error is an instance of."""
+MEDIA_TYPE: Final = "application/problem+json"
+SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": "A problem by RFC 9457, with the values of the error.",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string", "description": "`about:blank`, or the name of the error."},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "What is wrong, and what to do."},
+        "retryable": {"type": "boolean", "description": "Whether the same request can succeed."},
+        "field": {"type": "string", "description": "The wrong field, if it is one field."},
+    },
+}
+
+
+def problem(
+    status: int, title: str, detail: str, *, kind: str = "about:blank", **more: object
+) -> JSONResponse:
+    """Return the response for a problem."""
+    told = {"type": kind, "title": title, "status": status, "detail": detail, **more}
+    return JSONResponse(told, status, media_type=MEDIA_TYPE)
+
+
+def problem_of(error: CuelineError) -> JSONResponse:
+    """Return the response for an error of cueline."""
+    status = next((each for kind, each in STATUSES.items() if isinstance(error, kind)), 500)
+    told = error.to_json()
+    name, detail = str(told.pop("error")), str(told.pop("message"))
+    if isinstance(error, ConfigError):
+        told["field"] = error.subject
+    more = {key: value for key, value in told.items() if key not in {"status", "title", "kind"}}
+    return problem(status, name, detail, kind=name, **more)
+
+
+def problem_of_input(error: RequestValidationError) -> JSONResponse:
+    """Return the response for the first wrong value of a request."""
+    first = error.errors()[0]
+    where = [str(each) for each in first["loc"] if each not in ("body", "query", "path")]
+    field = ".".join(where) or str(first["loc"][0])
+    detail = f"{field}: {first['msg']}"
+    return problem(422, "InvalidInput", detail, kind="InvalidInput", field=field, retryable=False)

@@ -1,0 +1,278 @@
+"""The table of the HTTP API: each request or question of a client, its path and its scope.
+
+Parameters, schemas and descriptions are derived from the functions and models named here.
+"""
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from inspect import Parameter
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, Field, create_model
+
+from cueline.client import rows
+from cueline.client.client import Client
+from cueline.client.decide import question_of
+from cueline.client.session import Session
+from cueline.client.start import StartOptions
+from cueline.client.wishes import make_wish, wish
+from cueline.errors import ConfigError
+from cueline.events.inbox import (
+    SET_BY_CUELINE,
+    DecisionGiven,
+    MessageSent,
+    ModelChangeAsked,
+    PauseAsked,
+    RaiseAsked,
+    StopAsked,
+)
+
+Scope = Literal["read", "send", "approve", "admin"]
+"""What a token has to allow for a request."""
+_ONLY_HERE: Final = ("by", "without_secrets")
+"""What only a process with the log may say: who asks, and which secrets it does without."""
+_QUOTED: Final = {"GroupBy": rows.GroupBy}
+"""The types that a method names without importing them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One request of the API."""
+
+    method: Literal["GET", "POST"]
+    path: str
+    """The path below `/v1`; the names in braces are arguments of *call*."""
+    call: Callable[..., Awaitable[object]]
+    """A function of a client and keyword arguments; the result is the response."""
+    scope: Scope
+    command: str
+    """The command that does the same."""
+    query: Mapping[str, Parameter]
+    """The parameters that may follow the path."""
+    body: type[BaseModel] | None = None
+    keyed: bool = False
+    """Whether the header `Idempotency-Key` is the argument `key`."""
+    summary: str = ""
+    description: str = ""
+
+
+def _asks(
+    path: str,
+    call: Callable[..., Awaitable[object]],
+    command: str,
+    *,
+    scope: Scope = "read",
+    without: Collection[str] = (),
+) -> Route:
+    """Return the route of a question: the arguments of a method are the path and the query."""
+    summary, description, arguments = _told(call)
+    query = {
+        name: each.replace(annotation=Annotated[each.annotation, arguments.get(name, "")])
+        for name, each in _parameters(call, path, without).items()
+    }
+    return Route(
+        method="GET",
+        path=path,
+        call=call,
+        scope=scope,
+        command=command,
+        query=query,
+        summary=summary,
+        description=description,
+    )
+
+
+def _does(
+    path: str,
+    call: Callable[..., Awaitable[object]],
+    command: str,
+    *,
+    scope: Scope = "send",
+    without: Collection[str] = _ONLY_HERE,
+    texts: Mapping[str, str] = MappingProxyType({}),
+) -> Route:
+    """Return the route of a request: the arguments of a method are the path and the body.
+
+    *texts* describe the arguments that the docstring describes in prose.
+    """
+    asked = _asks(path, call, command, scope=scope, without=(*without, "key"))
+    arguments = {**_told(call)[2], **texts}
+    fields: dict[str, Any] = {}
+    for name, each in asked.query.items():
+        default = ... if each.default is Parameter.empty else each.default
+        told = Field(default, description=arguments.get(name))
+        fields[name] = (each.annotation.__origin__, told)
+    body = create_model(_title(call), __config__={"extra": "forbid"}, **fields)
+    keyed = "key" in inspect.signature(call).parameters
+    return replace(asked, method="POST", query={}, body=body, keyed=keyed)
+
+
+def _wishes(
+    path: str,
+    kind: type[BaseModel],
+    command: str,
+    *,
+    scope: Scope = "send",
+    keyed: bool = False,
+    without: Collection[str] = (),
+) -> Route:
+    """Return the route of a wish: the public fields of its model are the body."""
+    docs = field_docs(kind)
+    fields: dict[str, Any] = {
+        name: (field.annotation, Field(field.default, description=docs.get(name)))
+        for name, field in kind.model_fields.items()
+        if name not in {"type", *without} and SET_BY_CUELINE not in field.metadata
+    }
+
+    async def call(
+        client: Client, session: str = "", key: str | None = None, **said: Any
+    ) -> object:
+        if "approval" in said:
+            stream = (await question_of(client, said["approval"])).session
+        else:
+            stream = await client.find(session)
+        asked = make_wish(kind, **said)
+        return await wish(client, stream, asked, key=key)  # type: ignore[call-overload]
+
+    told = inspect.getdoc(kind) or ""
+    return Route(
+        method="POST",
+        path=path,
+        call=call,
+        scope=scope,
+        command=command,
+        query={},
+        body=create_model(f"{kind.__name__}Body", __config__={"extra": "forbid"}, **fields),
+        keyed=keyed,
+        summary=told.partition("\n")[0],
+        description=told.partition("\n")[2].strip(),
+    )
+
+
+def _parameters(
+    call: Callable[..., Awaitable[object]], path: str, without: Collection[str]
+) -> dict[str, Parameter]:
+    """Return the parameters of a method that are not in *path*, with their types."""
+    found = {}
+    for name, each in list(inspect.signature(call).parameters.items())[1:]:
+        if name in without or f"{{{name}}}" in path:
+            continue
+        kind = each.annotation
+        kind = _QUOTED[kind] if isinstance(kind, str) else kind
+        found[name] = each.replace(annotation=kind, kind=Parameter.KEYWORD_ONLY)
+    return found
+
+
+def _told(call: Callable[..., Awaitable[object]]) -> tuple[str, str, dict[str, str]]:
+    """Return the first line, the rest and the arguments of a docstring, without its errors.
+
+    Arguments that are options of a start have their texts from there.
+    """
+    head, _, rest = (inspect.getdoc(call) or "").partition("\n\nRaises")[0].partition("\n\nArgs:\n")
+    summary, _, description = head.partition("\n")
+    arguments, name = field_docs(StartOptions), ""
+    for line in rest.partition("\n\n")[0].splitlines():
+        first, colon, text = line.strip().partition(": ")
+        if colon and first in inspect.signature(call).parameters:
+            name, arguments[first] = first, text
+        else:
+            arguments[name] += f" {line.strip()}"
+    return summary, description.strip(), arguments
+
+
+def field_docs(kind: type) -> dict[str, str]:
+    """Return the docstrings of the fields of a class, by name."""
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    lines = body.body if isinstance(body, ast.ClassDef) else []
+    return {
+        before.target.id: inspect.cleandoc(after.value.value)
+        for before, after in pairwise(lines)
+        if isinstance(before, ast.AnnAssign)
+        and isinstance(before.target, ast.Name)
+        and isinstance(after, ast.Expr)
+        and isinstance(after.value, ast.Constant)
+        and isinstance(after.value.value, str)
+    }
+
+
+def _title(call: Callable[..., Awaitable[object]]) -> str:
+    name: str = call.__name__
+    return "".join(word.capitalize() for word in name.split("_")) + "Body"
+
+
+async def resume(client: Client, session: str, *, accept_changed_tools: bool = False) -> Session:
+    """Continue a session that crashed, was paused or interrupted.
+
+    Args:
+        client: carries out the request.
+        session: the session's id.
+        accept_changed_tools: continue with the current form of tools that have changed since
+            they were recorded.
+    """
+    return await client.resume(session, accept_changed_tools=accept_changed_tools)
+
+
+_SESSION: Final = "/sessions/{session}"
+_OF_A_RUN: Final = {
+    "blueprint": "The name of a blueprint, from `/v1/blueprints`.",
+    "queue_seconds": "How long the run waits for a runner before it fails, in seconds.",
+}
+ROUTES: Final = (
+    _asks("/sessions", Client.sessions, "cueline list --json"),
+    _asks(_SESSION, Client.show, "cueline show {session} --json"),
+    _asks(f"{_SESSION}/transcript", Client.transcript, "cueline show {session} --transcript"),
+    _asks(f"{_SESSION}/export", Client.export, "cueline export {session}"),
+    _asks(f"{_SESSION}/workflow", Client.workflow_state, "cueline workflow show {session} --json"),
+    _asks(f"{_SESSION}/check", Client.check, "cueline replay {session} --json"),
+    _asks(f"{_SESSION}/rerun", Client.rerun_result, "cueline rerun --compare {session}"),
+    _asks(f"{_SESSION}/budget", Client.budget, "cueline budget show {session} --json"),
+    _wishes(f"{_SESSION}/messages", MessageSent, "cueline send {session} TEXT", keyed=True),
+    _wishes(f"{_SESSION}/model", ModelChangeAsked, "cueline send --model", keyed=True),
+    _wishes(f"{_SESSION}/pause", PauseAsked, "cueline pause {session}"),
+    _wishes(f"{_SESSION}/limits", RaiseAsked, "cueline budget raise {session}"),
+    _wishes(f"{_SESSION}/stop", StopAsked, "cueline stop {session}"),
+    _does(f"{_SESSION}/resume", resume, "cueline resume {session}"),
+    _does(f"{_SESSION}/fork", Client.fork, "cueline fork {session} --at N"),
+    _asks("/approvals", Client.pending, "cueline pending --json"),
+    _wishes(
+        "/approvals/{approval}/decision",
+        DecisionGiven,
+        "cueline approve {approval}",
+        scope="approve",
+        without=("approval", "by"),
+    ),
+    _asks("/runs", Client.runs, "cueline runs --json"),
+    _does("/runs", Client.submit, "cueline submit BLUEPRINT", texts=_OF_A_RUN),
+    _does("/runs/{run}/retry", Client.retry, "cueline retry {run}"),
+    _asks("/blueprints", Client.blueprints, "cueline blueprints --json"),
+    _asks("/runners", Client.runners, "cueline runners --json"),
+    _asks("/costs", Client.costs, "cueline costs --json"),
+    _asks("/audit", Client.audit, "cueline audit --json"),
+    _asks("/breakers", Client.breakers, "cueline breakers --json"),
+    _does("/breakers/{name}/reset", Client.reset_breaker, "cueline breakers reset", scope="admin"),
+    _asks("/status", Client.status, "cueline status --json"),
+    _asks("/fleet", Client.fleet, "cueline fleet --json"),
+    _does("/fleet/scale", Client.scale, "cueline scale", scope="admin"),
+    _asks("/verify", Client.verify, "cueline audit verify --json", scope="admin"),
+)
+"""All requests of the API, except for the streams of events."""
+
+
+def pairs(name: str, given: list[str]) -> dict[str, str]:
+    """Return the mapping that is written as `key=value`, one item for each key.
+
+    Raises:
+        ConfigError: an item has no `=`.
+    """
+    found = {}
+    for each in given:
+        key, sign, value = each.partition("=")
+        if not sign:
+            raise ConfigError(name, f"{each!r} is not of the form key=value")
+        found[key] = value
+    return found

@@ -1,0 +1,111 @@
+"""`cueline serve` as a process: what it prints, refuses and survives."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import httpx2
+import pytest
+
+from cueline.client.runtime import open_runtime
+from cueline.errors import ConfigError
+from cueline.gateway.server import Address
+from tests.scripted import HELLO
+
+TOKEN = "a-token-that-the-test-chose"
+
+
+class Serving:
+    """A process that serves a log."""
+
+    def __init__(self, log, *options):
+        words = [sys.executable, "-m", "cueline.cli", "serve", "--json", "--log", str(log)]
+        self.process = subprocess.Popen(
+            [*words, *(options or ("--port", "0"))],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"CUELINE_TOKEN": TOKEN},
+        )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+    def client(self):
+        told = json.loads(self.process.stdout.readline())
+        assert TOKEN == told["token"]
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        return httpx2.Client(base_url=told["url"], headers=headers)
+
+    def positions(self, client, after, most=None):
+        """Return the positions of the events after *after*; leave the stream after *most*."""
+        found = []
+        headers = {"Last-Event-ID": str(after)}
+        with client.stream("GET", "/sessions/one/events", headers=headers) as answer:
+            for line in answer.iter_lines():
+                if line.startswith("id: "):
+                    found.append(int(line[4:]))
+                if len(found) == most:
+                    break
+        return found
+
+
+async def started(log):
+    async with open_runtime(log, on="inline") as runtime:
+        await (await runtime.start(HELLO, "Go", id="one")).result()
+
+
+async def test_a_client_goes_on_by_position_after_the_server_was_killed(log):
+    await started(log)
+    with Serving(log) as first, first.client() as client:
+        whole = first.positions(client, 0)
+        before = first.positions(client, 0, most=3)
+        os.kill(first.process.pid, signal.SIGKILL)
+    with Serving(log) as second, second.client() as client:
+        assert whole == before + second.positions(client, before[-1])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_ends_it_and_the_exit_code_is_0(log, number):
+    with Serving(log) as serving, serving.client() as client:
+        assert [] == client.get("/sessions").json()["rows"]
+        serving.process.send_signal(number)
+
+        assert ("", 0) == (serving.process.communicate()[1], serving.process.returncode)
+
+
+async def test_a_port_in_use_is_refused_by_its_number(log):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with Serving(log, "--port", str(port)) as serving:
+            said = serving.process.communicate()[1]
+
+    assert 2 == serving.process.returncode
+    assert f"127.0.0.1:{port} cannot be used; choose another port" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        (Address(host="0.0.0.0"), "host: 0.0.0.0 is reached from other machines"),
+        (Address(host="example.org"), "give --certificate and --key, or --behind-proxy"),
+        (Address(certificate=__file__), "key: TLS needs a certificate and its key"),
+    ],
+)
+def test_an_address_that_would_show_tokens_to_others_is_refused(address, why):
+    with pytest.raises(ConfigError, match=why):
+        address.check()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_this_machine_may_be_served_without_encryption(host):
+    Address(host=host).check()
+    Address(host="0.0.0.0", behind_proxy=True).check()
