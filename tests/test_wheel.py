@@ -22,6 +22,7 @@ MAY_MISS |= {"pysqlite3"}  # there are platforms without a wheel
 MAY_MISS |= {"psycopg"}  # who has a log in PostgreSQL installs the extra
 MAY_MISS |= {"pydantic_ai"}  # who runs an agent of it installs the extra
 MAY_MISS |= {"langchain_core", "langgraph"}  # likewise, who has graphs of LangGraph
+MAY_MISS |= {"fastapi", "sse_starlette", "starlette", "uvicorn"}  # likewise, who serves HTTP
 
 def imported(tree):
     for node in ast.walk(tree):
