@@ -3,12 +3,14 @@
 import hmac
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from importlib.metadata import version
 from inspect import Parameter, Signature
 from typing import Annotated, Any, Final, get_args, get_origin
 
 from fastapi import Body, FastAPI, Header, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import AwareDatetime, BeforeValidator
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
@@ -21,10 +23,22 @@ from cueline.gateway.events import events_of, response_of
 from cueline.gateway.problem import MEDIA_TYPE, SCHEMA, problem, problem_of, problem_of_input
 from cueline.gateway.routes import ROUTES, Route, pairs
 
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 BODY_LIMIT: Final = 40 * 1024 * 1024
 """The most bytes of a request's body: attachments of 30 MB in base64."""
-_PROBLEMS: Final = (401, 403, 404, 409, 413, 422, 500, 503)
+_PROBLEMS: Final = (400, 401, 403, 404, 409, 413, 422, 500, 503)
 """The statuses of problems that any request can have."""
+
+
+def _is_iso(given: object) -> object:
+    """Refuse a number, which would count as seconds since 1970."""
+    if isinstance(given, str) and not _DATE.match(given):
+        raise ValueError("give a time such as 2026-01-31T07:30:00Z")
+    return given
+
+
+_Time = Annotated[AwareDatetime, BeforeValidator(_is_iso)]
+"""A time that is no number."""
 _NAME: Final = re.compile(r"{(\w+)}")
 
 
@@ -115,6 +129,8 @@ def _endpoint(client: Client, route: Route) -> Callable[..., Awaitable[Response]
         if name in mappings:
             kind, default = list[str], []
             told = f"{told} Each as `key=value`."
+        if kind == datetime | None:
+            kind, told = _Time | None, f"{told} In ISO 8601 with a time zone."
         asked: Any = Annotated[kind, Query(description=told)]
         named.append(each.replace(annotation=asked, default=default))
     if route.body is not None:
@@ -172,4 +188,6 @@ async def _answer_invalid(_: Request, error: Exception) -> Response:
 async def _answer_http(_: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
-    return problem(error.status_code, error.detail, error.detail)
+    refused = problem(error.status_code, error.detail, error.detail)
+    refused.headers.update(error.headers or {})  # those of a 405 name the methods
+    return refused

@@ -10,6 +10,7 @@ from tests.scripted import HELLO, scripted
 
 PAID = []
 TALKS = scripted('reply = [{ text = "Good evening." }, { text = "Good night." }]')
+JSON = {"Content-Type": "application/json"}
 PAYS = """
 reply = [{ calls = [{ name = "pay", arguments = { amount = 3 } }] }, { text = "Done." }]
 """
@@ -118,6 +119,8 @@ async def test_a_fork_is_started(log):
         (("GET", "/v1/sessions", {"params": {"limit": "x"}}), 422, "InvalidInput", "limit"),
         (("GET", "/v1/sessions", {"params": {"labels": "x"}}), 422, "ConfigError", "labels"),
         (("GET", "/v1/sessions", {"params": {"status": "odd"}}), 422, "ConfigError", "status"),
+        (("GET", "/v1/sessions", {"params": {"since": "0.5"}}), 422, "InvalidInput", "since"),
+        (("GET", "/v1/audit", {"params": {"until": "2026-01-31T07:30"}}), 422, None, "until"),
         (("GET", "/v1/costs", {"params": {"by": "moon"}}), 422, "InvalidInput", "by"),
         (("POST", "/v1/sessions/a/messages", {"json": {}}), 422, "InvalidInput", "text"),
         (
@@ -127,6 +130,12 @@ async def test_a_fork_is_started(log):
             "turn",
         ),
         (("POST", "/v1/sessions/a/messages", {"content": b"{"}), 422, "InvalidInput", None),
+        (
+            ("POST", "/v1/sessions/a/messages", {"content": b"\xff", "headers": JSON}),
+            400,
+            "about:blank",
+            None,
+        ),
         (("POST", "/v1/approvals/a.1/decision", {"json": {"verdict": "grant"}}), 409, None, None),
         (("POST", "/v1/runs", {"json": {"blueprint": "none"}}), 409, "RejectedError", None),
         (("GET", "/v1/nothing", {}), 404, "about:blank", None),
