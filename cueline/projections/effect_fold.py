@@ -63,8 +63,6 @@ def _declared(tools: str) -> Mapping[str, str]:
 
 def _apply(row: Row, session: Row, recorded: RecordedEvent, change: CallChange) -> None:
     status = change.status
-    if status == "reconciled" and not change.output:
-        return
     row["status"] = "retry" if status == "lost" else status
     row["lost"] += "lost" in (status, change.kind)
     if change.call is not None:

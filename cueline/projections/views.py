@@ -29,7 +29,7 @@ from cueline.projections.session import SessionReadModel
 from cueline.projections.transcript import TranscriptLine
 from cueline.projections.usage import DayUsage, UsageEntry
 
-VERSION = 20
+VERSION = 21
 """The version; raise it with every change of a table or its content: old files are rebuilt."""
 BATCH = 2000
 """Events in one transaction, which blocks the event loop for some 60 ms."""

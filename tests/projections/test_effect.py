@@ -93,6 +93,7 @@ async def test_a_tool_that_nobody_declared_is_told_without(log, facts):
         ([started(), DOUBT, reconciled("happened", "it did")], "reconciled"),
         ([started(), DOUBT, reconciled("did_not_happen")], "requested"),
         ([started(), DOUBT, reconciled("unknown")], "in_doubt"),
+        ([started(), DOUBT, reconciled("happened")], "reconciled"),
         (
             [started(), RETURNED, OutcomeCameLate(effect="1.0", attempt=1, outcome="ToolReturned")],
             "returned",
