@@ -19,7 +19,7 @@ from cueline.client.document import document
 from cueline.client.open_read_models import Page
 from cueline.client.session import Session
 from cueline.errors import CuelineError
-from cueline.gateway.events import events_of, response_of
+from cueline.gateway.events import events_of, events_of_log, response_of
 from cueline.gateway.problem import MEDIA_TYPE, SCHEMA, problem, problem_of, problem_of_input
 from cueline.gateway.routes import ROUTES, Route, pairs
 
@@ -39,6 +39,7 @@ def _is_iso(given: object) -> object:
 
 _Time = Annotated[AwareDatetime, BeforeValidator(_is_iso)]
 """A time that is no number."""
+_After = Annotated[int, Header(ge=0, description="Only events after this position of the log.")]
 _NAME: Final = re.compile(r"{(\w+)}")
 
 
@@ -91,13 +92,13 @@ def app(client: Client, *, token: str) -> FastAPI:
             openapi_extra={"x-scope": route.scope},
         )
 
+    @made.get("/v1/events", response_model=None)
+    async def all_events(last_event_id: _After = 0) -> Response:
+        """Follow the events of all sessions, by server-sent events, without end."""
+        return response_of(events_of_log(client, last_event_id))
+
     @made.get("/v1/sessions/{session}/events", response_model=None)
-    async def events(
-        session: str,
-        last_event_id: Annotated[
-            int, Header(ge=0, description="Only events after this position of the log.")
-        ] = 0,
-    ) -> Response:
+    async def events(session: str, last_event_id: _After = 0) -> Response:
         """Follow the events of a session to its end, by server-sent events."""
         stream = await client.find(session)
         return response_of(events_of(client, stream, last_event_id))

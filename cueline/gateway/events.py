@@ -1,4 +1,4 @@
-"""Sends the events of a session as they come, by server-sent events.
+"""Sends the events of sessions as they come, by server-sent events.
 
 The id of an event is its position in the log. A client that connects again with
 `Last-Event-ID` gets all events after that position. The pieces of a reply have no id: they
@@ -17,6 +17,8 @@ from cueline.client.document import document
 from cueline.client.export import event_document
 from cueline.client.live_text import TextDelta, live_text, with_live_text
 from cueline.deciders.session import TERMINAL
+from cueline.events.fact import Fact
+from cueline.events.store import RecordedEvent
 
 HEARTBEAT_SECONDS: Final = 30
 KINDS: Final = {
@@ -46,13 +48,25 @@ async def events_of(client: Client, stream: str, after: int) -> AsyncIterator[Se
                     continue
                 recorded, fact = each
                 if recorded.position > after:
-                    yield ServerSentEvent(
-                        id=str(recorded.position),
-                        event=KINDS.get(recorded.type, "event"),
-                        data=json.dumps(event_document(recorded, fact)),
-                    )
+                    yield _event(recorded, fact)
                 if watcher.reader.state.status in TERMINAL:
                     return
+
+
+async def events_of_log(client: Client, after: int) -> AsyncIterator[ServerSentEvent]:
+    """Yield the events of all sessions after a position, without end."""
+    journal = client.log.journal()
+    async for recorded in client.log.store.follow(after, ("session",)):
+        fact = await journal.fact_of(recorded)
+        yield _event(recorded, fact if isinstance(fact, Fact) else None)
+
+
+def _event(recorded: RecordedEvent, fact: Any) -> ServerSentEvent:
+    return ServerSentEvent(
+        id=str(recorded.position),
+        event=KINDS.get(recorded.type, "event"),
+        data=json.dumps(event_document(recorded, fact)),
+    )
 
 
 def response_of(events: AsyncIterator[Any]) -> EventSourceResponse:

@@ -47,6 +47,25 @@ async def test_who_was_cut_off_at_any_event_gets_the_rest_once_and_in_order(log)
     assert {"tool_call", "tool_result", "awaiting_confirmation", "message"} <= set(names)
 
 
+async def test_the_events_of_all_sessions_are_followed_from_any_position(log):
+    async with served(log) as (runtime, http):
+        for name in ("one", "two"):
+            await (await runtime.start(TALKS, "Go", id=name)).result()
+        count = len((await runtime.history("one")).events) + len(
+            (await runtime.history("two")).events
+        )
+        whole = await received(http, "/v1/events", most=count)
+
+        for at in range(1, count):
+            first = await received(http, "/v1/events", most=at)
+            rest = await received(http, "/v1/events", after=first[-1][0], most=count - at)
+            assert whole == first + rest
+
+    assert {"session-default/one", "session-default/two"} == {
+        each["stream"] for _, _, each in whole
+    }
+
+
 async def test_a_reply_arrives_before_its_event_in_pieces_without_an_id(log):
     async with served(log) as (runtime, http):
         session = await runtime.start(TALKS, "Go", id="one", open=True)
