@@ -6,7 +6,7 @@ from functools import partial
 from cueline.actors.entity import Entity
 from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.inbox import unread_of
-from cueline.actors.model_call import highest_cost, sent_to
+from cueline.actors.model_caller import highest_cost, sent_to
 from cueline.actors.person_wait import person_seconds
 from cueline.deciders.session import DRIVEN, SessionState, derived_events
 from cueline.deciders.session.children import overdue

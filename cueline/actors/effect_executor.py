@@ -14,10 +14,10 @@ from cueline.actors.budget_client import BudgetClient
 from cueline.actors.entity import RETRY_SECONDS, Entity
 from cueline.actors.fold import fold
 from cueline.actors.host_dependencies import HostDependencies
-from cueline.actors.model_call import ModelCaller, sent_to
+from cueline.actors.model_caller import ModelCaller, sent_to
 from cueline.actors.runner import CallName
 from cueline.actors.runner_slots import SlotHolder
-from cueline.actors.tool_call import ToolCaller
+from cueline.actors.tool_caller import ToolCaller
 from cueline.actors.tool_port import ToolOrder
 from cueline.deciders.approval import APPROVAL
 from cueline.deciders.compaction import compaction_of

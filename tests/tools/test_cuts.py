@@ -3,7 +3,7 @@
 import pytest
 from pydantic import SecretStr
 
-from cueline.actors.tool_call import sanitize_text
+from cueline.actors.tool_caller import sanitize_text
 from cueline.errors import ToolFailedError
 from cueline.events.sanitize import CUT, REDACTED, Redactor
 from cueline.tools import shell
