@@ -8,17 +8,24 @@ from typing import Annotated
 import typer
 
 from cueline.cli import open_log
+from cueline.cli.failure import print_redacted
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.client.runtime import open_runtime
+from cueline.cli.settings_context import settings_context_of
+from cueline.cli.terminal import is_attended
+from cueline.cli.trust import check_trust
+from cueline.client.client import open_client
+from cueline.client.runtime import runtime_on
 from cueline.config.config_file import TOKEN
 from cueline.console.text import json_of
-from cueline.errors import ConfigError
+from cueline.errors import ConfigError, CuelineError
+from cueline.events.stream import trouble_message
 
 _FEWEST = 16
 """The fewest characters of a token that somebody chooses."""
 
 
 def serve(
+    ctx: typer.Context,
     *,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Listen at this address of the machine.")
@@ -38,9 +45,10 @@ def serve(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Serve the HTTP API of the log, and run the sessions that it starts.
+    """Serve the HTTP API of the log.
 
-    Sessions run in the running `cueline up` of the log; without one, in this process.
+    Sessions run in the running `cueline up` of the log. Without one, those that are resumed,
+    forked or retried over HTTP run in this process.
     Each request needs the printed token; CUELINE_TOKEN sets another one. Other machines
     reach it only with TLS: with --certificate and --key, or with a proxy in front.
 
@@ -57,6 +65,8 @@ def serve(
     except ModuleNotFoundError as error:
         why = f"{error.name} is missing: `pip install 'cueline[serve]'` installs it"
         raise ConfigError("serve", why) from error
+    outside = settings_context_of(ctx)
+    check_trust(ctx, log, asks=is_attended() and not as_json)
     address = Address(
         host=host, port=port, certificate=certificate, key=key, behind_proxy=behind_proxy
     )
@@ -75,8 +85,16 @@ def serve(
             typer.echo(f"token: {token}")
         typer.echo("Ctrl-C ends it", err=True)
 
+    def say(text: str) -> None:
+        print_redacted(text, outside)
+
+    def trouble(stream: str, error: CuelineError) -> None:
+        say(trouble_message(stream, error))
+
     async def work() -> None:
-        async with open_runtime(log) as runtime:
-            await serve_log(runtime, address, token=token, ready=ready)
+        async with open_client(log, must_exist=False) as client:
+            with_settings = client.log.with_settings(outside.settings)
+            async with runtime_on(with_settings, on_trouble=trouble) as runtime:
+                await serve_log(runtime, address, token=token, ready=ready, say=say)
 
     open_log.run(work())

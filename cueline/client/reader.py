@@ -118,10 +118,6 @@ class Reader:
     async def check(self, session: str, *, until: int | None = None) -> "Check":
         """Decide the steps of a session again, and compare (I10).
 
-        Args:
-            session: the session.
-            until: the last version to decide again; by default the newest.
-
         Raises:
             RejectedError: the session has fewer versions than *until*.
             CorruptEventError: an event of the session was emptied.

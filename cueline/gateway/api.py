@@ -26,7 +26,7 @@ from cueline.gateway.routes import ROUTES, Route, pairs
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 BODY_LIMIT: Final = 40 * 1024 * 1024
 """The most bytes of a request's body: attachments of 30 MB in base64."""
-_PROBLEMS: Final = (400, 401, 403, 404, 409, 413, 422, 500, 503)
+_PROBLEMS: Final = (400, 401, 404, 409, 411, 413, 422, 500, 503)
 """The statuses of problems that any request can have."""
 
 
@@ -61,6 +61,7 @@ def app(client: Client, *, token: str) -> FastAPI:
             CuelineError: _answer_error,
             RequestValidationError: _answer_invalid,
             HTTPException: _answer_http,
+            Exception: _answer_bug,
         },
         responses=_problems(),
     )
@@ -75,6 +76,9 @@ def app(client: Client, *, token: str) -> FastAPI:
             refused = problem(401, "Unauthorized", said)
             refused.headers["www-authenticate"] = "Bearer"
             return refused
+        if "transfer-encoding" in request.headers:
+            said = "the length of the body is missing; send the header `Content-Length`"
+            return problem(411, "LengthRequired", said)
         if int(request.headers.get("content-length", "0") or 0) > BODY_LIMIT:
             most = f"the body is larger than {BODY_LIMIT // 1024 // 1024} MB"
             return problem(413, "TooLarge", f"{most}; send less, or put the data into a file")
@@ -86,10 +90,9 @@ def app(client: Client, *, token: str) -> FastAPI:
             _endpoint(client, route),
             methods=[route.method],
             summary=route.summary,
-            description=f"{route.description}\n\nThe same at a shell: `{route.command}`".strip(),
+            description=_description(route),
             operation_id=_operation(route),
             response_model=None,
-            openapi_extra={"x-scope": route.scope},
         )
 
     @made.get("/v1/events", response_model=None)
@@ -140,13 +143,18 @@ def _endpoint(client: Client, route: Route) -> Callable[..., Awaitable[Response]
         default = route.body() if empty else Parameter.empty
         named.append(Parameter("body", Parameter.KEYWORD_ONLY, annotation=kind, default=default))
     if route.keyed:
-        told = "The key of this request: a second one with it does nothing and has the same answer."
+        told = "The key of this request: a second request with it is not recorded again."
         kind = Annotated[str | None, Header(description=told)]
         named.append(
             Parameter("idempotency_key", Parameter.KEYWORD_ONLY, annotation=kind, default=None)
         )
     endpoint.__signature__ = Signature(named)  # type: ignore[attr-defined]
     return endpoint
+
+
+def _description(route: Route) -> str:
+    same = f"The same at a shell: `{route.command}`" if route.command else ""
+    return f"{route.description}\n\n{same}".strip()
 
 
 def _is_mapping(annotation: Any) -> bool:
@@ -184,6 +192,12 @@ async def _answer_invalid(_: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
     return problem_of_input(error)
+
+
+async def _answer_bug(_: Request, error: Exception) -> Response:
+    """Say that it failed; the server prints the traceback, which can contain secrets."""
+    said = f"cueline failed ({type(error).__name__}); the output of the server has the cause"
+    return problem(500, "Failed", said)
 
 
 async def _answer_http(_: Request, error: Exception) -> Response:

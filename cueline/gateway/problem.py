@@ -8,35 +8,22 @@ from starlette.responses import JSONResponse
 
 from cueline.errors import (
     ConfigError,
-    CorruptEventError,
     CuelineError,
     InvalidNameError,
     KeyReusedError,
-    LogUnavailableError,
-    NotPendingError,
-    ParameterValidationError,
     RejectedError,
-    SessionFinishedError,
-    SessionOwnedError,
-    ToolChangedError,
     UnknownSessionError,
 )
 
 STATUSES: Final[Mapping[type[CuelineError], int]] = {
     UnknownSessionError: 404,
-    NotPendingError: 409,
-    SessionFinishedError: 409,
-    SessionOwnedError: 409,
-    KeyReusedError: 409,
-    ToolChangedError: 409,
     ConfigError: 422,
-    ParameterValidationError: 422,
     InvalidNameError: 422,
     RejectedError: 409,
-    LogUnavailableError: 503,
-    CorruptEventError: 500,
+    KeyReusedError: 409,
 }
-"""The status of each error: the first class that the error is an instance of."""
+"""The status of each error: the first class that the error is an instance of; else 503 if the
+same request can succeed later, and 500 if not."""
 MEDIA_TYPE: Final = "application/problem+json"
 SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
@@ -63,7 +50,8 @@ def problem(
 
 def problem_of(error: CuelineError) -> JSONResponse:
     """Return the response for an error of cueline."""
-    status = next((each for kind, each in STATUSES.items() if isinstance(error, kind)), 500)
+    otherwise = 503 if error.retryable else 500
+    status = next((each for kind, each in STATUSES.items() if isinstance(error, kind)), otherwise)
     told = error.to_json()
     name, detail = str(told.pop("error")), str(told.pop("message"))
     if isinstance(error, ConfigError):

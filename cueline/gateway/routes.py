@@ -1,4 +1,4 @@
-"""The table of the HTTP API: each request or question of a client, its path and its scope.
+"""The table of the HTTP API: each request or question of a client, and its path.
 
 Parameters, schemas and descriptions are derived from the functions and models named here.
 """
@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from inspect import Parameter
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BaseModel, Field, create_model
 
 from cueline.client import rows
 from cueline.client.client import Client
 from cueline.client.decide import question_of
-from cueline.client.session import Session
 from cueline.client.start import StartOptions
 from cueline.client.wishes import make_wish, wish
 from cueline.errors import ConfigError
@@ -32,8 +31,6 @@ from cueline.events.inbox import (
     StopAsked,
 )
 
-Scope = Literal["read", "send", "approve", "admin"]
-"""What a token has to allow for a request."""
 _ONLY_HERE: Final = ("by", "without_secrets")
 """What only a process with the log may say: who asks, and which secrets it does without."""
 _QUOTED: Final = {"GroupBy": rows.GroupBy}
@@ -49,9 +46,8 @@ class Route:
     """The path below `/v1`; the names in braces are arguments of *call*."""
     call: Callable[..., Awaitable[object]]
     """A function of a client and keyword arguments; the result is the response."""
-    scope: Scope
     command: str
-    """The command that does the same."""
+    """The command for the same; empty: there is none."""
     query: Mapping[str, Parameter]
     """The parameters that may follow the path."""
     body: type[BaseModel] | None = None
@@ -66,11 +62,15 @@ def _asks(
     call: Callable[..., Awaitable[object]],
     command: str,
     *,
-    scope: Scope = "read",
     without: Collection[str] = (),
+    texts: Mapping[str, str] = MappingProxyType({}),
 ) -> Route:
-    """Return the route of a question: the arguments of a method are the path and the query."""
+    """Return the route of a question: the arguments of a method are the path and the query.
+
+    *texts* describe the arguments that the docstring describes in prose.
+    """
     summary, description, arguments = _told(call)
+    arguments |= texts
     query = {
         name: each.replace(annotation=Annotated[each.annotation, arguments.get(name, "")])
         for name, each in _parameters(call, path, without).items()
@@ -79,7 +79,6 @@ def _asks(
         method="GET",
         path=path,
         call=call,
-        scope=scope,
         command=command,
         query=query,
         summary=summary,
@@ -92,21 +91,15 @@ def _does(
     call: Callable[..., Awaitable[object]],
     command: str,
     *,
-    scope: Scope = "send",
-    without: Collection[str] = _ONLY_HERE,
     texts: Mapping[str, str] = MappingProxyType({}),
 ) -> Route:
-    """Return the route of a request: the arguments of a method are the path and the body.
-
-    *texts* describe the arguments that the docstring describes in prose.
-    """
-    asked = _asks(path, call, command, scope=scope, without=(*without, "key"))
-    arguments = {**_told(call)[2], **texts}
+    """Return the route of a request: the arguments of a method are the path and the body."""
+    asked = _asks(path, call, command, without=(*_ONLY_HERE, "key"), texts=texts)
     fields: dict[str, Any] = {}
     for name, each in asked.query.items():
+        kind, told = get_args(each.annotation)
         default = ... if each.default is Parameter.empty else each.default
-        told = Field(default, description=arguments.get(name))
-        fields[name] = (each.annotation.__origin__, told)
+        fields[name] = (kind, Field(default, description=told))
     body = create_model(_title(call), __config__={"extra": "forbid"}, **fields)
     keyed = "key" in inspect.signature(call).parameters
     return replace(asked, method="POST", query={}, body=body, keyed=keyed)
@@ -117,7 +110,6 @@ def _wishes(
     kind: type[BaseModel],
     command: str,
     *,
-    scope: Scope = "send",
     keyed: bool = False,
     without: Collection[str] = (),
 ) -> Route:
@@ -144,7 +136,6 @@ def _wishes(
         method="POST",
         path=path,
         call=call,
-        scope=scope,
         command=command,
         query={},
         body=create_model(f"{kind.__name__}Body", __config__={"extra": "forbid"}, **fields),
@@ -205,19 +196,8 @@ def _title(call: Callable[..., Awaitable[object]]) -> str:
     return "".join(word.capitalize() for word in name.split("_")) + "Body"
 
 
-async def resume(client: Client, session: str, *, accept_changed_tools: bool = False) -> Session:
-    """Continue a session that crashed, was paused or interrupted.
-
-    Args:
-        client: carries out the request.
-        session: the session's id.
-        accept_changed_tools: continue with the current form of tools that have changed since
-            they were recorded.
-    """
-    return await client.resume(session, accept_changed_tools=accept_changed_tools)
-
-
 _SESSION: Final = "/sessions/{session}"
+_OF_A_CHECK: Final = {"until": "The last version to decide again; by default the newest."}
 _OF_A_RUN: Final = {
     "blueprint": "The name of a blueprint, from `/v1/blueprints`.",
     "queue_seconds": "How long the run waits for a runner before it fails, in seconds.",
@@ -225,25 +205,26 @@ _OF_A_RUN: Final = {
 ROUTES: Final = (
     _asks("/sessions", Client.sessions, "cueline list --json"),
     _asks(_SESSION, Client.show, "cueline show {session} --json"),
-    _asks(f"{_SESSION}/transcript", Client.transcript, "cueline show {session} --transcript"),
+    _asks(f"{_SESSION}/transcript", Client.transcript, ""),
     _asks(f"{_SESSION}/export", Client.export, "cueline export {session}"),
     _asks(f"{_SESSION}/workflow", Client.workflow_state, "cueline workflow show {session} --json"),
-    _asks(f"{_SESSION}/check", Client.check, "cueline replay {session} --json"),
-    _asks(f"{_SESSION}/rerun", Client.rerun_result, "cueline rerun --compare {session}"),
+    _asks(f"{_SESSION}/check", Client.check, "cueline replay {session} --json", texts=_OF_A_CHECK),
+    _asks(f"{_SESSION}/rerun", Client.rerun_result, ""),
     _asks(f"{_SESSION}/budget", Client.budget, "cueline budget show {session} --json"),
     _wishes(f"{_SESSION}/messages", MessageSent, "cueline send {session} TEXT", keyed=True),
-    _wishes(f"{_SESSION}/model", ModelChangeAsked, "cueline send --model", keyed=True),
+    _wishes(
+        f"{_SESSION}/model", ModelChangeAsked, "cueline send {session} --model MODEL", keyed=True
+    ),
     _wishes(f"{_SESSION}/pause", PauseAsked, "cueline pause {session}"),
     _wishes(f"{_SESSION}/limits", RaiseAsked, "cueline budget raise {session}"),
     _wishes(f"{_SESSION}/stop", StopAsked, "cueline stop {session}"),
-    _does(f"{_SESSION}/resume", resume, "cueline resume {session}"),
+    _does("/sessions/{id}/resume", Client.resume, "cueline resume {id}"),
     _does(f"{_SESSION}/fork", Client.fork, "cueline fork {session} --at N"),
     _asks("/approvals", Client.pending, "cueline pending --json"),
     _wishes(
         "/approvals/{approval}/decision",
         DecisionGiven,
         "cueline approve {approval}",
-        scope="approve",
         without=("approval", "by"),
     ),
     _asks("/runs", Client.runs, "cueline runs --json"),
@@ -254,11 +235,11 @@ ROUTES: Final = (
     _asks("/costs", Client.costs, "cueline costs --json"),
     _asks("/audit", Client.audit, "cueline audit --json"),
     _asks("/breakers", Client.breakers, "cueline breakers --json"),
-    _does("/breakers/{name}/reset", Client.reset_breaker, "cueline breakers reset", scope="admin"),
+    _does("/breakers/{name}/reset", Client.reset_breaker, "cueline breakers reset {name}"),
     _asks("/status", Client.status, "cueline status --json"),
     _asks("/fleet", Client.fleet, "cueline fleet --json"),
-    _does("/fleet/scale", Client.scale, "cueline scale", scope="admin"),
-    _asks("/verify", Client.verify, "cueline audit verify --json", scope="admin"),
+    _does("/fleet/scale", Client.scale, "cueline scale --hosts N"),
+    _asks("/verify", Client.verify, "cueline audit verify --json"),
 )
 """All requests of the API, except for the streams of events."""
 

@@ -1,6 +1,7 @@
 """Serves the HTTP API of a log with uvicorn, until a signal ends it."""
 
 import asyncio
+import logging
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -61,7 +62,12 @@ def _is_loopback(host: str) -> bool:
 
 
 async def serve(
-    client: Client, address: Address, *, token: str, ready: Callable[[str], None]
+    client: Client,
+    address: Address,
+    *,
+    token: str,
+    ready: Callable[[str], None],
+    say: Callable[[str], None],
 ) -> None:
     """Serve the API of *client* until SIGINT or SIGTERM.
 
@@ -70,6 +76,7 @@ async def serve(
         address: where to listen.
         token: see `app`.
         ready: called with the URL once requests are accepted.
+        say: called with each warning and error of the server; it can contain secrets.
 
     Raises:
         ConfigError: the address cannot be used.
@@ -83,10 +90,14 @@ async def serve(
         ssl_keyfile=address.key,
         proxy_headers=address.behind_proxy,
         timeout_graceful_shutdown=DRAIN_SECONDS,
-        log_level="warning",
+        log_config=None,
         server_header=False,
         lifespan="off",
     )
+    told = _LogHandler(say)
+    logger = logging.getLogger("uvicorn.error")
+    logger.addHandler(told)
+    logger.propagate = False
     server = _Server(config, ready)
     serving = asyncio.create_task(server.serve())
     try:
@@ -95,6 +106,19 @@ async def serve(
         server.should_exit = True
         await serving
         raise
+    finally:
+        logger.removeHandler(told)
+
+
+class _LogHandler(logging.Handler):
+    """Passes warnings and errors on."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._say = say
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._say(self.format(record))
 
 
 class _Server(uvicorn.Server):

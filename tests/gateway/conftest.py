@@ -10,6 +10,8 @@ from cueline.client.runtime import open_runtime
 from cueline.gateway.server import Address, serve
 
 TOKEN = "cue_a-token-of-this-test"
+SAID = []
+"""What the servers warned of."""
 
 
 @asynccontextmanager
@@ -18,7 +20,7 @@ async def served(path):
     async with open_runtime(path, on="inline") as runtime:
         url = asyncio.get_running_loop().create_future()
         serving = asyncio.create_task(
-            serve(runtime, Address(port=0), token=TOKEN, ready=url.set_result)
+            serve(runtime, Address(port=0), token=TOKEN, ready=url.set_result, say=SAID.append)
         )
         done, _ = await asyncio.wait((url, serving), return_when=asyncio.FIRST_COMPLETED)
         if serving in done:

@@ -1,11 +1,15 @@
 """The HTTP API: the answers, refusals and receipts of the client, over a real server."""
 
+import re
+
 import pytest
+from typer.main import get_command
 
 import cueline
+from cueline.cli import app
 from cueline.client.document import document
 from cueline.gateway.routes import ROUTES
-from tests.gateway.conftest import served
+from tests.gateway.conftest import SAID, served
 from tests.scripted import HELLO, scripted
 
 PAID = []
@@ -173,6 +177,46 @@ async def test_a_body_that_is_too_large_is_refused_unread(log):
         said = await http.post("/v1/runs", content=b" " * (41 * 1024 * 1024))
 
     assert 413 == said.status_code
+
+
+async def test_a_body_of_unknown_length_is_refused(log):
+    async def pieces():
+        yield b"{}"
+
+    async with served(log) as (_, http):
+        said = await http.post("/v1/runs", content=pieces(), headers=JSON)
+
+    assert (411, "LengthRequired") == (said.status_code, said.json()["title"])
+
+
+async def test_a_bug_is_a_problem_without_its_text(log):
+    async def fail(_):
+        raise RuntimeError("a secret")
+
+    SAID.clear()
+    async with served(log) as (runtime, http):
+        runtime.find = fail
+        said = await http.get("/v1/sessions/one")
+
+        assert 200 == (await http.get("/v1/sessions")).status_code
+
+    assert (500, "application/problem+json") == (said.status_code, said.headers["content-type"])
+    assert "a secret" not in said.text
+    assert "RuntimeError: a secret" in "".join(SAID)  # `cueline serve` prints it without secrets
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda each: f"{each.method} {each.path}")
+def test_the_command_for_the_same_exists(route):
+    words, command = route.command.split()[1:], get_command(app)
+    typed = [*words]
+    while words and words[0] in getattr(command, "commands", ()):
+        command = command.commands[words.pop(0)]
+        command = getattr(command, "loaded", command)
+
+    options = {name for each in command.params for name in each.opts}
+    assert {each for each in words if each.startswith("--")} <= options
+    assert all(f"{{{name}}}" in route.path for name in re.findall(r"{(\w+)}", route.command))
+    assert not typed or words != typed
 
 
 async def test_the_description_has_each_parameter_and_field_with_its_text(log):

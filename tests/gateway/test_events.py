@@ -1,7 +1,9 @@
 """Live events: a client that was cut off at any event gets exactly the events that it missed."""
 
+import asyncio
 import json
 
+from cueline.testing.wait import await_until
 from tests.gateway.conftest import served
 from tests.gateway.test_api import PAYS, TALKS, pay
 from tests.scripted import scripted
@@ -84,6 +86,17 @@ async def test_a_reply_arrives_before_its_event_in_pieces_without_an_id(log):
                     break
 
     assert "event: text_delta" == seen[-1]
+
+
+async def test_a_reader_that_left_leaves_nothing_behind(log):
+    async with served(log) as (runtime, http):
+        await (await runtime.start(TALKS, "Go", id="one", open=True)).result()
+        await received(http, "/v1/events", most=1)  # the first one starts a watch for the end
+        before = len(asyncio.all_tasks())
+        for path in ("/v1/events", "/v1/sessions/one/events") * 5:
+            await received(http, path, most=1)
+
+        await await_until(lambda: len(asyncio.all_tasks()) <= before)
 
 
 async def test_events_of_an_unknown_session_are_a_problem(log):
