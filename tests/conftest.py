@@ -4,6 +4,7 @@ No process that a test starts outlives it.
 """
 
 import os
+import signal
 import subprocess
 import tempfile
 from collections import Counter
@@ -15,6 +16,10 @@ from xdist.scheduler import LoadScopeScheduling
 
 # No test uses, or changes, the keys that whoever runs it has stored.
 os.environ["XDG_CONFIG_HOME"] = f"{tempfile.gettempdir()}/cueline-tests-store-no-keys"
+
+# Tests send these to what they start, which would inherit from `nohup` or `&` that it ignores them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # A machine that is busy with something else is no reason to fail, and neither is
 # an unlucky draw: `--hypothesis-profile search` draws anew at each run.
