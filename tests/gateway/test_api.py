@@ -1,6 +1,7 @@
 """The HTTP API: the answers, refusals and receipts of the client, over a real server."""
 
 import re
+from contextlib import aclosing
 
 import pytest
 from typer.main import get_command
@@ -8,6 +9,7 @@ from typer.main import get_command
 import cueline
 from cueline.cli import app
 from cueline.client.document import document
+from cueline.deciders.session import TERMINAL
 from cueline.gateway.routes import ROUTES
 from tests.gateway.conftest import SAID, served
 from tests.scripted import HELLO, scripted
@@ -103,7 +105,11 @@ async def test_a_session_is_paused_continued_and_stopped(log):
         assert "PauseAsked" == paused.json()["message"]
         assert (200, "one") == (resumed.status_code, resumed.json()["session"])
         assert "StopAsked" == stopped.json()["message"]
-        assert "stopped" == (await session.result()).status
+        async with aclosing(session.follow()) as facts:
+            async for _, _, state in facts:
+                if state.status in TERMINAL:
+                    break
+        assert "stopped" == state.status
 
 
 async def test_a_fork_is_started(log):
