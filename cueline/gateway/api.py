@@ -1,6 +1,5 @@
 """The HTTP API: an ASGI app that answers the requests of `routes.ROUTES` with a client."""
 
-import hmac
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
@@ -20,12 +19,11 @@ from cueline.client.open_read_models import Page
 from cueline.client.session import Session
 from cueline.errors import CuelineError
 from cueline.gateway.events import events_of, events_of_log, response_of
+from cueline.gateway.guard import Guard, caller_of
 from cueline.gateway.problem import MEDIA_TYPE, SCHEMA, problem, problem_of, problem_of_input
 from cueline.gateway.routes import ROUTES, Route, pairs
 
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
-BODY_LIMIT: Final = 40 * 1024 * 1024
-"""The most bytes of a request's body: attachments of 30 MB in base64."""
 _PROBLEMS: Final = (400, 401, 404, 409, 411, 413, 422, 500, 503)
 """The statuses of problems that any request can have."""
 
@@ -66,28 +64,11 @@ def app(client: Client, *, token: str) -> FastAPI:
         responses=_problems(),
     )
 
-    @made.middleware("http")
-    async def authorize(
-        request: Request, proceed: Callable[[Request], Awaitable[Response]]
-    ) -> Response:
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(given.encode(), token.encode()):
-            said = "send the header `Authorization: Bearer TOKEN`; `cueline serve` prints the token"
-            refused = problem(401, "Unauthorized", said)
-            refused.headers["www-authenticate"] = "Bearer"
-            return refused
-        if "transfer-encoding" in request.headers:
-            said = "the length of the body is missing; send the header `Content-Length`"
-            return problem(411, "LengthRequired", said)
-        if int(request.headers.get("content-length", "0") or 0) > BODY_LIMIT:
-            most = f"the body is larger than {BODY_LIMIT // 1024 // 1024} MB"
-            return problem(413, "TooLarge", f"{most}; send less, or put the data into a file")
-        return await proceed(request)
-
+    made.add_middleware(Guard, client=client, token=token)
     for route in ROUTES:
         made.add_api_route(
             f"/v1{route.path}",
-            _endpoint(client, route),
+            _endpoint(route),
             methods=[route.method],
             summary=route.summary,
             description=_description(route),
@@ -96,24 +77,25 @@ def app(client: Client, *, token: str) -> FastAPI:
         )
 
     @made.get("/v1/events", response_model=None)
-    async def all_events(last_event_id: _After = 0) -> Response:
+    async def all_events(request: Request, last_event_id: _After = 0) -> Response:
         """Follow the events of all sessions, by server-sent events, without end."""
-        return response_of(events_of_log(client, last_event_id))
+        return response_of(events_of_log(caller_of(request).client, last_event_id))
 
     @made.get("/v1/sessions/{session}/events", response_model=None)
-    async def events(session: str, last_event_id: _After = 0) -> Response:
+    async def events(request: Request, session: str, last_event_id: _After = 0) -> Response:
         """Follow the events of a session to its end, by server-sent events."""
+        client = caller_of(request).client
         stream = await client.find(session)
         return response_of(events_of(client, stream, last_event_id))
 
     return made
 
 
-def _endpoint(client: Client, route: Route) -> Callable[..., Awaitable[Response]]:
+def _endpoint(route: Route) -> Callable[..., Awaitable[Response]]:
     """Return the function that answers the requests of *route*, with its signature."""
     mappings = {name for name, each in route.query.items() if _is_mapping(each.annotation)}
 
-    async def endpoint(**given: Any) -> Response:
+    async def endpoint(request: Request, **given: Any) -> Response:
         key, body = given.pop("idempotency_key", None), given.pop("body", None)
         for name in mappings:
             given[name] = pairs(name, given[name])
@@ -121,9 +103,10 @@ def _endpoint(client: Client, route: Route) -> Callable[..., Awaitable[Response]
             given |= {name: getattr(body, name) for name in body.model_fields_set}
         if key is not None:
             given["key"] = key
-        return JSONResponse(_document(await route.call(client, **given)))
+        return JSONResponse(_document(await route.call(caller_of(request).client, **given)))
 
-    named = [
+    named = [Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request)]
+    named += [
         Parameter(name, Parameter.KEYWORD_ONLY, annotation=Annotated[str, Path()])
         for name in _NAME.findall(route.path)
     ]
