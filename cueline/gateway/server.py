@@ -65,7 +65,7 @@ async def serve(
     client: Client,
     address: Address,
     *,
-    token: str,
+    token: str | None,
     ready: Callable[[str], None],
     say: Callable[[str], None],
 ) -> None:
