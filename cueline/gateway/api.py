@@ -19,9 +19,20 @@ from cueline.client.open_read_models import Page
 from cueline.client.session import Session
 from cueline.errors import CuelineError
 from cueline.gateway.events import events_of, events_of_log, response_of
-from cueline.gateway.guard import Guard, caller_of
+from cueline.gateway.guard import Guard, caller_of, path_of
 from cueline.gateway.login import login
-from cueline.gateway.problem import MEDIA_TYPE, SCHEMA, problem, problem_of, problem_of_input
+from cueline.gateway.pages.actions import actions
+from cueline.gateway.pages.lists import lists
+from cueline.gateway.pages.page import error_page, files
+from cueline.gateway.pages.session import session
+from cueline.gateway.problem import (
+    MEDIA_TYPE,
+    SCHEMA,
+    problem,
+    problem_of,
+    problem_of_input,
+    status_of,
+)
 from cueline.gateway.rate_limit import RateLimit
 from cueline.gateway.routes import ROUTES, Route, pairs
 
@@ -68,7 +79,8 @@ def app(client: Client, *, token: str | None = None) -> FastAPI:
 
     strangers = RateLimit(most=20, per_second=0.5)
     made.add_middleware(Guard, client=client, token=token, strangers=strangers)
-    made.include_router(login(client, strangers))
+    for router in (login(client, strangers), files(), lists, session, actions()):
+        made.include_router(router)
     for route in ROUTES:
         made.add_api_route(
             f"/v1{route.path}",
@@ -169,9 +181,16 @@ def _problems() -> dict[int | str, dict[str, Any]]:
     return {each: {"description": "A problem", "content": content} for each in _PROBLEMS}
 
 
-async def _answer_error(_: Request, error: Exception) -> Response:
+def _wants_page(request: Request) -> bool:
+    is_api = path_of(request.scope).startswith("/v1/")
+    return not is_api and "text/html" in request.headers.get("accept", "")
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, CuelineError):
         raise error
+    if _wants_page(request):
+        return error_page(request, error.__class__.__name__, str(error), status_of(error))
     return problem_of(error)
 
 
@@ -187,9 +206,11 @@ async def _answer_bug(_: Request, error: Exception) -> Response:
     return problem(500, "Failed", said)
 
 
-async def _answer_http(_: Request, error: Exception) -> Response:
+async def _answer_http(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
+    if _wants_page(request):
+        return error_page(request, error.detail, error.detail, error.status_code)
     refused = problem(error.status_code, error.detail, error.detail)
     refused.headers.update(error.headers or {})  # those of a 405 name the methods
     return refused
