@@ -49,16 +49,15 @@ async def page(request: Request, name: str) -> Response:
         history = await client.history(name)
     else:
         history, only, whole = await client.excerpt(name), "", False
-    events = list(history.events)
+    events = list(history.events) if history.whole else list(history.events)[1:]
     shown_items = _chosen(list(items(events, EventRenderer(whole_past=history.whole))), only)
-    first = next((each for each, _ in events[1:]), None) if not history.whole else None
     return render(
         request,
         "session.html",
         **_head(history, details),
         items=_html(shown_items, _here(request, history.stream)),
         timeline=_timeline(request, history.stream, events),
-        earlier=None if first is None else first.version,
+        earlier=None if history.whole else events[0][0].version,
         after=history.version,
         only=only,
         whole=whole,
