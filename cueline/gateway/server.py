@@ -13,6 +13,7 @@ from typing import Any
 import uvicorn
 
 from cueline.client.client import Client
+from cueline.client.server_address import announced
 from cueline.errors import ConfigError
 from cueline.gateway.api import app
 
@@ -99,10 +100,16 @@ async def serve(
     logger = logging.getLogger("uvicorn.error")
     logger.addHandler(told)
     logger.propagate = False
-    server = _Server(config, ready)
+    url = asyncio.get_running_loop().create_future()
+    server = _Server(config, url.set_result)
     serving = asyncio.create_task(server.serve())
     try:
-        await asyncio.shield(serving)
+        await asyncio.wait((url, serving), return_when=asyncio.FIRST_COMPLETED)
+        if url.done():
+            async with announced(client.log, url.result()):
+                ready(url.result())
+                await asyncio.shield(serving)
+        await serving
     except asyncio.CancelledError:
         server.should_exit = True
         await serving
