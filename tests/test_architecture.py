@@ -66,6 +66,8 @@ HOMES = {
     "langchain_core": {"adapters"},
     "langgraph": {"adapters"},
     "jmespath": {"deciders"},
+    "mcp": {"gateway"},
+    "mcp_types": {"gateway"},
     "jsonschema_rs": {"tools"},
     "msgspec": PORTS
     | {"cli", "client", "deciders", "providers", "stores", "testing", "tools", "runtime"},

@@ -11,6 +11,10 @@ CuelineError
 │   ├── SessionUndrivenError     resume the session, or start `cueline up`
 │   ├── BlueprintConflictError   give the blueprint another name
 │   ├── NotPendingError          read the outcome of the approval
+│   ├── ProposalError            propose again
+│   │   ├── ProposalExpiredError  propose again
+│   │   └── ProposalStaleError   read the session, propose again
+│   ├── NotUndoableError         nothing: the effect stays
 │   ├── InvalidNameError         choose another name
 │   ├── ToolImportError          make the tool importable
 │   │   └── ToolChangedError     accept the changed tool, or restore the former one
@@ -66,8 +70,12 @@ from cueline.errors.rejected import (
     ConfigError,
     InvalidNameError,
     NotPendingError,
+    NotUndoableError,
     ParameterValidationError,
     PathEscapeError,
+    ProposalError,
+    ProposalExpiredError,
+    ProposalStaleError,
     RejectedError,
     SessionFinishedError,
     SessionOwnedError,
