@@ -297,8 +297,10 @@ class Endpoint:
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             max_request_body_size=BODY_LIMIT,
         )
+        # Blanks around a value are no part of it, but this server's parser keeps them.
+        stripped = [(name, value.strip()) for name, value in scope["headers"]]
         async with manager.run():
-            await manager.handle_request(scope, receive, send)
+            await manager.handle_request({**scope, "headers": stripped}, receive, send)
 
     def _refusal(self, headers: Headers) -> PlainTextResponse | None:
         """Return the answer to a request that a page of another site may have caused."""

@@ -14,6 +14,7 @@ from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver.server import require_client_extension
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from cueline.client.client import Client
 from cueline.client.document import document
@@ -28,6 +29,8 @@ from cueline.gateway.mcp_wait import Context, answer_question, elicitation_of, q
 EXTENSION: Final = "io.modelcontextprotocol/tasks"
 POLL_MS: Final = 2000
 """The suggested time between two questions of a client, in milliseconds."""
+TTL_MS: Final = 365 * 86_400_000
+"""The time after which a client may forget a task; the log does not."""
 _RESTS: Final = {*map(str, TERMINAL), "idle"}
 
 
@@ -40,7 +43,7 @@ class TaskParams(types.RequestParams):
 class TaskUpdateParams(TaskParams):
     """The parameters of `tasks/update`."""
 
-    input_responses: dict[str, types.ElicitResult]
+    input_responses: dict[str, Any]
 
 
 class CreateTaskResult(types.Result, extra="allow"):
@@ -75,7 +78,9 @@ def add_tasks(server: Server[Any], client_of: Callable[[Context], Client]) -> No
         client = _client(context)
         stream, _ = await _of(client, params.task_id)
         for name, response in params.input_responses.items():
-            await answer_question(client, stream, name, response)
+            with suppress(ValidationError):  # what answers no question is left out
+                said = types.ElicitResult.model_validate(response)
+                await answer_question(client, stream, name, said)
         return {}
 
     async def cancel(context: Context, params: TaskParams) -> dict[str, Any]:
@@ -90,6 +95,11 @@ def add_tasks(server: Server[Any], client_of: Callable[[Context], Client]) -> No
         if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             raise MCPError(types.METHOD_NOT_FOUND, "Method not found", context.method)
         require_client_extension(context, EXTENSION)
+        assert context.request is not None
+        asked = (context.params or {}).get("taskId")
+        if context.request.headers.get("mcp-name", asked) != asked:
+            why = "mcp-name header does not match the request body's 'taskId' parameter"
+            raise MCPError(types.HEADER_MISMATCH, why)
         return client_of(context)
 
     server.add_request_handler("tasks/get", TaskParams, get)
@@ -116,7 +126,7 @@ async def _task(client: Client, name: str, stream: str, version: int) -> dict[st
         "statusMessage": f"{details.id}: {details.status}",
         "createdAt": shown["created_at"],
         "lastUpdatedAt": shown["updated_at"],
-        "ttlMs": None,
+        "ttlMs": TTL_MS,
         "pollIntervalMs": POLL_MS,
     }
     if (result := await first_rest(client, stream, version)) is None:
