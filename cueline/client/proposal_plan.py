@@ -130,7 +130,7 @@ async def plan_of(client: Connection, action: str, arguments: Mapping[str, Any],
         changes = {"driven": Change(owner is not None, after=True)}
     return Plan(
         value=value,
-        summary=f"{shown(stream)}: {summary}",
+        summary=summary,
         arguments={**named, "session": shown(stream)},
         stream=stream,
         version=now.version,
@@ -142,27 +142,31 @@ async def plan_of(client: Connection, action: str, arguments: Mapping[str, Any],
 
 def _effect(now: CurrentSession, value: Any) -> tuple[str, dict[str, Change], dict[str, Any]]:
     """Return the effect of a wish in words, the changed values, and the arguments of its undo."""
+    name = shown(now.state.stream)
     match value:
         case PauseAsked():
-            return "no new call starts", {"paused": Change(now.held, after=True)}, {}
+            told = f"pause {name}: running calls finish, and no new call starts"
+            return told, {"paused": Change(now.held, after=True)}, {}
         case ResumeAsked():
-            return "it goes on", {"paused": Change(now.held, after=False)}, {}
+            return f"resume {name}", {"paused": Change(now.held, after=False)}, {}
         case ModelChangeAsked():
             then, model = own_model(now.agent), chosen(now, value).model
-            names = [f"{each.provider}/{each.model}" for each in (then, model)]
+            before, after = (f"{each.provider}/{each.model}" for each in (then, model))
+            told = f"give {name} the model {after} instead of {before}"
             back = {"model": then.model_dump(mode="json")}
-            return f"its next model calls go to {names[1]}", {"model": Change(*names)}, back
+            return told, {"model": Change(before, after)}, back
         case RaiseAsked():
             limits = now.agent.limits if now.state.setup is None else now.state.limit_state.limits
             raised = value.model_dump(mode="json", exclude={"type"}, exclude_none=True)
-            before = {name: document(getattr(limits, name)) for name in raised}
-            told = ", ".join(f"{name} {before[name]} -> {each}" for name, each in raised.items())
-            changes = {name: Change(before[name], each) for name, each in raised.items()}
-            return f"raise {told}", changes, {}
+            changes = {
+                each: Change(document(getattr(limits, each)), more) for each, more in raised.items()
+            }
+            steps = [f"{each} from {it.before} to {it.after}" for each, it in changes.items()]
+            return f"raise of {name}: {', '.join(steps)}", changes, {}
         case StopAsked():
-            return f"end it, now {now.state.status}; that cannot be undone", {}, {}
+            return f"end {name}, which is {now.state.status}; this cannot be undone", {}, {}
         case MessageSent(lane=lane, text=text):
-            return f"it gets the {lane}: {text}", {}, {}
+            return f"send {name} a {lane}: {text}", {}, {}
     raise AssertionError(value)
 
 
@@ -178,7 +182,7 @@ async def _plan_of_decision(
     verb = "allow" if given.verdict == "grant" else "refuse"
     return Plan(
         value=given,
-        summary=f"{shown(opened.session)}: {verb} {opened.summary}",
+        summary=f"{verb} the call of {shown(opened.session)}: {opened.summary}",
         arguments={**arguments, "digest": opened.digest},
         stream=opened.session,
         version=now.version,

@@ -92,7 +92,7 @@ class Tool:
             idempotent_hint=True,
             open_world_hint=False,
         )
-        schema = _without_titles(self.arguments.model_json_schema())
+        schema = _without(self.arguments.model_json_schema(), _is_title)
         return types.Tool(
             name=name, description=self.description, input_schema=schema, annotations=hints
         )
@@ -140,19 +140,22 @@ def _fields(route: Route) -> dict[str, Any]:
     return fields
 
 
-def _without_titles(schema: Any) -> Any:
-    """Return a schema without the titles that repeat the names."""
-    match schema:
-        case dict():
-            kept = {
-                key: each
-                for key, each in schema.items()
-                if not isinstance(each, str) or key != "title"
-            }
-            return {key: _without_titles(each) for key, each in kept.items()}
-        case list():
-            return [_without_titles(each) for each in schema]
-    return schema
+def _without(value: Any, drops: Callable[[str, Any], bool]) -> Any:
+    """Return JSON without the members of objects that *drops* names."""
+    if isinstance(value, list):
+        return [_without(each, drops) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _without(each, drops) for key, each in value.items() if not drops(key, each)}
+
+
+def _is_title(key: str, value: Any) -> bool:
+    """Whether it is a title of pydantic's, which repeats the name."""
+    return key == "title" and isinstance(value, str)
+
+
+def _is_null(_: str, value: Any) -> bool:
+    return value is None
 
 
 def _model(name: str, fields: Mapping[str, Any]) -> type[BaseModel]:
@@ -237,9 +240,10 @@ async def _call(context: Context, params: types.CallToolRequestParams) -> Any:
 
 
 def _answer(told: Any, *, failed: bool = False) -> types.CallToolResult:
-    """Return a result: as JSON for programs, and as its text for models."""
+    """Return a result as JSON, and for models as its text without nulls."""
     content = told if isinstance(told, dict) else {"rows": told} if isinstance(told, list) else {}
-    text = str(content["message"]) if failed else json.dumps(content, ensure_ascii=False)
+    short = _without(content, _is_null)
+    text = str(content["message"]) if failed else json.dumps(short, ensure_ascii=False)
     block = types.TextContent(type="text", text=text)
     return types.CallToolResult(content=[block], structured_content=content, is_error=failed)
 

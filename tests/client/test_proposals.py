@@ -58,7 +58,7 @@ async def test_a_proposal_says_what_would_happen_and_records_nothing(runtime, on
 
     proposal = await runtime.propose("pause", {"session": "on"})
 
-    assert "one: no new call starts" == proposal.summary
+    assert "pause one: running calls finish, and no new call starts" == proposal.summary
     assert {"paused": (False, True)} == {
         name: (each.before, each.after) for name, each in proposal.changes.items()
     }
@@ -278,7 +278,7 @@ async def test_a_program_does_not_allow_what_people_are_named_for(runtime):
     await commit(runtime, proposals["free"].id, channel="mcp")
     await free.result()
 
-    assert "free: allow pay" in proposals["free"].summary
+    assert "allow the call of free: pay" in proposals["free"].summary
     assert [1] == PAID
     (decided,) = await facts(runtime, "inbox-default/free")
     assert "mcp" == decided.channel

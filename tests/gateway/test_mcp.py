@@ -84,7 +84,7 @@ async def test_a_session_is_read_and_sent_a_message(log, mode):
 
     assert list(TOOLS) == tools
     assert ["one"] == [each["id"] for each in listed["rows"]]
-    assert ("one: it gets the note: And?", 0) == (proposed["summary"], unread)
+    assert ("send one a note: And?", 0) == (proposed["summary"], unread)
     assert ("Good night.", True) == (waited["text"], waited["rests"])
     assert {**first, "recorded": False} == again
     assert "And?" in str(lines)

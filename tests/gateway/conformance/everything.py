@@ -20,7 +20,10 @@ from cueline.gateway.mcp_tasks import EXTENSION, add_tasks, require_client_exten
 from cueline.gateway.mcp_wait import WaitAsked, wait_for
 from tests.gateway.conformance.sessions import AGENTS, greets
 
-PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+PNG = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5E"
+    "rkJggg=="
+)
 WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA="
 HINTS = {"ttl_ms": 60_000, "cache_scope": "public"}
 
@@ -89,75 +92,89 @@ CONTENT = {
     ],
 }
 DONE = [text("Done.")]
-TOOLS = (
-    *CONTENT,
-    *ASKS,
-    "test_error_handling",
-    "test_tool_with_progress",
-    "test_tool_with_logging",
-    "test_missing_capability",
-    "test_streaming_elicitation",
-    "test_logging_tool",
-    "test_tool_with_task",
-    "greet",
-    *AGENTS,
-    "test_input_required_result_multi_round",
-)
 
 
 async def list_tools(_, __):
     anything = {"type": "object", "properties": {}}
-    tools = [types.Tool(name=each, description=each, input_schema=anything) for each in TOOLS]
+    tools = [
+        types.Tool(name=each, description=each, input_schema=anything)
+        for each in (*CONTENT, *ASKS, *SPECIAL, *AGENTS)
+    ]
     return types.ListToolsResult(tools=tools, **HINTS)
 
 
 async def call_tool(context, params):
-    name, said = params.name, params.input_responses or {}
+    name = params.name
     if name in CONTENT:
         return types.CallToolResult(content=CONTENT[name])
     if name in ASKS:
-        return ask(context, name, said)
-    match name:
-        case "test_error_handling":
-            failure = [text("This tool intentionally returns an error for testing")]
-            return types.CallToolResult(content=failure, is_error=True)
-        case "test_tool_with_progress":
-            for each in (0, 50, 100):
-                await context.session.report_progress(each, 100)
-        case "test_streaming_elicitation":
-            await context.session.report_progress(1)
-            return types.InputRequiredResult(input_requests={"user_name": NAME})
-        case "greet":
-            return types.CallToolResult(content=[text(f"Hello, {params.arguments['name']}!")])
-        case "test_tool_with_task":
-            if "user_name" not in said:
-                return types.InputRequiredResult(input_requests={"user_name": NAME})
-            return await as_task(context, params, greets(said["user_name"].content["name"]))
-        case each if each in AGENTS:
-            if each == "failing_job":
-                require_client_extension(context, EXTENSION)
-            return await as_task(context, params, AGENTS[each](**(params.arguments or {})))
-        case "test_tool_with_logging" | "test_logging_tool":
-            for each in (
-                "Tool execution started",
-                "Tool processing data",
-                "Tool execution completed",
-            ):
-                await context.session.send_log_message("info", each, related_request_id="1")
-        case "test_missing_capability":
-            need(context, "sampling")
-        case "test_input_required_result_multi_round":
-            if params.request_state is None:
-                first = form("Step 1: What is your name?", name={"type": "string"})
-                return types.InputRequiredResult(input_requests={"step1": first}, request_state="1")
-            if params.request_state == "1":
-                colour = form("Step 2: What is your favorite color?", color={"type": "string"})
-                return types.InputRequiredResult(
-                    input_requests={"step2": colour}, request_state="2"
-                )
-        case _:
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {name}")
-    return types.CallToolResult(content=DONE)
+        return ask(context, name, params.input_responses or {})
+    if name in AGENTS:
+        if name == "failing_job":
+            require_client_extension(context, EXTENSION)
+        return await as_task(context, params, AGENTS[name](**(params.arguments or {})))
+    if name not in SPECIAL:
+        raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {name}")
+    return await SPECIAL[name](context, params) or types.CallToolResult(content=DONE)
+
+
+async def fail(_, __):
+    failure = [text("This tool intentionally returns an error for testing")]
+    return types.CallToolResult(content=failure, is_error=True)
+
+
+async def report_progress(context, _):
+    for each in (0, 50, 100):
+        await context.session.report_progress(each, 100)
+
+
+async def write_log(context, _):
+    for each in ("Tool execution started", "Tool processing data", "Tool execution completed"):
+        await context.session.send_log_message("info", each, related_request_id="1")
+
+
+async def ask_in_a_stream(context, _):
+    await context.session.report_progress(1)
+    return types.InputRequiredResult(input_requests={"user_name": NAME})
+
+
+async def need_sampling(context, _):
+    need(context, "sampling")
+
+
+async def greet(_, params):
+    return types.CallToolResult(content=[text(f"Hello, {params.arguments['name']}!")])
+
+
+async def ask_before_a_task(context, params):
+    said = params.input_responses or {}
+    if "user_name" not in said:
+        return types.InputRequiredResult(input_requests={"user_name": NAME})
+    return await as_task(context, params, greets(said["user_name"].content["name"]))
+
+
+async def ask_twice(_, params):
+    steps = {
+        None: ("step1", form("Step 1: What is your name?", name={"type": "string"}), "1"),
+        "1": ("step2", form("Step 2: What is your favorite color?", color={"type": "string"}), "2"),
+    }
+    if params.request_state not in steps:
+        return None
+    key, asked, state = steps[params.request_state]
+    return types.InputRequiredResult(input_requests={key: asked}, request_state=state)
+
+
+SPECIAL = {
+    "test_error_handling": fail,
+    "test_tool_with_progress": report_progress,
+    "test_tool_with_logging": write_log,
+    "test_logging_tool": write_log,
+    "test_missing_capability": need_sampling,
+    "test_streaming_elicitation": ask_in_a_stream,
+    "test_tool_with_task": ask_before_a_task,
+    "test_input_required_result_multi_round": ask_twice,
+    "greet": greet,
+}
 
 
 async def as_task(context, params, agent):
@@ -316,7 +333,8 @@ class Announced(uvicorn.Server):
     async def startup(self, sockets=None):
         await super().startup(sockets)
         port = self.servers[0].sockets[0].getsockname()[1]
-        print(f"http://127.0.0.1:{port}/mcp", flush=True)
+        sys.stdout.write(f"http://127.0.0.1:{port}/mcp\n")
+        sys.stdout.flush()
 
 
 async def main(log):

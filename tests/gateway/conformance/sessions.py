@@ -37,7 +37,9 @@ AGENTS = {
     "slow_compute": lambda seconds=1, **_: scripted(
         calls(("compute", f"{{ seconds = {seconds} }}")), compute
     ),
-    "failing_job": lambda **_: scripted("reply = [{ fail = { kind = 'invalid_request' } }]", compute),
+    "failing_job": lambda **_: scripted(
+        "reply = [{ fail = { kind = 'invalid_request' } }]", compute
+    ),
     "confirm_delete": lambda filename="a", **_: scripted(
         calls(("delete", f"{{ name = '{filename}' }}")), delete
     ),
