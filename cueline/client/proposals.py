@@ -17,14 +17,14 @@ from cueline.actors.session_tree import read_start_request
 from cueline.client.context import Connection
 from cueline.client.document import document
 from cueline.client.keys import master_key
-from cueline.client.proposal_plan import ACTIONS, ActionName, Change, plan_of
+from cueline.client.proposal_plan import ACTIONS, ActionName, Change, Plan, plan_of
 from cueline.client.receipt import Receipt, receipt_fields, receipt_of_start
 from cueline.client.resume import resume_request
 from cueline.client.start import StartRequest, exists, id_of_key
 from cueline.client.wishes import key_of, wish
-from cueline.config.environment import user_name
 from cueline.errors import (
     ConfigError,
+    ForbiddenError,
     NotUndoableError,
     ProposalError,
     ProposalExpiredError,
@@ -37,7 +37,6 @@ from cueline.events.proposal import ProposalRejected
 from cueline.events.store import ANY, NO_STREAM, Appended
 from cueline.events.stream import (
     DEFAULT_TENANT,
-    session_stream,
     shown,
     sibling,
     stream_name,
@@ -165,21 +164,10 @@ async def commit_proposal(client: Connection, proposal: str) -> Receipt:
 async def commit(client: Connection, proposal: str, *, channel: str) -> Receipt:
     """See `commit_proposal`; *channel* is recorded with a decision about an approval."""
     sealed = _unseal(client, proposal)
-    key = _key(sealed.nonce)
     if (before := await _first_receipt(client, sealed)) is not None:
         return before
-    if (await client.log.store.head(_own_stream(sealed))).version != NO_STREAM:
-        raise ProposalError(sealed.action, "the proposal was rejected; propose again")
-    if client.log.clock.now().timestamp() > sealed.expires:
-        raise ProposalExpiredError(sealed.action, "its 15 minutes have passed; propose again")
-    try:
-        plan = await plan_of(client, sealed.action, sealed.arguments, key)
-    except RejectedError as error:
-        raise ProposalStaleError(sealed.action, f"it is not possible any more: {error}") from error
-    for name, was in sealed.was.items():
-        if document(plan.was[name]) != was:
-            why = f"{name} was {was}, and is {plan.was[name]} now; propose again"
-            raise ProposalStaleError(shown(sealed.stream) if sealed.stream else name, why)
+    plan = await _checked(client, sealed)
+    key = _key(sealed.nonce)
     match plan.value:
         case StartRequest() as request:
             receipt = (await request.submit(client)).receipt
@@ -201,6 +189,28 @@ async def commit(client: Connection, proposal: str, *, channel: str) -> Receipt:
     return receipt
 
 
+async def _checked(client: Connection, sealed: _Sealed) -> Plan:
+    """Return what the proposal would do now, if that is what it says.
+
+    Raises the errors of `commit_proposal`.
+    """
+    if (await client.log.store.head(_own_stream(sealed))).version != NO_STREAM:
+        raise ProposalError(sealed.action, "the proposal was rejected; propose again")
+    if client.log.clock.now().timestamp() > sealed.expires:
+        raise ProposalExpiredError(sealed.action, "its 15 minutes have passed; propose again")
+    try:
+        plan = await plan_of(client, sealed.action, sealed.arguments, _key(sealed.nonce))
+    except ForbiddenError:
+        raise
+    except RejectedError as error:
+        raise ProposalStaleError(sealed.action, f"it is not possible any more: {error}") from error
+    for name, was in sealed.was.items():
+        if document(plan.was[name]) != was:
+            why = f"{name} was {was}, and is {plan.was[name]} now; propose again"
+            raise ProposalStaleError(shown(sealed.stream), why)
+    return plan
+
+
 async def reject_proposal(client: Connection, proposal: str) -> RejectReceipt:
     """Give up a proposal, so that it cannot be committed.
 
@@ -220,7 +230,7 @@ async def reject_proposal(client: Connection, proposal: str) -> RejectReceipt:
         stream=_own_stream(sealed),
         steps=[[fact]],
         expected_version=ANY,
-        actor=f"user:{user_name()}",
+        actor=f"user:{client.log.user}",
     )
     at = await client.log.journal().append([write], key="reject")
     return RejectReceipt(action=sealed.action, position=at.position)
@@ -256,7 +266,7 @@ async def _first_receipt(client: Connection, sealed: _Sealed) -> Receipt | None:
     """Return the receipt of an earlier commit; None if there was none."""
     key = _key(sealed.nonce)
     if not sealed.stream:
-        stream = session_stream(id_of_key(key))
+        stream = client.log.session_stream(id_of_key(key))
         if not await exists(client.log, stream):
             return None
         asked = await read_start_request(client.log.journal(), stream)
@@ -289,4 +299,4 @@ def _unseal(client: Connection, proposal: str) -> _Sealed:
 
 
 def _purpose(client: Connection) -> str:
-    return f"proposal\0{client.log.id}\0{user_name()}"
+    return f"proposal\0{client.log.id}\0{client.log.tenant}\0{client.log.user}"

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cueline.client.argument_check import check_limit
 from cueline.client.open_read_models import (
@@ -16,7 +16,6 @@ from cueline.client.open_read_models import (
     session_ids,
 )
 from cueline.config.config_file import DEFAULT_LOG
-from cueline.errors import ConfigError
 from cueline.events.log_url import LogName
 from cueline.runtime.open_log import OpenLog, open_log
 
@@ -156,9 +155,7 @@ class Reader:
             UnknownSessionError: no session matches, or more than one; the message lists some.
             ConfigError: *name* is no text.
         """
-        if not isinstance(name, str):
-            raise ConfigError("session", f"{name!r} is no text; an id is text, such as '7f3a'")
-        return await find_session(self.log.store, name, self.session_ids, str(self.log.url))
+        return await find_session(self.log, name, self.session_ids)
 
     async def _stream(self, name: str | None) -> str | None:
         return None if name is None else await self.find(name)
@@ -169,6 +166,8 @@ class Reader:
         status: str | None = None,
         agent: str | None = None,
         labels: Mapping[str, str] | None = None,
+        text: str | None = None,
+        min_cost: float | None = None,
         since: datetime | None = None,
         limit: int = 50,
     ) -> "Page[SessionRow]":
@@ -179,6 +178,8 @@ class Reader:
             `failed` or `stopped`.
             agent: the name of the sessions' agent.
             labels: labels that each session has.
+            text: a part of the id or the goal, in any case.
+            min_cost: the least cost in US dollars.
             since: changed at this time or later.
             limit: the maximum number of rows.
 
@@ -188,12 +189,12 @@ class Reader:
         from cueline.client.rows import STATUSES, check_status, with_drivers
         from cueline.projections.session import list_sessions
 
+        which: dict[str, Any] = {"status": status, "agent": agent, "labels": labels}
+        which |= {"text": text, "min_cost": min_cost, "since": since}
         check_status(status, STATUSES)
         check_limit(limit)
         async with read_models(self.log, self.notice) as models:
-            fitting = list_sessions(
-                models.db, status=status, agent=agent, labels=labels, since=since, limit=limit + 1
-            )
+            fitting = list_sessions(models.db, **which, limit=limit + 1)
         rows = await with_drivers(self.log, fitting)
         return models.page(rows, limit)
 
@@ -359,13 +360,8 @@ class Reader:
         Raises:
             ConfigError: the policy has a fault; the message names the first.
         """
-        from cueline.client.policies import backtest_policy, check_policy
+        from cueline.client.policies import backtest_policy
 
-        if isinstance(policy, str | Path):
-            checked = check_policy(policy)
-            if checked.problems:
-                raise ConfigError(checked.file, str(checked.problems[0]))
-            policy = checked.policy
         return await backtest_policy(self.log, policy, since=since)
 
     async def changes(self) -> AsyncIterator[int]:

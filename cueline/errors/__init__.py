@@ -15,6 +15,7 @@ CuelineError
 │   │   ├── ProposalExpiredError  propose again
 │   │   └── ProposalStaleError   read the session, propose again
 │   ├── NotUndoableError         nothing: the effect stays
+│   ├── ForbiddenError           use a token with the named scope
 │   ├── InvalidNameError         choose another name
 │   ├── ToolImportError          make the tool importable
 │   │   └── ToolChangedError     accept the changed tool, or restore the former one
@@ -68,6 +69,7 @@ from cueline.errors.log import (
 from cueline.errors.rejected import (
     BlueprintConflictError,
     ConfigError,
+    ForbiddenError,
     InvalidNameError,
     NotPendingError,
     NotUndoableError,

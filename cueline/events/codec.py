@@ -41,6 +41,7 @@ from cueline.events.proposal import ProposalRejected
 from cueline.events.sanitize import Redactor, needs_sanitizing, sanitize
 from cueline.events.session import SessionEvent
 from cueline.events.store import INLINE_LIMIT, Draft, RecordedEvent
+from cueline.events.token import TokenEvent
 
 Payload = dict[str, Any]
 Upcaster = Callable[[Payload], Payload]
@@ -78,6 +79,7 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         get_args(DispatcherEvent),
         get_args(FleetEvent),
         get_args(CheckpointEvent),
+        get_args(TokenEvent),
         (DescendantAsked, ProposalRejected),
     )
 }

@@ -18,13 +18,26 @@ from cueline.client.client import Client
 from cueline.errors import CuelineError
 from cueline.gateway.answer import document_of
 from cueline.gateway.events import events_of, events_of_log, response_of
-from cueline.gateway.guard import Guard, caller_of
+from cueline.gateway.guard import Guard, caller_of, path_of
+from cueline.gateway.login import login
 from cueline.gateway.mcp import LOOPBACK, Endpoint, server
-from cueline.gateway.problem import MEDIA_TYPE, SCHEMA, problem, problem_of, problem_of_input
+from cueline.gateway.pages.actions import actions
+from cueline.gateway.pages.lists import lists
+from cueline.gateway.pages.page import error_page, files
+from cueline.gateway.pages.session import session
+from cueline.gateway.problem import (
+    MEDIA_TYPE,
+    SCHEMA,
+    problem,
+    problem_of,
+    problem_of_input,
+    status_of,
+)
+from cueline.gateway.rate_limit import RateLimit
 from cueline.gateway.routes import ROUTES, Route, pairs
 
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
-_PROBLEMS: Final = (400, 401, 404, 409, 411, 413, 422, 500, 503)
+_PROBLEMS: Final = (400, 401, 403, 404, 409, 411, 413, 422, 429, 500, 503)
 """The statuses of problems that any request can have."""
 
 
@@ -41,12 +54,14 @@ _After = Annotated[int, Header(ge=0, description="Only events after this positio
 _NAME: Final = re.compile(r"{(\w+)}")
 
 
-def app(client: Client, *, token: str, hosts: tuple[str, ...] | None = LOOPBACK) -> FastAPI:
+def app(
+    client: Client, *, token: str | None = None, hosts: tuple[str, ...] | None = LOOPBACK
+) -> FastAPI:
     """Return the ASGI app of the API of one log.
 
     Args:
         client: the client that carries out the requests; the caller closes it after the app.
-        token: the text that each request has in `Authorization: Bearer`.
+        token: a token that counts beside those of the log, with all rights of the process's user.
         hosts: see `Endpoint`.
     """
     made = FastAPI(
@@ -65,7 +80,10 @@ def app(client: Client, *, token: str, hosts: tuple[str, ...] | None = LOOPBACK)
         responses=_problems(),
     )
 
-    made.add_middleware(Guard, client=client, token=token)
+    strangers = RateLimit(most=20, per_second=0.5)
+    made.add_middleware(Guard, client=client, token=token, strangers=strangers)
+    for router in (login(client, strangers), files(), lists, session, actions()):
+        made.include_router(router)
     endpoint = Endpoint(server(), hosts)
     made.router.routes.append(StarletteRoute("/mcp", endpoint, include_in_schema=False))
     for route in ROUTES:
@@ -158,9 +176,16 @@ def _problems() -> dict[int | str, dict[str, Any]]:
     return {each: {"description": "A problem", "content": content} for each in _PROBLEMS}
 
 
-async def _answer_error(_: Request, error: Exception) -> Response:
+def _wants_page(request: Request) -> bool:
+    is_api = path_of(request.scope).startswith("/v1/")
+    return not is_api and "text/html" in request.headers.get("accept", "")
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, CuelineError):
         raise error
+    if _wants_page(request):
+        return error_page(request, error.__class__.__name__, str(error), status_of(error))
     return problem_of(error)
 
 
@@ -176,9 +201,11 @@ async def _answer_bug(_: Request, error: Exception) -> Response:
     return problem(500, "Failed", said)
 
 
-async def _answer_http(_: Request, error: Exception) -> Response:
+async def _answer_http(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
+    if _wants_page(request):
+        return error_page(request, error.detail, error.detail, error.status_code)
     refused = problem(error.status_code, error.detail, error.detail)
     refused.headers.update(error.headers or {})  # those of a 405 name the methods
     return refused

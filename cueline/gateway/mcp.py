@@ -189,6 +189,12 @@ def _client(context: Context) -> Client:
     return caller_of(context.request).client
 
 
+def _principal(context: Context) -> str | None:
+    """Return who calls, for the state that only they may send back."""
+    caller = getattr(getattr(context.request, "state", None), "caller", None)
+    return None if caller is None else f"{caller.client.log.tenant}\0{caller.person}"
+
+
 def _tools() -> dict[str, Tool]:
     routes = {(each.method, each.path): each for each in ROUTES}
     reads = {name: _reading(name, routes["GET", path]) for name, path in READS.items()}
@@ -285,7 +291,7 @@ class Endpoint:
 
     def __init__(self, server: Server[Any], hosts: tuple[str, ...] | None = LOOPBACK) -> None:
         # The deadline of its approval limits the state, so the protocol's own limit is long.
-        security = RequestStateSecurity(codec=_Codec(), ttl=_YEAR, bind_principal=None)
+        security = RequestStateSecurity(codec=_Codec(), ttl=_YEAR, bind_principal=_principal)
         server.middleware.append(RequestStateBoundary(security, default_audience=server.name))
         self._server = server
         self._hosts = hosts

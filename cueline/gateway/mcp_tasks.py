@@ -149,4 +149,4 @@ async def _task(client: Client, name: str, stream: str, version: int) -> dict[st
 
 
 def _purpose(client: Client) -> str:
-    return f"task\0{client.log.id}"
+    return f"task\0{client.log.id}\0{client.log.tenant}\0{client.log.user}"
