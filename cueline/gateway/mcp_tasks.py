@@ -24,7 +24,13 @@ from cueline.client.wishes import wish
 from cueline.deciders.session import TERMINAL
 from cueline.errors import RejectedError, UnknownSessionError
 from cueline.events.inbox import StopAsked
-from cueline.gateway.mcp_wait import Context, answer_question, elicitation_of, questions_of
+from cueline.gateway.mcp_wait import (
+    Context,
+    answer_question,
+    answerable,
+    elicitation_of,
+    questions_of,
+)
 
 EXTENSION: Final = "io.modelcontextprotocol/tasks"
 POLL_MS: Final = 2000
@@ -130,7 +136,7 @@ async def _task(client: Client, name: str, stream: str, version: int) -> dict[st
         "pollIntervalMs": POLL_MS,
     }
     if (result := await first_rest(client, stream, version)) is None:
-        questions = [each for each in await questions_of(client, stream) if each.given is None]
+        questions = answerable(client, await questions_of(client, stream))
         if not questions:
             return told
         asked = {each.id: elicitation_of(each) for each in questions}

@@ -5,7 +5,7 @@ perhaps days later and to another process: the log has the question, and takes t
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import mcp_types as types
@@ -64,8 +64,8 @@ async def wait_for(
     except TimeoutError:
         pass
     questions = await questions_of(client, stream)
-    if asks and (open_ones := [each for each in questions if each.given is None]):
-        first = open_ones[0]
+    if asks and (ours := answerable(client, questions)):
+        first = ours[0]
         return types.InputRequiredResult(
             input_requests={first.id: elicitation_of(first)}, request_state=first.id
         )
@@ -82,6 +82,16 @@ async def questions_of(client: Client, stream: str) -> list[Any]:
         return list(details.questions)
     ours = {details.id, *(each.id for each in details.tree)}
     return [each for each in await client.pending() if each.session in ours]
+
+
+def answerable(client: Client, questions: Sequence[Any]) -> list[Any]:
+    """Return the questions that nobody has answered, and that the caller may answer."""
+    person = client.log.person
+    return [
+        each
+        for each in questions
+        if each.given is None and (person is None or person.may("approve", each.tool))
+    ]
 
 
 def elicitation_of(question: Any) -> types.ElicitRequest:

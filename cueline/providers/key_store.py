@@ -114,12 +114,12 @@ class MasterKey:
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - 50 ms
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - 50 ms
 
-        sealed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        nonce, rest = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
         cipher = AESGCM(self._key.get_secret_value())
         try:
+            sealed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+            nonce, rest = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
             return cipher.decrypt(nonce, rest, _sealed_for(purpose))
-        except InvalidTag:
+        except (InvalidTag, ValueError):
             raise ValueError("not sealed with this key for this purpose") from None
 
 
@@ -214,11 +214,8 @@ class KeyStore:
     def secrets(self) -> list[SecretStr]:
         """Return every stored key and the master key, as far as this process can read them."""
         try:
-            rows = self.rows()
-            master = self._master() if rows else None
+            rows, master = self.rows(), self._master()
         except ConfigError:
-            return []
-        if master is None:
             return []
         found = list(master.forms)
         for row in rows:

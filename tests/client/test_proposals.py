@@ -17,6 +17,9 @@ from cueline.errors import (
     SessionFinishedError,
 )
 from cueline.events.agent import own_model
+from cueline.events.fleet import FleetTaken
+from cueline.testing.clock import NOON
+from tests.client.test_runs import agent, record, registered
 from tests.scripted import HELLO, scripted
 
 TALKS = scripted('reply = [{ text = "Good evening." }, { text = "Good night." }]')
@@ -67,7 +70,7 @@ async def test_a_proposal_says_what_would_happen_and_records_nothing(runtime, on
     assert before == await length(runtime)
 
 
-# 002-033
+# 002-033, 002-034
 async def test_a_commit_is_carried_out_once(runtime, one):
     proposal = await runtime.propose("send", {"session": "one", "text": "And?"})
 
@@ -80,6 +83,21 @@ async def test_a_commit_is_carried_out_once(runtime, one):
     assert [True, False, False] == [each.recorded for each in (first, again, last)]
     assert first.version == again.version == last.version
     assert ["And?"] == [each.text for each in await facts(runtime) if hasattr(each, "text")]
+
+
+async def test_a_start_is_committed_once(runtime):
+    await record(runtime, FleetTaken(epoch=1, up="up-1", at=NOON), registered(agent()))
+    wanted = {"blueprint": "crawler", "goal": "Read the news"}
+    proposal = await runtime.propose("start_session", wanted)
+    none = await runtime.sessions()
+
+    first = await runtime.commit_proposal(proposal.id)
+    again = await runtime.commit_proposal(proposal.id)
+
+    assert "start crawler (scripted/s): Read the news" == proposal.summary
+    assert ((), None) == (none.rows, proposal.session)
+    assert (first.session, True, False) == (again.session, first.recorded, again.recorded)
+    assert [first.session] == [each.id for each in await runtime.runs(status="queued")]
 
 
 async def test_each_kind_of_request_is_committed_once(runtime, one):

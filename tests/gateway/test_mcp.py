@@ -10,6 +10,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
 import cueline
+from cueline.client.tokens import issue_token
 from cueline.gateway.mcp import TOOLS
 from cueline.testing.wait import await_until
 from tests.gateway.conftest import TOKEN, served
@@ -31,9 +32,9 @@ async def pay(amount: int) -> str:
 
 
 @asynccontextmanager
-async def connected(http, mode="auto", **options):
+async def connected(http, mode="auto", token=TOKEN, **options):
     """Yield a client of the SDK that is connected to the server of *http*."""
-    headers = {"Authorization": f"Bearer {TOKEN}"}
+    headers = {"Authorization": f"Bearer {token}"}
     async with httpx2.AsyncClient(headers=headers, timeout=60) as own:
         transport = streamable_http_client(f"{http.base_url}/mcp", http_client=own)
         async with Client(transport, mode=mode, **options) as client:
@@ -184,6 +185,19 @@ async def test_a_user_who_declines_is_not_asked_again_by_the_same_call(log):
     assert ("waiting", 1, []) == (waited["status"], len(waited["questions"]), PAID)
 
 
+async def test_who_may_not_decide_is_not_asked(log):
+    async def answer(*_):
+        raise AssertionError
+
+    async with served(log) as (runtime, http):
+        await runtime.start(scripted(PAYS, pay), "Go", id="one")
+        token = (await issue_token(runtime, "ada", scopes=["send", "approve:refund"])).text
+        async with connected(http, token=token, elicitation_callback=answer) as client:
+            waited = await asked(client, "wait", session="one")
+
+    assert ("waiting", 1) == (waited["status"], len(waited["questions"]))
+
+
 async def test_a_wait_is_a_task_whose_answer_comes_from_the_log(log):
     PAID.clear()
     async with served(log) as (runtime, http):
@@ -223,6 +237,48 @@ async def test_a_task_is_cancelled_by_the_end_of_its_session(log):
     assert ["complete"] * 2 == [each["resultType"] for each in said]
     assert "cancelled" == ended["status"]
     assert [-32602, -32021] == [each["code"] for each in (strange, without)]
+
+
+# C17, 002-014
+async def test_a_proposal_is_committed_by_its_person_with_the_scope(log):
+    PAID.clear()
+    async with served(log) as (runtime, http):
+        session = await runtime.start(scripted(PAYS, pay), "Go", id="one")
+        await session.result()
+        (question,) = await runtime.pending()
+        reads, decides, other = [
+            (await issue_token(runtime, name, scopes=[scope])).text
+            for name, scope in [("ada", "read"), ("ada", "approve:pay"), ("lin", "approve:pay")]
+        ]
+        async with connected(http, token=reads) as client:
+            proposed = await asked(client, "approve", approval=question.id)
+            refused = await client.call_tool("commit_proposal", {"proposal": proposed["id"]})
+        async with connected(http, token=other) as client:
+            foreign = await client.call_tool("commit_proposal", {"proposal": proposed["id"]})
+        paid = [*PAID]
+        async with connected(http, token=decides) as client:
+            given = await asked(client, "commit_proposal", proposal=proposed["id"])
+        await session.result()
+
+    assert "approve:pay" == refused.structured_content["scope"]
+    assert "proposal_invalid" == foreign.structured_content["code"]
+    assert ("ada", [], [3]) == (given["by"], paid, PAID)
+
+
+# C46
+async def test_a_session_of_another_tenant_does_not_exist_for_a_tool(log):
+    async with served(log) as (runtime, http):
+        await (await runtime.start(HELLO, "Go", id="one", open=True)).result()
+        token = await issue_token(runtime, "ada", scopes=["send"], tenant="acme")
+        async with connected(http, token=token.text) as client:
+            listed = await asked(client, "list")
+            tried = [
+                await client.call_tool(tool, {"session": "default/one"})
+                for tool in ("show", "wait", "pause", "stop")
+            ]
+
+    assert [] == listed["rows"]
+    assert {"UnknownSessionError"} == {each.structured_content["error"] for each in tried}
 
 
 @pytest.mark.parametrize(
