@@ -24,6 +24,7 @@ from cueline.events.session import (
     ToolInDoubt,
     ToolReturned,
     ToolSkipped,
+    ToolStarted,
     calls_of,
 )
 from cueline.events.store import RecordedEvent
@@ -69,6 +70,8 @@ def _item(
         body = Markup("<em>emptied</em>")
         return Item(version=recorded.version, at=recorded.recorded_at, kind="note", body=body)
     lines = renderer.render(recorded, fact)  # it also learns the names of calls
+    if isinstance(fact, ToolStarted) and fact.attempt == 1 and not fact.notify:
+        return None  # the call is shown where it was asked for
     kind, body = "note", Markup("\n").join(visible(line.text) for line in lines)
     cost = Decimal(0)
     match fact:

@@ -21,9 +21,10 @@ from cueline.client.export import event_document, export_of
 from cueline.client.history import History, read_part
 from cueline.client.live_text import TextDelta, live_text, with_live_text
 from cueline.console.event_renderer import EventRenderer
+from cueline.console.text import date_time
 from cueline.deciders.session import TERMINAL
 from cueline.errors import RejectedError
-from cueline.events.event_text import cause_text, end_text
+from cueline.events.event_text import end_text, wait_text
 from cueline.events.session import SessionCompleted, SessionFailed, SessionIdle, SessionStopped
 from cueline.events.stream import shown
 from cueline.gateway.events import response_of
@@ -184,7 +185,9 @@ def _why(history: History) -> tuple[str, bool]:
     if history.damage is not None:
         return str(history.damage), True
     if (wait := history.view.waiting) is not None:
-        return f"It waits: {cause_text(wait.cause)}", False
+        paused = history.status == "paused"
+        until = f" until {date_time(wait.deadline_at)}" if wait.deadline_at else ""
+        return wait_text(wait.kind, wait.cause, paused=paused, until=until), False
     last = next((fact for _, fact in reversed(history.events) if isinstance(fact, _ENDS)), None)
     match last:
         case SessionFailed() | SessionStopped() if history.view.finished:

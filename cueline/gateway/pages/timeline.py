@@ -1,6 +1,6 @@
 """Draws what happened when: turns, calls, waits, approvals and children, as an SVG."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -28,6 +28,10 @@ Kind = Literal["model", "tool", "wait", "child", "fault"]
 _ROW: Final = 20
 _WIDTH: Final = 1000
 _LEFT: Final = 150
+_APART: Final = 90
+"""The least distance of two marks."""
+_LONGEST: Final = 22
+"""The most characters of a name."""
 _FAULTS: Final = frozenset({"failed", "retry", "in_doubt", "lost"})
 MOST: Final = 400
 """The most bars of a timeline; a longer one begins later."""
@@ -125,6 +129,55 @@ class _Bars:
             self.done[place] = replace(before, ended=moment, says=says, **more)
 
 
+class _Scale:
+    """The places of times: time in which only waits go on is shortened."""
+
+    def __init__(self, drawn: Sequence[Bar], now: datetime) -> None:
+        self.first = min(bar.began for bar in drawn)
+        self.spans: list[tuple[float, float]] = []
+        """The times in which something is done, in seconds from the first on, in order."""
+        for bar in sorted(drawn, key=lambda each: each.began):
+            if bar.kind != "wait":
+                begins, ends = self._seconds(bar.began), self._seconds(bar.ended or now)
+                if self.spans and begins <= self.spans[-1][1]:
+                    self.spans[-1] = self.spans[-1][0], max(ends, self.spans[-1][1])
+                else:
+                    self.spans.append((begins, ends))
+        done = sum(ends - begins for begins, ends in self.spans)
+        self._most = max(0.1 * done, 0.05)
+        """The most seconds that a wait takes in the picture."""
+        self._end = max(self._seconds(bar.ended or now) for bar in drawn)
+        self._all = self._place(self._end) or 1.0
+
+    def x(self, moment: datetime) -> float:
+        """Return the place of a time."""
+        return _LEFT + (_WIDTH - _LEFT) * self._place(self._seconds(moment)) / self._all
+
+    def marks(self) -> Iterator[tuple[float, str]]:
+        """Yield places with their times, not too close to one another."""
+        before = -_APART
+        for begins, _ in self.spans:
+            x = _LEFT + (_WIDTH - _LEFT) * self._place(begins) / self._all
+            if x - before >= _APART and x < _WIDTH - _APART / 2:
+                before = x
+                yield x, duration(begins)
+
+    def _seconds(self, moment: datetime) -> float:
+        return (moment - self.first).total_seconds()
+
+    def _place(self, seconds: float) -> float:
+        place, at = 0.0, 0.0
+        for begins, ends in [*self.spans, (self._end, self._end)]:
+            place += min(max(min(seconds, begins) - at, 0.0), self._most)
+            if seconds <= begins:
+                return place
+            place += min(seconds, ends) - begins
+            if seconds <= ends:
+                return place
+            at = ends
+        return place
+
+
 def timeline(drawn: Sequence[Bar], now: datetime, session: str, *, by_cost: bool = False) -> Markup:
     """Return the SVG of the last `MOST` bars; each is a link to its event.
 
@@ -133,50 +186,45 @@ def timeline(drawn: Sequence[Bar], now: datetime, session: str, *, by_cost: bool
     if not drawn:
         return Markup()
     drawn = drawn[-MOST:]
-    first = min(bar.began for bar in drawn)
-    last = max(bar.ended or now for bar in drawn)
-    span = max((last - first).total_seconds(), 0.001)
-    most = max((bar.cost for bar in drawn), default=Decimal(0)) or Decimal(1)
-    rows = []
-    for number, bar in enumerate(drawn):
-        x = _LEFT + (_WIDTH - _LEFT) * (bar.began - first).total_seconds() / span
-        took = ((bar.ended or now) - bar.began).total_seconds()
-        width = max(3.0, (_WIDTH - _LEFT) * took / span)
-        share = f"{0.2 + 0.8 * float(bar.cost / most):.2f}" if by_cost else "1"
-        said = f"{bar.says} · {duration(took)}{'' if bar.ended else ' so far'}"
-        rows.append(
-            Markup(
-                '<a class="bar {kind}" href="{session}/versions/{version}">'
-                '<title>{said}</title><text x="4" y="{text}">{name}</text>'
-                '<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="12" rx="2" '
-                'fill-opacity="{share}"/></a>'
-            ).format(
-                kind=bar.kind,
-                session=session,
-                version=bar.version,
-                said=said,
-                name=bar.name if len(bar.name) <= 22 else f"{bar.name[:21]}…",  # noqa: PLR2004
-                x=min(x, _WIDTH - 3),
-                y=_ROW * number + 24,
-                text=_ROW * number + 34,
-                width=min(width, _WIDTH - x if x < _WIDTH - 3 else 3),
-                share=share,
-            )
-        )
-    height = _ROW * len(drawn) + 30
-    marks = Markup().join(
-        Markup(
-            '<line class="grid" x1="{x}" x2="{x}" y1="16" y2="{height}"/>'
-            '<text x="{at}" y="12" text-anchor="{anchor}">{said}</text>'
-        ).format(
-            x=_LEFT + (_WIDTH - _LEFT) * part / 4,
-            at=_LEFT + (_WIDTH - _LEFT) * part / 4,
-            anchor="end" if part == 4 else "start",  # noqa: PLR2004
-            height=height,
-            said=duration(span * part / 4),
-        )
-        for part in range(5)
+    scale = _Scale(drawn, now)
+    most = max(bar.cost for bar in drawn) or Decimal(1)
+    rows = Markup().join(
+        _bar(bar, _ROW * number, scale, now, session, float(bar.cost / most) if by_cost else 1.0)
+        for number, bar in enumerate(drawn)
     )
-    return Markup(
-        '<svg viewBox="0 0 {width} {height}" role="group" aria-label="Timeline">{marks}{rows}</svg>'
-    ).format(width=_WIDTH, height=height, marks=marks, rows=Markup().join(rows))
+    height = _ROW * len(drawn) + 30
+    marks = Markup().join(_MARK.format(x=x, height=height, said=said) for x, said in scale.marks())
+    return _PICTURE.format(width=_WIDTH, height=height, marks=marks, rows=rows)
+
+
+def _bar(  # noqa: PLR0917
+    bar: Bar, y: int, scale: _Scale, now: datetime, session: str, share: float
+) -> Markup:
+    x = min(scale.x(bar.began), _WIDTH - 3.0)
+    took = duration(((bar.ended or now) - bar.began).total_seconds())
+    return _BAR.format(
+        kind=bar.kind,
+        session=session,
+        version=bar.version,
+        said=f"{bar.says} · {took}{'' if bar.ended else ' so far'}",
+        name=bar.name if len(bar.name) <= _LONGEST else f"{bar.name[: _LONGEST - 1]}…",
+        x=x,
+        y=y + 24,
+        text=y + 34,
+        width=max(3.0, scale.x(bar.ended or now) - x),
+        share=0.2 + 0.8 * share,
+    )
+
+
+_MARK: Final = Markup(
+    '<line class="grid" x1="{x:.0f}" x2="{x:.0f}" y1="16" y2="{height}"/>'
+    '<text x="{x:.0f}" y="12">{said}</text>'
+)
+_BAR: Final = Markup(
+    '<a class="bar {kind}" href="{session}/versions/{version}"><title>{said}</title>'
+    '<text x="4" y="{text}">{name}</text><rect x="{x:.1f}" y="{y}" width="{width:.1f}" '
+    'height="12" rx="2" fill-opacity="{share:.2f}"/></a>'
+)
+_PICTURE: Final = Markup(
+    '<svg viewBox="0 0 {width} {height}" role="group" aria-label="Timeline">{marks}{rows}</svg>'
+)
