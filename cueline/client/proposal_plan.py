@@ -123,7 +123,7 @@ async def plan_of(client: Connection, action: str, arguments: Mapping[str, Any],
     stream = await client.find(session)  # type: ignore[arg-type]
     now = await current_session(client.cache, stream)
     now.check_takes(value)
-    summary, changes, back = _effect(now, value)
+    summary, changes, back = _effect(client, now, value)
     if isinstance(value, ResumeAsked) and not now.held:
         log = client.log
         owner = await owner_of(log.store, log.board, stream, log.clock.now())
@@ -140,7 +140,9 @@ async def plan_of(client: Connection, action: str, arguments: Mapping[str, Any],
     )
 
 
-def _effect(now: CurrentSession, value: Any) -> tuple[str, dict[str, Change], dict[str, Any]]:
+def _effect(
+    client: Connection, now: CurrentSession, value: Any
+) -> tuple[str, dict[str, Change], dict[str, Any]]:
     """Return the effect of a wish in words, the changed values, and the arguments of its undo."""
     name = shown(now.state.stream)
     match value:
@@ -150,7 +152,7 @@ def _effect(now: CurrentSession, value: Any) -> tuple[str, dict[str, Change], di
         case ResumeAsked():
             return f"resume {name}", {"paused": Change(now.held, after=False)}, {}
         case ModelChangeAsked():
-            then, model = own_model(now.agent), chosen(now, value).model
+            then, model = own_model(now.agent), chosen(client, now, value).model
             before, after = (f"{each.provider}/{each.model}" for each in (then, model))
             told = f"give {name} the model {after} instead of {before}"
             back = {"model": then.model_dump(mode="json")}

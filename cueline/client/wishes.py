@@ -54,6 +54,8 @@ W = TypeVar("W", bound=BaseModel)
 
 WISHES: Final = {each.model_fields["type"].default: each for each in get_args(get_args(Wish)[0])}
 """The kinds of wishes, by their types."""
+SCRIPTED: Final = "scripted"
+"""The provider whose models are files."""
 _KEYS: Final = {MessageSent: "send", ModelChangeAsked: "model"}
 """The prefix of the keys of messages in the log; else it is the type."""
 _ENDS: Final[dict[type, str]] = {
@@ -123,7 +125,7 @@ async def wish(client: Connection, stream: str, value: Wish, *, key: str | None 
         case PauseAsked():
             return await _pause(client, now, value, key)
         case ModelChangeAsked():
-            value = chosen(now, value)
+            value = chosen(client, now, value)
         case MessageSent(name=name, text=text) if name:
             value = value.model_copy(update={"value": json_or_text(text)})
     now.check_takes(value)
@@ -137,13 +139,19 @@ def key_of(value: Wish, key: str) -> str:
     return f"{_KEYS.get(type(value), value.type)}.{key}"
 
 
-def chosen(now: CurrentSession, value: ModelChangeAsked) -> ModelChangeAsked:
+def chosen(client: Connection, now: CurrentSession, value: ModelChangeAsked) -> ModelChangeAsked:
     """Return *value* with the provider and the parameters of its model.
+
+    An address could get the key, and a script is a file of this machine.
 
     Raises:
         ConfigError: the model cannot be used.
+        ForbiddenError: the person may not choose an address, a key or a script.
     """
     model = value.model
+    providers = (model.provider, model.model.partition("/")[0], now.agent.provider)
+    if model.base_url or model.key_variable or model.headers or SCRIPTED in providers:
+        client.log.check_may("admin")
     is_name = model == ModelChoice(provider="", model=model.model)
     found = chosen_model(now.agent, model.model if is_name else model, now.allowances)
     return ModelChangeAsked(model=found)

@@ -8,6 +8,7 @@ argument, and the state that a client sends back is sealed with the master key.
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from typing import Any, Final, get_args
 
@@ -24,6 +25,7 @@ from starlette.types import Receive, Scope, Send
 
 from cueline.client import proposals
 from cueline.client.client import Client
+from cueline.client.decide import PROGRAM
 from cueline.client.keys import master_key
 from cueline.client.proposal_plan import ACTIONS
 from cueline.errors import CuelineError
@@ -166,16 +168,11 @@ class _Committed(BaseModel, extra="forbid"):
     proposal: str = Field(description="The id of the proposal, as it was returned.")
 
 
-async def _commit(context: Context, _: object, proposal: str) -> object:
-    return await proposals.commit(_client(context), proposal, channel="mcp")
+def _deciding(text: str, decide: Callable[[Client, str], Awaitable[object]], **hints: bool) -> Tool:
+    async def call(context: Context, _: object, proposal: str) -> object:
+        return await decide(_client(context), proposal)
 
-
-async def _reject(context: Context, _: object, proposal: str) -> object:
-    return await proposals.reject_proposal(_client(context), proposal)
-
-
-async def _undo(context: Context, _: object, proposal: str) -> object:
-    return await proposals.undo_proposal(_client(context), proposal)
+    return Tool(text, _Committed, call, **hints)
 
 
 async def _wait(context: Context, params: types.CallToolRequestParams, **given: Any) -> object:
@@ -201,18 +198,18 @@ def _tools() -> dict[str, Tool]:
     writes = {
         name: _proposing(name, routes["POST", path], text) for name, (path, text) in WRITES.items()
     }
+    waits = "Wait until a session has ended, is idle, or waits for a person."
     commits = "Carry out a proposal, once. A repetition returns the first receipt."
     rejects = "Give up a proposal that the user does not want."
     undoes = "Propose to undo a committed proposal: a pause, a resume, or another model."
+    commit = partial(proposals.commit, channel=PROGRAM)
     return {
         **reads,
-        "wait": Tool(
-            "Wait until a session has ended, is idle, or waits for a person.", WaitAsked, _wait
-        ),
+        "wait": Tool(waits, WaitAsked, _wait),
         **writes,
-        "commit_proposal": Tool(commits, _Committed, _commit, reads=False, destroys=True),
-        "reject_proposal": Tool(rejects, _Committed, _reject, reads=False),
-        "undo_proposal": Tool(undoes, _Committed, _undo),
+        "commit_proposal": _deciding(commits, commit, reads=False, destroys=True),
+        "reject_proposal": _deciding(rejects, proposals.reject_proposal, reads=False),
+        "undo_proposal": _deciding(undoes, proposals.undo_proposal),
     }
 
 

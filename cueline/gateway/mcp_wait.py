@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 
 from cueline.client.client import Client
+from cueline.client.decide import PROGRAM
 from cueline.client.document import document
 from cueline.client.wishes import make_wish, wish
 from cueline.errors import NotPendingError
@@ -129,7 +130,7 @@ async def answer_question(client: Client, stream: str, name: str, response: Any)
     note = str(given.get("note") or "")
     said = make_wish(
         DecisionGiven, approval=name, digest=asked.digest, verdict=verdict, note=note, **resolved
-    ).model_copy(update={"channel": "mcp"})
+    ).model_copy(update={"channel": PROGRAM})
     try:
         await wish(client, await client.find(asked.session), said)
     except NotPendingError:
