@@ -171,6 +171,26 @@ async def test_the_answer_to_a_question_counts_once_also_in_another_process(log)
     assert "Invalid or expired requestState" == other["message"]
 
 
+async def test_what_is_sent_back_counts_from_the_same_person_only(log):
+    wait = {"name": "wait", "arguments": {"session": "one"}}
+    async with served(log) as (runtime, http):
+        await (await runtime.start(scripted(PAYS, pay), "Go", id="one")).result()
+        said = []
+        for name in ("ada", "lin"):
+            token = (await issue_token(runtime, name, scopes=["send", "approve"])).text
+            http.headers["Authorization"] = f"Bearer {token}"
+            if name == "ada":
+                elicits = {"elicitation": {}}
+                question = await posted(http, "tools/call", elicits, **wait)
+                task = await posted(http, "tools/call", **wait)
+            state = {"requestState": question["requestState"], "inputResponses": {}}
+            said.append(await posted(http, "tools/call", elicits, **wait, **state))
+            said.append(await posted(http, "tasks/get", taskId=task["taskId"]))
+
+    assert ["complete", "complete"] == [each["resultType"] for each in said[:2]]
+    assert [-32602, -32602] == [each["code"] for each in said[2:]]
+
+
 async def test_a_user_who_declines_is_not_asked_again_by_the_same_call(log):
     PAID.clear()
 
