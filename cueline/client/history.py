@@ -1,7 +1,8 @@
 """Reads the history of a session, up to damage."""
 
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -207,6 +208,30 @@ async def read_part(
     async for recorded, fact in log.journal().read(stream, max(begins - 1, 0), before - 1):
         past.append((recorded, None if isinstance(fact, Redacted) else cast("SessionEvent", fact)))
     return past
+
+
+async def follow_facts(
+    log: OpenLog, stream: str, after: int
+) -> AsyncGenerator[tuple[RecordedEvent, SessionEvent]]:
+    """Yield the events of a session after version *after*, past and new, to its end.
+
+    Nothing is folded, so a long session costs no more than a short one.
+
+    Raises:
+        CorruptEventError: an event is damaged.
+    """
+    async with aclosing(log.notifier.changes(stream)) as growing:
+        async for heard in growing:
+            async for recorded, fact in log.journal().read(stream, after, None, heard):
+                after = recorded.version
+                if not isinstance(fact, Redacted):
+                    yield recorded, cast("SessionEvent", fact)
+                if recorded.type in _ENDS:
+                    return
+
+
+_ENDS = frozenset({"SessionCompleted", "SessionFailed", "SessionStopped"})
+"""The types of the last event of a session."""
 
 
 def compacted(history: History) -> History:

@@ -142,10 +142,8 @@ def _result(name: str, output: str, said: str) -> Markup:
     return Markup("{}<pre>{}</pre>").format(head, diff(output))
 
 
-def html(each: Item, session: str) -> Markup:
-    """Return the HTML of an item; *session* is the path of the page of its session."""
-    time = Markup('<a class="at" href="{}/versions/{}">{}</a>').format(
-        session, each.version, ago(each.at)
-    )
+def html(each: Item, link: str) -> Markup:
+    """Return the HTML of an item; the link to its event is *link* and its version."""
+    time = Markup('<a class="at" href="{}{}">{}</a>').format(link, each.version, ago(each.at))
     bad = " bad" if each.failed else ""
     return _ITEM.format(each.kind, bad, each.version, time, each.body)

@@ -14,7 +14,8 @@ from cueline.gateway.guard import path_of
 from cueline.gateway.pages import show
 from cueline.gateway.problem import problem
 
-_STATIC: Final = Path(__file__).with_name("static")
+STATIC: Final = Path(__file__).with_name("static")
+"""The folder of the files that pages need."""
 _KINDS: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 NAV: Final = {
     "/": "Sessions",
@@ -40,7 +41,8 @@ _POLICY: Final = (
 
 
 @cache
-def _templates() -> Environment:
+def templates() -> Environment:
+    """Return the templates, which escape all texts."""
     made = Environment(
         loader=PackageLoader("cueline.gateway.pages"),
         autoescape=True,
@@ -56,7 +58,7 @@ def _templates() -> Environment:
 @cache
 def _url_of_file(name: str) -> str:
     """Return the URL of a file, which changes with its content."""
-    digest = sha256((_STATIC / name).read_bytes()).hexdigest()[:12]
+    digest = sha256((STATIC / name).read_bytes()).hexdigest()[:12]
     return f"/static/{name}?{digest}"
 
 
@@ -82,8 +84,8 @@ def render(
         "path": path_of(request.scope),
         "query": request.url.query,
     }
-    parts = _templates().get_template("parts.html").make_module(shared)
-    text = _templates().get_template(template).render(parts=parts, **shared, **values)
+    parts = templates().get_template("parts.html").make_module(shared)
+    text = templates().get_template(template).render(parts=parts, **shared, **values)
     policy = {"Content-Security-Policy": _POLICY.format(nonce=nonce)}
     return HTMLResponse(text, status, headers=HEADERS | policy)
 
@@ -95,8 +97,8 @@ def files() -> APIRouter:
     @router.get("/static/{name}")
     async def file(name: str) -> Response:
         """Send a file; its URL changes with its content, so it may be kept."""
-        path = _STATIC / name
-        if path.parent != _STATIC or path.suffix not in _KINDS or not path.is_file():
+        path = STATIC / name
+        if path.parent != STATIC or path.suffix not in _KINDS or not path.is_file():
             return problem(404, "NotFound", f"there is no file {name}")
         kept = {"Cache-Control": "public, max-age=31536000, immutable"}
         return FileResponse(path, media_type=_KINDS[path.suffix], headers=kept)

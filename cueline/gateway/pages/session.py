@@ -18,15 +18,14 @@ from starlette.responses import Response
 from cueline.client.client import Client
 from cueline.client.document import document
 from cueline.client.export import event_document, export_of
-from cueline.client.history import History, read_part
+from cueline.client.history import History, follow_facts, read_part
 from cueline.client.live_text import TextDelta, live_text, with_live_text
 from cueline.console.event_renderer import EventRenderer
 from cueline.console.text import date_time
-from cueline.deciders.session import TERMINAL
 from cueline.errors import RejectedError
 from cueline.events.event_text import end_text, wait_text
 from cueline.events.session import SessionCompleted, SessionFailed, SessionIdle, SessionStopped
-from cueline.events.stream import shown
+from cueline.events.stream import session_stream, shown
 from cueline.gateway.events import response_of
 from cueline.gateway.guard import caller_of
 from cueline.gateway.pages.conversation import Item, Told, html, items
@@ -50,17 +49,16 @@ async def page(request: Request, name: str) -> Response:
         history = await client.history(name)
     else:
         history, only, whole = await client.excerpt(name), "", False
-    events = list(history.events)
+    events = list(history.events) if history.whole else list(history.events)[1:]
     shown_items = _chosen(list(items(events, EventRenderer(whole_past=history.whole))), only)
-    first = next((each for each, _ in events[1:]), None) if not history.whole else None
     return render(
         request,
         "session.html",
         **_head(history, details),
         items=_html(shown_items, _here(request, history.stream)),
         timeline=_timeline(request, history.stream, events),
-        earlier=None if first is None else first.version,
-        after=events[-1][0].position if events else 0,
+        earlier=None if history.whole else events[0][0].version,
+        after=history.version,
         only=only,
         whole=whole,
         short=details.version <= _MOST,
@@ -160,7 +158,7 @@ async def compare(request: Request, name: str, other: str = "") -> Response:
             break
         same += 1
     columns = [
-        (details, _html(shown_items[same:], _root(request) + link_of(details.id)))
+        (details, _html(shown_items[same:], _here(request, session_stream(details.id))))
         for details, shown_items in sides
     ]
     return render(request, "compare.html", columns=columns, same=same, name=name, other=other)
@@ -168,7 +166,7 @@ async def compare(request: Request, name: str, other: str = "") -> Response:
 
 def _head(history: History, details: Any) -> dict[str, Any]:
     """Return what the head of the page shows."""
-    why, bad = _why(history)
+    why, bad = why_of(history)
     return {
         "session": details,
         "link": link_of(details.id),
@@ -180,7 +178,7 @@ def _head(history: History, details: Any) -> dict[str, Any]:
     }
 
 
-def _why(history: History) -> tuple[str, bool]:
+def why_of(history: History) -> tuple[str, bool]:
     """Return how the session stands or why it ended, in a sentence, and whether that is bad."""
     if history.damage is not None:
         return str(history.damage), True
@@ -207,21 +205,17 @@ async def _live(
     client: Client, stream: str, after: int, link: str
 ) -> AsyncIterator[ServerSentEvent]:
     """Yield the new events as HTML, each followed by `changed`, and the replies as they come."""
-    watcher, renderer = client.session(stream).watch(), EventRenderer()
+    renderer = EventRenderer(whole_past=False)
     with live_text(client.log, stream, client.place) as pieces:
-        async with aclosing(with_live_text(watcher.follow(), pieces)) as happening:
+        facts = follow_facts(client.log, stream, after)
+        async with aclosing(with_live_text(facts, pieces)) as happening:
             async for each in happening:
                 if isinstance(each, TextDelta):
                     yield _piece(each)
                     continue
-                recorded, fact = each
-                found = list(items([(recorded, fact)], renderer))
-                if recorded.position > after:
-                    body = Markup().join(html(item, link) for item in found) + _TYPED
-                    yield ServerSentEvent(data=body, id=str(recorded.position))
-                    yield ServerSentEvent(event="changed", data="")
-                if watcher.reader.state.status in TERMINAL:
-                    return
+                body = Markup().join(html(item, link) for item in items([each], renderer))
+                yield ServerSentEvent(data=body + _TYPED, id=str(each[0].version))
+                yield ServerSentEvent(event="changed", data="")
 
 
 _TYPED: Final = Markup('<hx-partial hx-target="#typing" hx-swap="innerHTML"> </hx-partial>')
@@ -261,7 +255,8 @@ def _last(part: Sequence[Told], version: int, stream: str) -> Told:
 
 
 def _here(request: Request, stream: str) -> str:
-    return _root(request) + link_of(shown(stream))
+    """Return the beginning of the links to the events of a session."""
+    return f"{_root(request)}{link_of(shown(stream))}/versions/"
 
 
 def _root(request: Request) -> str:

@@ -155,7 +155,7 @@ class _Scale:
 
     def marks(self) -> Iterator[tuple[float, str]]:
         """Yield places with their times, not too close to one another."""
-        before = -_APART
+        before = -float(_APART)
         for begins, _ in self.spans:
             x = _LEFT + (_WIDTH - _LEFT) * self._place(begins) / self._all
             if x - before >= _APART and x < _WIDTH - _APART / 2:
@@ -178,10 +178,10 @@ class _Scale:
         return place
 
 
-def timeline(drawn: Sequence[Bar], now: datetime, session: str, *, by_cost: bool = False) -> Markup:
+def timeline(drawn: Sequence[Bar], now: datetime, link: str, *, by_cost: bool = False) -> Markup:
     """Return the SVG of the last `MOST` bars; each is a link to its event.
 
-    *session* is the path of the page of the session; *by_cost*: dearer bars are darker.
+    The link is *link* and the version; *by_cost*: dearer bars are darker.
     """
     if not drawn:
         return Markup()
@@ -189,7 +189,7 @@ def timeline(drawn: Sequence[Bar], now: datetime, session: str, *, by_cost: bool
     scale = _Scale(drawn, now)
     most = max(bar.cost for bar in drawn) or Decimal(1)
     rows = Markup().join(
-        _bar(bar, _ROW * number, scale, now, session, float(bar.cost / most) if by_cost else 1.0)
+        _bar(bar, _ROW * number, scale, now, link, float(bar.cost / most) if by_cost else 1.0)
         for number, bar in enumerate(drawn)
     )
     height = _ROW * len(drawn) + 30
@@ -198,13 +198,13 @@ def timeline(drawn: Sequence[Bar], now: datetime, session: str, *, by_cost: bool
 
 
 def _bar(  # noqa: PLR0917
-    bar: Bar, y: int, scale: _Scale, now: datetime, session: str, share: float
+    bar: Bar, y: int, scale: _Scale, now: datetime, link: str, share: float
 ) -> Markup:
     x = min(scale.x(bar.began), _WIDTH - 3.0)
     took = duration(((bar.ended or now) - bar.began).total_seconds())
     return _BAR.format(
         kind=bar.kind,
-        session=session,
+        link=link,
         version=bar.version,
         said=f"{bar.says} · {took}{'' if bar.ended else ' so far'}",
         name=bar.name if len(bar.name) <= _LONGEST else f"{bar.name[: _LONGEST - 1]}…",
@@ -221,7 +221,7 @@ _MARK: Final = Markup(
     '<text x="{x:.0f}" y="12">{said}</text>'
 )
 _BAR: Final = Markup(
-    '<a class="bar {kind}" href="{session}/versions/{version}"><title>{said}</title>'
+    '<a class="bar {kind}" href="{link}{version}"><title>{said}</title>'
     '<text x="4" y="{text}">{name}</text><rect x="{x:.1f}" y="{y}" width="{width:.1f}" '
     'height="12" rx="2" fill-opacity="{share:.2f}"/></a>'
 )
