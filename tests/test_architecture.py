@@ -69,6 +69,8 @@ HOMES = {
     "jmespath": {"deciders"},
     "markdown_it": {"gateway"},
     "markupsafe": {"gateway"},
+    "mcp": {"gateway"},
+    "mcp_types": {"gateway"},
     "jsonschema_rs": {"tools"},
     "msgspec": PORTS
     | {"cli", "client", "deciders", "providers", "stores", "testing", "tools", "runtime"},

@@ -174,7 +174,8 @@ class Reader:
         """Return the sessions that match, the last changed first.
 
         Args:
-            status: one of `STATUSES`.
+            status: `created`, `running`, `idle`, `waiting`, `paused`, `stopping`, `completed`,
+            `failed` or `stopped`.
             agent: the name of the sessions' agent.
             labels: labels that each session has.
             text: a part of the id or the goal, in any case.
@@ -208,7 +209,7 @@ class Reader:
         """Return the runs that match, the last changed first.
 
         Args:
-            status: `queued`, `claimed`, or one of `STATUSES`.
+            status: `queued`, `claimed`, or a status of a session.
             blueprint: the name that they were started by.
             runner: the incarnation that has claimed them.
             limit: the maximum number of rows.

@@ -12,7 +12,7 @@ from cueline.actors.session_tree import read_start_request
 from cueline.client.argument_check import make_value
 from cueline.client.context import Connection
 from cueline.client.session import Session
-from cueline.client.start import StartOptions, request_of
+from cueline.client.start import StartOptions, StartRequest, request_of
 from cueline.deciders.fleet import FleetState
 from cueline.errors import ConfigError, RejectedError
 from cueline.errors.suggestion import known_instead
@@ -102,6 +102,21 @@ async def submit(
     retry_of: str = "",
 ) -> Session:
     """Start a run; see `Client.submit`."""
+    request = await run_request(
+        client, blueprint, options, queue_seconds=queue_seconds, retry_of=retry_of
+    )
+    return await request.submit(client)
+
+
+async def run_request(
+    client: Connection,
+    blueprint: str,
+    options: StartOptions,
+    *,
+    queue_seconds: float = QUEUE_SECONDS,
+    retry_of: str = "",
+) -> StartRequest:
+    """Return the checked start of a run, which is not recorded yet; see `Client.submit`."""
     state = await FleetLog(client.log.journal()).read()
     if (offered := state.blueprints.get(blueprint)) is None:
         known = known_instead(blueprint, sorted(state.blueprints), "offered were")
@@ -114,7 +129,7 @@ async def submit(
     request = request_of(offered.agent, options, now, user=user, run=run)
     if options.goal is None and not (offered.agent.plan or offered.agent.parameters_schema):
         raise ConfigError(blueprint, "it has a model and no parameters: name a goal")
-    return await request.submit(client)
+    return request
 
 
 async def retry(client: Connection, stream: str) -> Session:

@@ -16,6 +16,7 @@ from cueline.client.client import Client
 from cueline.client.server_address import announced
 from cueline.errors import ConfigError
 from cueline.gateway.api import app
+from cueline.gateway.mcp import LOOPBACK
 
 DRAIN_SECONDS = 5
 """How long open requests may take after a signal."""
@@ -34,6 +35,11 @@ class Address:
     """The file with the private key, in PEM."""
     behind_proxy: bool = False
     """Whether a proxy in front adds TLS."""
+
+    @property
+    def hosts(self) -> tuple[str, ...] | None:
+        """The names that requests may have in `Host`; None: every name."""
+        return LOOPBACK if _is_loopback(self.host) and not self.behind_proxy else None
 
     def check(self) -> None:
         """Refuse an address at which tokens would be sent in clear text.
@@ -84,7 +90,7 @@ async def serve(
     """
     address.check()
     config = uvicorn.Config(
-        app(client, token=token),
+        app(client, token=token, hosts=address.hosts),
         host=address.host,
         port=address.port,
         ssl_certfile=address.certificate,

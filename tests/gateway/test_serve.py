@@ -72,6 +72,24 @@ async def test_a_client_goes_on_by_position_after_the_server_was_killed(log):
         assert whole == before + second.positions(client, before[-1])
 
 
+# 002-032, 002-033
+async def test_a_proposal_outlives_the_server_and_is_committed_once(log):
+    async with open_runtime(log, on="inline") as runtime:
+        await (await runtime.start(HELLO, "Go", id="one", open=True)).result()
+    body = {"action": "send", "arguments": {"session": "one", "text": "And?"}}
+    with Serving(log) as first, first.client() as client:
+        proposal = client.post("/proposals", json=body).json()
+        os.kill(first.process.pid, signal.SIGKILL)
+    said = []
+    for _ in range(2):
+        with Serving(log) as serving, serving.client() as client:
+            said.append(client.post(f"/proposals/{proposal['id']}/commit").json())
+            os.kill(serving.process.pid, signal.SIGKILL)
+
+    assert [True, False] == [each["recorded"] for each in said]
+    assert said[0]["version"] == said[1]["version"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_a_signal_ends_it_and_the_exit_code_is_0(log, number):
     with Serving(log) as serving, serving.client() as client:
