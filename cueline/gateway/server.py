@@ -15,7 +15,7 @@ import uvicorn
 from cueline.client.client import Client
 from cueline.client.server_address import announced
 from cueline.errors import ConfigError
-from cueline.gateway.api import app
+from cueline.gateway.api import app_of
 from cueline.gateway.mcp import LOOPBACK
 
 DRAIN_SECONDS = 5
@@ -81,7 +81,7 @@ async def serve(
     Args:
         client: carries out the requests; the caller closes it.
         address: where to listen.
-        token: see `app`.
+        token: see `app_of`.
         ready: called with the URL once requests are accepted.
         say: called with each warning and error of the server; it can contain secrets.
 
@@ -90,7 +90,7 @@ async def serve(
     """
     address.check()
     config = uvicorn.Config(
-        app(client, token=token, hosts=address.hosts),
+        app_of(client, token=token, hosts=address.hosts),
         host=address.host,
         port=address.port,
         ssl_certfile=address.certificate,
