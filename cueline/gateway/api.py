@@ -54,7 +54,7 @@ _After = Annotated[int, Header(ge=0, description="Only events after this positio
 _NAME: Final = re.compile(r"{(\w+)}")
 
 
-def app(
+def app_of(
     client: Client, *, token: str | None = None, hosts: tuple[str, ...] | None = LOOPBACK
 ) -> FastAPI:
     """Return the ASGI app of the API of one log.

@@ -13,8 +13,9 @@ from typing import Any
 import uvicorn
 
 from cueline.client.client import Client
+from cueline.client.server_address import announced
 from cueline.errors import ConfigError
-from cueline.gateway.api import app
+from cueline.gateway.api import app_of
 from cueline.gateway.mcp import LOOPBACK
 
 DRAIN_SECONDS = 5
@@ -80,7 +81,7 @@ async def serve(
     Args:
         client: carries out the requests; the caller closes it.
         address: where to listen.
-        token: see `app`.
+        token: see `app_of`.
         ready: called with the URL once requests are accepted.
         say: called with each warning and error of the server; it can contain secrets.
 
@@ -89,7 +90,7 @@ async def serve(
     """
     address.check()
     config = uvicorn.Config(
-        app(client, token=token, hosts=address.hosts),
+        app_of(client, token=token, hosts=address.hosts),
         host=address.host,
         port=address.port,
         ssl_certfile=address.certificate,
@@ -105,10 +106,16 @@ async def serve(
     logger = logging.getLogger("uvicorn.error")
     logger.addHandler(told)
     logger.propagate = False
-    server = _Server(config, ready)
+    url = asyncio.get_running_loop().create_future()
+    server = _Server(config, url.set_result)
     serving = asyncio.create_task(server.serve())
     try:
-        await asyncio.shield(serving)
+        await asyncio.wait((url, serving), return_when=asyncio.FIRST_COMPLETED)
+        if url.done():
+            async with announced(client.log, url.result()):
+                ready(url.result())
+                await asyncio.shield(serving)
+        await serving
     except asyncio.CancelledError:
         server.should_exit = True
         await serving

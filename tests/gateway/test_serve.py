@@ -127,3 +127,23 @@ def test_an_address_that_would_show_tokens_to_others_is_refused(address, why):
 def test_this_machine_may_be_served_without_encryption(host):
     Address(host=host).check()
     Address(host="0.0.0.0", behind_proxy=True).check()
+
+
+def test_open_finds_the_server_and_signs_in(log):
+    words = (sys.executable, "-m", "cueline.cli", "open", "--print", "--log", str(log))
+    with Serving(log) as serving:
+        with serving.client() as client:
+            url = str(client.base_url).rstrip("/").removesuffix("/v1")
+        told = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+        with httpx2.Client(follow_redirects=True) as browser:
+            code = browser.get(told).text
+            form = dict(part.split("=") for part in told.partition("?")[2].split("&"))
+            page = browser.post(f"{url}/login", data=form)
+        serving.process.send_signal(signal.SIGTERM)
+        serving.process.wait(20)
+    gone = subprocess.run(words, capture_output=True, text=True, check=False)
+
+    assert told.startswith(f"{url}/login?code=cue_")
+    assert form["code"] in code
+    assert (200, True) == (page.status_code, "<h1>Sessions</h1>" in page.text)
+    assert (2, True) == (gone.returncode, "`cueline serve` starts one" in gone.stderr)

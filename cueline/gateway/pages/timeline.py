@@ -144,7 +144,7 @@ class _Scale:
                 else:
                     self.spans.append((begins, ends))
         done = sum(ends - begins for begins, ends in self.spans)
-        self._most = max(0.1 * done, 0.05)
+        self._most = max(0.1 * done, 0.01)
         """The most seconds that a wait takes in the picture."""
         self._end = max(self._seconds(bar.ended or now) for bar in drawn)
         self._all = self._place(self._end) or 1.0
