@@ -17,6 +17,7 @@ NAMES = {
     *(
         "after",
         "agent",
+        "action",
         "agents",
         "approval",
         "approvals",

@@ -50,6 +50,7 @@ from cueline.events.fleet import (
     WorkerGroup,
     WorkersPending,
 )
+from cueline.events.proposal import ProposalRejected
 from tests.histories.session_facts import (
     AGENT,
     AT,
@@ -119,6 +120,7 @@ BREAKER = [
     BreakerHeld(at=AT, until=AT, kind="rate_limited"),
     BreakerHalfOpened(at=AT, probe=f"{SESSION}/2.m", until=AT),
     BreakerClosed(at=AT),
+    ProposalRejected(action="pause", session=SESSION),
 ]
 DISPATCHER = [
     DispatcherStarted(incarnation="d1", machine="m1", pid=42, epoch=1, recover=True, at=AT),
