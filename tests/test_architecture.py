@@ -38,7 +38,7 @@ MAY_IMPORT |= {
     "client": {*MAY_IMPORT} - {"cluster", "console"},
     "testing": {*MAY_IMPORT},
     "cli": {*MAY_IMPORT, "client", "gateway"},
-    "gateway": {"client", "deciders", "errors", "events"},
+    "gateway": {"client", "deciders", "errors", "events", "projections"},
     "cueline": {*MAY_IMPORT, "client"} - {"cluster"},
 }
 
@@ -56,6 +56,7 @@ PYDANTIC = {
 }
 PYDANTIC |= {"gateway", "providers", "testing", "tools"}
 HOMES = {
+    "acp": {"cli", "gateway"},
     "anthropic": {"providers"},
     "cryptography": {"providers"},
     "docstring_parser": {"tools"},

@@ -93,6 +93,7 @@ _PANELS = {
         LazyCommand("up", "Keep cueline running for a log."),
         LazyCommand("down", "End the actors that `up` started."),
         LazyCommand("serve", "Serve the HTTP API of a log."),
+        LazyCommand("acp", "Serve an editor: the Agent Client Protocol."),
         LazyCommand("status", "Show the processes of a log."),
         LazyCommand("scale", "Change the number of hosts and runners.", "fleet:scale"),
         LazyCommand("fleet", "Show hosts, runners and waiting work."),
