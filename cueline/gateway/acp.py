@@ -37,7 +37,7 @@ from acp.schema import (
 
 from cueline.client.client import Client
 from cueline.client.session import Session
-from cueline.client.start import StartOptions
+from cueline.client.start import StartOptions, name_of
 from cueline.errors import ConfigError, CuelineError, RejectedError, UnknownSessionError
 from cueline.gateway.acp_session import EditorSession
 
@@ -158,12 +158,17 @@ class EditorAgent:
 
     @_answers
     async def fork_session(self, session_id: str, **_: Any) -> ForkSessionResponse:
-        """Start a session with the whole past of another; its files are a copy of the other's."""
-        stream = await self._client.find(session_id)
-        head = await self._client.log.store.head(stream)
-        fork = await self._client.fork(session_id, at=head.version)
-        await self._open(fork.id, shown=False)
-        return ForkSessionResponse(session_id=fork.id)
+        """Fork a session at its newest event; the first prompt records the fork as its goal."""
+        head = await self._client.log.store.head(await self._client.find(session_id))
+        name = name_of(None, None)
+
+        async def start(text: str, files: Sequence[bytes]) -> Session:
+            if files:
+                raise ConfigError("prompt", "the first prompt of a fork takes no files")
+            return await self._client.fork(session_id, at=head.version, goal=text, id=name)
+
+        self._sessions[name] = EditorSession(self._client, self._editor, name, self.say, start)
+        return ForkSessionResponse(session_id=name)
 
     @_answers
     async def list_sessions(self, cwd: str | None = None, **_: Any) -> ListSessionsResponse:

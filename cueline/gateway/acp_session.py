@@ -36,6 +36,7 @@ from cueline.events.session import (
     MessageRefused,
     SessionEvent,
     SessionFailed,
+    SessionForked,
     SessionStarted,
 )
 from cueline.events.stream import tenant_of
@@ -43,6 +44,7 @@ from cueline.gateway.acp_updates import Updates, call_start, preview_content
 
 Start = Callable[[str, Sequence[bytes]], Awaitable[Session]]
 """Starts the session with the text and the files of its first prompt."""
+_MESSAGES: Final = (MessageReceived, SessionStarted, SessionForked)
 _LIMITS: Final[dict[str, StopReason]] = {
     "max_turns": "max_turn_requests",
     "max_tokens": "max_tokens",
@@ -232,8 +234,10 @@ class EditorSession:
                     if isinstance(each, TextDelta):
                         await self._send(self.updates.piece(each))
                         continue
+                    recorded, fact = each
                     async with self._sending:  # the version of a message is known after its send
-                        await self._show(each[1])
+                        # The past that a new fork shares was shown in the other session.
+                        await self._show(fact, shown=recorded.stream == stream)
                     self._ask()
         return self._reason()
 
@@ -261,7 +265,7 @@ class EditorSession:
             return reason
         raise RequestError(-32603, wait_text(wait.kind, wait.cause, paused=True))
 
-    async def _show(self, fact: SessionEvent, *, shown: bool = True) -> None:
+    async def _show(self, fact: SessionEvent, *, shown: bool) -> None:
         match fact:
             case MessageRefused(message=DecisionGiven(approval=approval)):
                 self._asked.pop(approval, None)  # it is asked again
@@ -271,7 +275,7 @@ class EditorSession:
                 pass
         version = getattr(fact, "inbox_version", 1)
         updates = self.updates.fact(fact, self._state)
-        echoes = isinstance(fact, MessageReceived | SessionStarted) and version in self._said
+        echoes = isinstance(fact, _MESSAGES) and version in self._said
         if isinstance(fact, ApprovalRequested):
             opened = await self._opened(self._session.stream_name, fact.approval)
             updates.append(self.updates.preview(opened, self._state))

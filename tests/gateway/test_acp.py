@@ -114,6 +114,9 @@ calls = [{ name = "write_file", arguments = { path = "list.txt", content = "Ada\
 
 [[reply]]
 text = "Written."
+
+[[reply]]
+text = "Welcome."
 """
 
 
@@ -194,3 +197,244 @@ async def test_a_denied_write_does_not_run_and_its_call_fails(folder):
 
     assert not (folder.work / "list.txt").exists()
     assert "failed" == shown.statuses("1.0")[-1]
+
+
+def shape(updates):
+    """Return what an editor shows in the end, however the replies came in pieces."""
+    texts, calls = [], {}
+    for _, each in updates:
+        kind = each.session_update
+        if kind.endswith("_chunk"):
+            if not texts or texts[-1][:2] != [kind, each.message_id]:
+                texts.append([kind, each.message_id, ""])
+            texts[-1][2] += each.content.text
+        elif kind.startswith("tool_call"):
+            known = calls.setdefault(each.tool_call_id, {})
+            known |= each.model_dump(exclude_none=True, exclude={"session_update"})
+    return [text for text in texts if text[0] != "user_message_chunk"], calls
+
+
+async def test_a_loaded_session_is_shown_whole_from_the_log(folder):
+    options = ("--agent", folder.writer())
+    async with folder.editor(*options) as (first, agent, _):
+        name = (await agent.new_session(cwd=str(folder.work))).session_id
+        turn = asyncio.ensure_future(agent.prompt(session_id=name, prompt=says("Write")))
+        await first.question()
+        first.choose("allow")
+        await turn
+    async with folder.editor(*options) as (second, agent, _):
+        await agent.load_session(session_id=name, cwd=str(folder.work))
+        loaded = [*second.updates]
+        await agent.prompt(session_id=name, prompt=says("Thanks"))
+
+    assert shape(first.updates) == shape(loaded)
+    assert "Write" == "".join(
+        each.content.text for _, each in loaded if each.session_update == "user_message_chunk"
+    )
+    (diff,) = [each for each in second.of("tool_call_update")[-1].content if each.type == "diff"]
+    assert "Ada\nGrace\n" == diff.new_text
+
+
+async def test_a_resumed_session_goes_on_without_its_past(folder):
+    options = ("--agent", folder.agent(TALKS))
+    async with folder.editor(*options) as (_, agent, _process):
+        name = (await agent.new_session(cwd=str(folder.work))).session_id
+        await agent.prompt(session_id=name, prompt=says("Hello"))
+    async with folder.editor(*options) as (shown, agent, _process):
+        await agent.resume_session(session_id=name, cwd=str(folder.work))
+        assert [] == shown.updates
+        await agent.prompt(session_id=name, prompt=says("And?"))
+
+    assert "Still here." == shown.text()
+
+
+async def test_sessions_are_listed_by_folder_and_forked_and_closed(folder):
+    async with folder.editor("--agent", folder.agent(TALKS)) as (shown, agent, _process):
+        name = (await agent.new_session(cwd=str(folder.work))).session_id
+        await agent.prompt(session_id=name, prompt=says("Hello"))
+        (listed,) = (await agent.list_sessions(cwd=str(folder.work))).sessions
+        elsewhere = (await agent.list_sessions(cwd=str(folder.path))).sessions
+        fork = (await agent.fork_session(session_id=name, cwd=str(folder.work))).session_id
+        await agent.close_session(session_id=name)
+        shown.updates.clear()
+        ended = await agent.prompt(session_id=fork, prompt=says("And?"))
+
+    assert (name, "Hello", str(folder.work)) == (listed.session_id, listed.title, listed.cwd)
+    assert [] == elsewhere
+    assert "end_turn" == ended.stop_reason
+    assert {fork} == {session for session, _ in shown.updates}
+    assert "Still here." == shown.text()
+    async with open_client(folder.log) as client:
+        assert name == (await client.show(fork)).forked_from
+
+
+CALLS_TWICE = """
+[[reply]]
+calls = [
+    { name = "wait", arguments = {} },
+    { name = "write_file", arguments = { path = "list.txt", content = "Ada" } },
+]
+
+[[reply]]
+text = "As you like."
+"""
+WAIT = '''
+from pathlib import Path
+from time import sleep
+
+from cueline import tool
+
+
+@tool(read_only=True)
+def wait() -> str:
+    """Wait until the file `go` is there."""
+    Path("began").write_text("")
+    while not Path("go").exists():
+        sleep(0.02)
+    return "went"
+'''
+
+
+async def test_a_cancelled_turn_ends_so_and_the_next_prompt_replaces_its_rest(folder):
+    (folder.path / "tools.py").write_text(WAIT)
+    more = '[policy]\napproval = ["all_writes"]\n'
+    tools = [str(folder.path / "tools.py") + ":wait", "write_file"]
+    async with folder.editor("--agent", folder.agent(CALLS_TWICE, tools, more=more)) as (
+        shown,
+        agent,
+        _,
+    ):
+        name = (await agent.new_session(cwd=str(folder.work))).session_id
+        turn = asyncio.ensure_future(agent.prompt(session_id=name, prompt=says("Go")))
+        await shown.question()
+        await await_until((folder.path / "began").exists, within=30)
+        await agent.cancel(session_id=name)
+        shown.asked[0][2].set_result(CANCELLED)
+        ended = await turn
+        assert "in_progress" == shown.statuses("1.0")[-1], "a running call finishes"
+        (folder.path / "go").write_text("")
+        after = await agent.prompt(session_id=name, prompt=says("Leave the list alone"))
+
+    assert ("cancelled", "end_turn") == (ended.stop_reason, after.stop_reason)
+    assert "As you like." == shown.text()
+    assert "failed" == shown.statuses("1.1")[-1]
+    assert not (folder.work / "list.txt").exists()
+
+
+LEAD = """
+[[reply]]
+calls = [{ name = "clerk", arguments = { goal = "write the list" } }]
+
+[[reply]]
+text = "Thanks."
+"""
+
+
+async def test_the_question_of_a_child_is_asked_as_one_of_its_parent(folder):
+    more = 'workspace = "work"\n[policy]\napproval = ["all_writes"]\n'
+    child = folder.agent(WRITES, ["write_file"], more=more)
+    lead = folder.agent(LEAD, [f"agent:{child}"], name="lead")
+    async with folder.editor("--agent", lead) as (shown, agent, _):
+        name = (await agent.new_session(cwd=str(folder.work))).session_id
+        turn = asyncio.ensure_future(agent.prompt(session_id=name, prompt=says("Go")))
+        call, _options, _answer = await shown.question()
+        shown.choose("allow")
+        ended = await turn
+
+    assert f"{name}.1.0: write_file" in call.title
+    assert any(each.type == "diff" for each in call.content)
+    assert "Ada\nGrace\n" == (folder.work / "list.txt").read_text()
+    assert ("end_turn", "Thanks.") == (ended.stop_reason, shown.text())
+    assert {name} == {session for session, _ in shown.updates}
+    assert ["pending", "completed"] == shown.statuses(call.tool_call_id)
+
+
+async def test_a_cancel_stops_the_children(folder):
+    more = 'workspace = "work"\n[policy]\napproval = ["all_writes"]\n'
+    child = folder.agent(WRITES, ["write_file"], more=more)
+    lead = folder.agent(LEAD, [f"agent:{child}"], name="lead")
+    async with folder.editor("--agent", lead) as (shown, agent, _):
+        name = (await agent.new_session(cwd=str(folder.work))).session_id
+        turn = asyncio.ensure_future(agent.prompt(session_id=name, prompt=says("Go")))
+        await shown.question()
+        shown.asked[0][2].set_result(CANCELLED)  # without a cancel: nobody waits for ever
+        ended = await turn
+        after = await agent.prompt(session_id=name, prompt=says("Well?"))
+
+    assert ("cancelled", "end_turn") == (ended.stop_reason, after.stop_reason)
+    async with open_client(folder.log) as client:
+        assert "stopped" == (await client.show(f"{name}.1.0")).status
+
+
+SENDER = '''
+import os
+import signal
+from pathlib import Path
+
+from cueline import tool
+
+
+@tool
+def send(text: str) -> str:
+    """Send a letter; the first time, the process dies under it."""
+    with Path("sent.txt").open("a") as file:
+        file.write(f"{text}\\n")
+    if Path("sent.txt").read_text().count("\\n") == 1:
+        os.kill(int(Path("host.pid").read_text()), signal.SIGKILL)
+    return "sent"
+'''
+SENDS = """
+[[reply]]
+calls = [{ name = "send", arguments = { text = "Dear Ada" } }]
+
+[[reply]]
+text = "Done."
+"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "letters", "status"),
+    [("happened", 1, "completed"), ("run_again", 2, "completed"), ("do_not_run", 1, "completed")],
+)
+async def test_a_call_in_doubt_after_a_kill_is_asked_with_three_answers(
+    folder, answer, letters, status
+):
+    (folder.path / "sender.py").write_text(SENDER)
+    options = ("--agent", folder.agent(SENDS, [str(folder.path / "sender.py") + ":send"]))
+    async with folder.editor(*options) as (_, agent, process):
+        (folder.path / "host.pid").write_text(str(process.pid))
+        name = (await agent.new_session(cwd=str(folder.work))).session_id
+        turn = asyncio.ensure_future(agent.prompt(session_id=name, prompt=says("Go")))
+        async with asyncio.timeout(60):
+            assert -signal.SIGKILL == await process.wait()
+        with pytest.raises((ConnectionError, RequestError)):
+            await turn
+    async with folder.editor(*options) as (shown, agent, _):
+        await agent.load_session(session_id=name, cwd=str(folder.work))
+        _, choices, _answer = await shown.question()
+        shown.choose(answer)
+        await await_until(lambda: "Done." in shown.text(), within=30)
+
+    assert ["happened", "run_again", "do_not_run"] == list(choices)
+    assert all("run" in each.name for each in choices.values())
+    assert letters == (folder.path / "sent.txt").read_text().count("Dear Ada")
+    assert status == shown.statuses("1.0")[-1]
+
+
+async def test_a_kill_of_the_editor_side_loses_no_turn(folder):
+    (folder.path / "tools.py").write_text(WAIT)
+    script = '[[reply]]\ncalls = [{ name = "wait", arguments = {} }]\n[[reply]]\ntext = "Done."\n'
+    options = ("--agent", folder.agent(script, [str(folder.path / "tools.py") + ":wait"]))
+    async with folder.editor(*options) as (_, agent, process):
+        name = (await agent.new_session(cwd=str(folder.work))).session_id
+        turn = asyncio.ensure_future(agent.prompt(session_id=name, prompt=says("Go")))
+        await await_until((folder.path / "began").exists, within=30)
+        os.kill(process.pid, signal.SIGKILL)
+        with pytest.raises((ConnectionError, RequestError)):
+            await turn
+    (folder.path / "go").write_text("")
+    async with folder.editor(*options) as (shown, agent, _):
+        await agent.load_session(session_id=name, cwd=str(folder.work))
+        await await_until(lambda: "Done." in shown.text(), within=30)
+
+    assert "completed" == shown.statuses("1.0")[-1]
