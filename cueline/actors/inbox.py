@@ -21,7 +21,7 @@ from cueline.events.fact import Fact
 from cueline.events.inbox import InboxMessage, RaiseAsked, StartAsked
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.store import ANY, NO_STREAM, Appended, EventStore, RecordedEvent
-from cueline.events.stream import shown, sibling, stream_name
+from cueline.events.stream import DEFAULT_TENANT, shown, sibling, stream_name
 
 Unread = list[tuple[RecordedEvent, Fact | Redacted]]
 """Unread messages, in order."""
@@ -39,6 +39,7 @@ async def ask_start(
     by: str = "user",
     *,
     with_it: Sequence[InboxMessage] = (),
+    tenant: str = DEFAULT_TENANT,
 ) -> str:
     """Append the start request of a session; return its stream.
 
@@ -49,7 +50,7 @@ async def ask_start(
         RejectedError: the id exists, or the tree is full; choose another id, or
             do without the child.
     """
-    stream = stream_name("session", id)
+    stream = stream_name("session", id, tenant)
     steps: list[list[Fact]] = [[asked]]
     steps += [[each] for each in with_it]
     write = FactWrite(

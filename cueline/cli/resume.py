@@ -108,7 +108,8 @@ def fork(
                 attached=options.attended,
             )
             request = request.with_time_to_answer(seconds_to_answer(options))
-            return await carry_on(client, request.stream, options, request.submit)
+            stream = client.log.session_stream(request.id)
+            return await carry_on(client, stream, options, request.submit)
 
     raise typer.Exit(open_log.run(forked()))
 
@@ -170,9 +171,8 @@ def rerun(
             )
             screen = Screen(quiet=options.as_json, plain=options.plain)
             record = request.submit
-            await run_session(
-                client, request.stream, options, record, screen=screen, show_past=True
-            )
+            stream = client.log.session_stream(request.id)
+            await run_session(client, stream, options, record, screen=screen, show_past=True)
             return await client.rerun_result(request.id)
 
     result = open_log.run(rerun_whole())

@@ -118,7 +118,8 @@ async def _start(request: StartRequest, options: RunOptions) -> Exit:
     async with open_client(options.log, must_exist=False) as client:
         if request.key is None:
             await check_id_is_free(client.log, request.id)
-        return await carry_on(client, request.stream, options, request.submit)
+        stream = client.log.session_stream(request.id)
+        return await carry_on(client, stream, options, request.submit)
 
 
 def _detached(options: RunOptions, option: str) -> RunOptions:

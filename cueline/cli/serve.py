@@ -1,7 +1,7 @@
 """`cueline serve`: the HTTP API of a log."""
 
 import os
-import secrets
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +15,7 @@ from cueline.cli.terminal import is_attended
 from cueline.cli.trust import check_trust
 from cueline.client.client import open_client
 from cueline.client.runtime import runtime_on
+from cueline.client.tokens import CODE_SECONDS, issue_code
 from cueline.config.config_file import TOKEN
 from cueline.console.text import json_of
 from cueline.errors import ConfigError, CuelineError
@@ -49,8 +50,9 @@ def serve(
 
     Sessions run in the running `cueline up` of the log. Without one, those that are resumed,
     forked or retried over HTTP run in this process.
-    Each request needs the printed token; CUELINE_TOKEN sets another one. Other machines
-    reach it only with TLS: with --certificate and --key, or with a proxy in front.
+    A browser signs in by the printed link, a program by a token of `cueline tokens issue`.
+    CUELINE_TOKEN is one more token, with all your rights. Other machines reach the server
+    only with TLS: with --certificate and --key, or with a proxy in front.
 
     \b
     Examples:
@@ -71,18 +73,17 @@ def serve(
         host=host, port=port, certificate=certificate, key=key, behind_proxy=behind_proxy
     )
     address.check()
-    chosen = os.environ.get(TOKEN)
-    token = chosen or f"cue_{secrets.token_urlsafe(32)}"
-    if len(token) < _FEWEST:
+    token = os.environ.get(TOKEN) or None
+    if token is not None and len(token) < _FEWEST:
         raise ConfigError(TOKEN, f"it has fewer than {_FEWEST} characters; choose a longer token")
 
-    def ready(url: str) -> None:
+    def ready(url: str, code: str) -> None:
+        link = f"{url}/login?code={code}"
         if as_json:
-            typer.echo(json_of({"url": f"{url}/v1", "token": token}))
+            typer.echo(json_of({"url": f"{url}/v1", "sign_in": link}))
             return
-        typer.echo(f"cueline serves {log} at {url}/v1")
-        if not chosen:
-            typer.echo(f"token: {token}")
+        typer.echo(f"cueline serves {log} at {url}")
+        typer.echo(f"sign in, once within {CODE_SECONDS // 60} minutes: {link}")
         typer.echo("Ctrl-C ends it", err=True)
 
     def say(text: str) -> None:
@@ -95,6 +96,8 @@ def serve(
         async with open_client(log, must_exist=False) as client:
             with_settings = client.log.with_settings(outside.settings)
             async with runtime_on(with_settings, on_trouble=trouble) as runtime:
-                await serve_log(runtime, address, token=token, ready=ready, say=say)
+                code = await issue_code(runtime, runtime.log.user)
+                told = partial(ready, code=code.text)
+                await serve_log(runtime, address, token=token, ready=told, say=say)
 
     open_log.run(work())

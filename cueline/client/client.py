@@ -23,11 +23,9 @@ from cueline.client.session import Result, Session
 from cueline.client.session_by_name import of_asking, of_named
 from cueline.client.start import StartOptions, start_request
 from cueline.config.config_file import DEFAULT_LOG
-from cueline.config.environment import user_name
-from cueline.errors import ConfigError, CuelineError
+from cueline.errors import CuelineError
 from cueline.events.log_url import LogName
 from cueline.events.start import QUEUE_SECONDS
-from cueline.events.stream import session_stream
 from cueline.runtime.open_log import OpenLog, open_log
 from cueline.runtime.place import Place
 
@@ -56,9 +54,7 @@ class Client(Reader):
         Raises:
             InvalidNameError: the id has an invalid form.
         """
-        if not isinstance(id, str):
-            raise ConfigError("session", f"{id!r} is no text; an id is text, such as '7f3a'")
-        return Session(self, session_stream(id), name=id)
+        return Session(self, self.log.session_stream(id), name=id)
 
     async def reset_breaker(self, name: str, by: str | None = None) -> bool:
         """Close a circuit breaker, so that its calls are sent again.
@@ -74,8 +70,9 @@ class Client(Reader):
             RejectedError: there is no such breaker.
             LogUnavailableError: the log cannot be used; see the message.
         """
-        by = user_name() if by is None else by
-        return await reset_breaker(self.log.journal(), name, by, self.log.clock.now())
+        self.log.check_may("admin")
+        user, now = by or self.log.user, self.log.clock.now()
+        return await reset_breaker(self.log.journal(), name, user, now)
 
     async def scale(
         self,
@@ -107,13 +104,14 @@ class Client(Reader):
             ConfigError: a number, label or resource is invalid; nothing was recorded.
             LogUnavailableError: the log cannot be used; see the message.
         """
+        self.log.check_may("admin")
         return await scale(
             self.log,
             {"host": hosts, "runner": runners},
             per_node=per_node,
             labels=labels or {},
             resources=resources or {},
-            by=user_name() if by is None else by,
+            by=by or self.log.user,
         )
 
     async def start(
@@ -174,7 +172,8 @@ class Client(Reader):
             at=at,
             every=every,
         )
-        request = start_request(agent, options, now=self.log.clock.now())
+        self.log.check_may("admin")
+        request = start_request(agent, options, now=self.log.clock.now(), user=self.log.user)
         return await request.submit(self)
 
     async def submit(

@@ -6,7 +6,6 @@ from cueline.actors.fold import SessionCache
 from cueline.actors.inbox import check_heard, unread_of
 from cueline.actors.session_tree import read_start_request
 from cueline.client.context import Connection
-from cueline.config.environment import user_name
 from cueline.deciders.session import SessionState
 from cueline.deciders.session.current_agent import with_changes
 from cueline.deciders.session.messages import will_be_held, will_stop
@@ -88,5 +87,5 @@ async def post(
     """
     # First: the session may fail again before this call returns.
     client.place.tries_again(now.state.stream)
-    actor = f"user:{by or user_name()}"
+    actor = f"user:{by or client.log.user}"
     return await client.log.post(now.state.stream, message, now.agent, by=actor, key=key)

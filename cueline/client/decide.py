@@ -8,7 +8,6 @@ from cueline.client.context import Connection
 from cueline.client.current_session import current_session, post
 from cueline.client.question import approval_of, read_on, refused_text
 from cueline.client.receipt import DecisionReceipt, receipt_fields
-from cueline.config.environment import user_name
 from cueline.deciders.approval import ApprovalState, vote_of
 from cueline.deciders.policy import always_scope as as_now
 from cueline.errors import ConfigError, NotPendingError, RejectedError
@@ -26,7 +25,11 @@ async def question_of(client: Connection, name: str) -> ApprovalOpened:
     Raises:
         NotPendingError: the question is over; the message has its outcome.
     """
-    state = await approval_of(client.log.journal(), name)
+    tenant, name = client.log.tenant, name.replace(":", "/", 1)
+    full = name if "/" in name or tenant is None else f"{tenant}/{name}"
+    state = await approval_of(client.log.journal(), full)
+    if state.opened is not None:
+        client.log.check_sees(state.opened.session)
     return _pending(name, state, client.log.clock.now())
 
 
@@ -75,7 +78,11 @@ async def decide(client: Connection, stream: str, given: DecisionGiven) -> Decis
     call = current.state.call_of_approval(short)
     asked = opened or (None if call is None else call.approval)
     in_doubt = asked is not None and asked.question == "did_it_happen"
-    told = {"approval": short, "by": given.by or user_name()}
+    tool = opened.tool if opened is not None else "" if call is None else call.tool
+    client.log.check_may("approve", tool)
+    if client.log.person is not None and given.by not in ("", client.log.user):
+        raise RejectedError(short, f"{client.log.user} decides in their own name only")
+    told = {"approval": short, "by": given.by or client.log.user}
     if opened is not None:
         told["digest"] = given.digest or opened.digest
     if in_doubt and given.verdict == "deny":

@@ -16,7 +16,6 @@ from cueline.client.argument_check import make_value
 from cueline.client.context import Connection
 from cueline.client.session import Session
 from cueline.client.start import StartRequest, check_id_is_free
-from cueline.config.environment import user_name
 from cueline.config.settings import APPROVAL_SECONDS
 from cueline.deciders.policy_fault import faults
 from cueline.deciders.session.current_agent import with_tools
@@ -40,9 +39,9 @@ class ForkRequest:
     start: StartRequest
 
     @property
-    def stream(self) -> str:
-        """The stream of the fork."""
-        return self.start.stream
+    def id(self) -> str:
+        """The id of the fork."""
+        return self.start.id
 
     @property
     def agent(self) -> AgentSpec:
@@ -103,7 +102,7 @@ async def fork_request(
         accept_changed_tools=accept_changed_tools,
         accept_with=accept_with,
     )
-    user = user_name()
+    user = client.log.user
     agent = with_tools(agent, tools).model_copy(update={"key_owner": user})
     asked = make_value(
         StartAsked,

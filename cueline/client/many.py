@@ -66,7 +66,7 @@ class ManyRun:
                 await self.client.pause(session)
 
     async def _outcome(self, number: int, request: StartRequest) -> Outcome:
-        name, known = shown(request.stream), False
+        name, known = shown(self.client.log.session_stream(request.id)), False
         self.running.add(name)
         self.changed()
         try:

@@ -17,7 +17,6 @@ from cueline.errors import (
     UnknownSessionError,
 )
 from cueline.errors.suggestion import closest
-from cueline.events.store import EventStore
 from cueline.events.stream import session_stream, shown, sibling
 from cueline.projections.audit import first_fault
 from cueline.projections.read_model import ask
@@ -78,9 +77,13 @@ class ReadModels:
 async def read_models(log: OpenLog, notice: Notice = print_notice) -> AsyncIterator[ReadModels]:
     """Open the read models of *log*: beside it, or in memory if no file can be written there.
 
+    The person of the log sees the rows of their tenant only.
+
     Raises:
+        ForbiddenError: the person may read nothing.
         LogUnavailableError: the log itself cannot be read.
     """
+    log.check_may("read")
     try:
         views, damage = await _caught_up(log, log.backend.open_views(), notice)
     except LogUnavailableError:
@@ -90,6 +93,8 @@ async def read_models(log: OpenLog, notice: Notice = print_notice) -> AsyncItera
         if (fault := first_fault(views.db)) is not None:
             said = f"{fault.name} could not be read ({fault.error}), so this may be incomplete"
             notice(f"warning: {said}; the log has it: use a cueline in which that is mended")
+        if log.tenant is not None:
+            views.keep_to(log.tenant)
         yield ReadModels(views.db, damage)
 
 
@@ -133,9 +138,7 @@ def session_ids(models: ReadModels) -> list[str]:
     return [shown(stream) for (stream,) in ask(models.db, "sessions", newest_first)]
 
 
-async def find_session(
-    store: EventStore, name: str, ids: Callable[[], Awaitable[Sequence[str]]], where: str
-) -> str:
+async def find_session(log: OpenLog, name: str, ids: Callable[[], Awaitable[Sequence[str]]]) -> str:
     """Return the stream of the session whose id is *name*, or begins with it.
 
     If several ids of one tree begin with *name*, the topmost session is meant.
@@ -143,14 +146,16 @@ async def find_session(
     Raises:
         UnknownSessionError: no session matches, or more than one; the message lists some.
     """
+    log.check_may("read")
     try:
-        stream = session_stream(name)
-        if (await store.head(sibling(stream, "inbox"))).version:
+        stream = log.session_stream(name)
+        if (await log.store.head(sibling(stream, "inbox"))).version:
             return stream
     except InvalidNameError:
         pass
-    known = await ids()
-    found = [each for each in known if each.startswith(name)] if name else []
+    known, own = await ids(), f"{log.tenant}/"
+    begin = (name, f"{own}{name}")
+    found = [each for each in known if each.startswith(begin)] if name else []
     if found:
         top = min(found, key=len)
         if all(f"{each}.".startswith(f"{top}.") for each in found):  # the others are below it
@@ -160,7 +165,7 @@ async def find_session(
     near = closest(name, [*known, *beginnings], most=3)
     close = list(dict.fromkeys(beginnings.get(each, each) for each in near))
     meant = f"; did you mean {_some(close)}?" if close else ""
-    raise UnknownSessionError(as_typed(name), f"there is no such session in {where}{meant}")
+    raise UnknownSessionError(as_typed(name), f"there is no such session in {log.url}{meant}")
 
 
 def as_typed(name: str) -> str:

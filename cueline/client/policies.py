@@ -119,6 +119,7 @@ async def backtest_policy(
         LogUnavailableError: the log cannot be read.
         CorruptEventError: an event cannot be read.
     """
+    log.check_whole()
     since_us = to_us(since) if since else 0
     test, journal = Backtest(policy), log.journal()
     async for recorded in log.store.read_all(0, {"session"}):

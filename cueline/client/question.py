@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from cueline.actors.fold import fold
 from cueline.actors.inbox import Unread, unread_of
-from cueline.config.environment import user_name
 from cueline.deciders.approval import APPROVAL, ApprovalState, Vote, refusal, vote_of
 from cueline.deciders.policy import always_scope
 from cueline.deciders.session import SessionState
@@ -42,7 +41,7 @@ async def personal_question(
     log: OpenLog, state: SessionState, asked: ApprovalRequested
 ) -> PersonalQuestion | None:
     """Return the question *asked* for the person here; None if it is already decided."""
-    journal, now, person = log.journal(), log.clock.now(), user_name()
+    journal, now, person = log.journal(), log.clock.now(), log.user
     approval = await approval_of(journal, f"{tenant_of(state.stream)}/{asked.approval}")
     if is_decided(asked.approval, approval, await unread_of(journal, state)):
         return None

@@ -167,9 +167,7 @@ class Reader:
             UnknownSessionError: no session matches, or more than one; the message lists some.
             ConfigError: *name* is no text.
         """
-        if not isinstance(name, str):
-            raise ConfigError("session", f"{name!r} is no text; an id is text, such as '7f3a'")
-        return await find_session(self.log.store, name, self.session_ids, str(self.log.url))
+        return await find_session(self.log, name, self.session_ids)
 
     async def _stream(self, name: str | None) -> str | None:
         return None if name is None else await self.find(name)

@@ -15,7 +15,6 @@ from cueline.client.document import document
 from cueline.client.history import History, read_history
 from cueline.client.session_course import FAILED, Course, CourseCall, course_of
 from cueline.client.start import StartRequest, agent_of, check_id_is_free
-from cueline.config.environment import user_name
 from cueline.deciders.session import Status
 from cueline.errors import RejectedError
 from cueline.events.agent import AgentSpec, Policy, ToolSpec
@@ -111,7 +110,7 @@ async def rerun_request(
     spec = rerun_agent(base, course, recording, run_tools=run_tools)
     check_limits(spec, ())
     check_secrets(spec, without_secrets)
-    user = user_name()
+    user = client.log.user
     asked = make_value(
         StartAsked,
         agent=spec,

@@ -10,7 +10,6 @@ from cueline.client.context import Connection
 from cueline.client.current_session import CurrentSession, current_session, post
 from cueline.client.receipt import Receipt, receipt_fields
 from cueline.client.session import Session
-from cueline.config.environment import user_name
 from cueline.deciders.session import rests
 from cueline.deciders.session.current_agent import with_tools
 from cueline.deciders.session.delegation import with_children
@@ -80,11 +79,12 @@ async def resume_request(
 
     Raises the errors of `Client.resume`.
     """
+    client.log.check_may("send")
     log, now = client.log, await current_session(client.cache, stream)
     owner = await owner_of(log.store, log.board, stream, log.clock.now())
     ours = owner is not None and client.place.has(owner.incarnation)
     check_resume(now.state, now.unread, None if ours else owner)
-    waived = waiver(now.agent, without_secrets, user_name())
+    waived = waiver(now.agent, without_secrets, log.user)
     tools: tuple[ToolSpec, ...] = ()
     if not now.stopping:  # a session that ends starts nothing and asks nobody
         tools = check_resumed(

@@ -13,7 +13,6 @@ from cueline.client.argument_check import make_value
 from cueline.client.context import Connection
 from cueline.client.session import Session
 from cueline.client.start import StartOptions, request_of
-from cueline.config.environment import user_name
 from cueline.deciders.fleet import FleetState
 from cueline.errors import ConfigError, RejectedError
 from cueline.errors.suggestion import known_instead
@@ -58,6 +57,7 @@ class RunnerRow:
 
 async def blueprints_of(log: OpenLog) -> list[BlueprintRow]:
     """Return all blueprints that were ever offered, by name."""
+    log.check_may("read")
     state = await FleetLog(log.journal()).read()
     return [
         BlueprintRow(
@@ -75,6 +75,7 @@ async def blueprints_of(log: OpenLog) -> list[BlueprintRow]:
 
 async def runners_of(log: OpenLog) -> list[RunnerRow]:
     """Return the registered runners, in the order of their registration."""
+    log.check_whole()
     state = await FleetLog(log.journal()).read()
     heard = {each.incarnation: from_us(each.beat_us) for each in await log.board.all()}
     return [
@@ -109,7 +110,7 @@ async def submit(
     if not queue_seconds and not state.online(blueprint):
         raise RejectedError(blueprint, "no runner that is online offers it now")
     run = make_value(Run, blueprint=blueprint, retry_of=retry_of, queue_seconds=queue_seconds)
-    now, user = client.log.clock.now(), user_name()
+    now, user = client.log.clock.now(), client.log.user
     request = request_of(offered.agent, options, now, user=user, run=run)
     if options.goal is None and not (offered.agent.plan or offered.agent.parameters_schema):
         raise ConfigError(blueprint, "it has a model and no parameters: name a goal")

@@ -84,18 +84,13 @@ class StartRequest:
     waived: SecretsWaived | None = None
     """The secrets without which the session may continue."""
     parent: str | None = None
-    """The stream of the parent; None without a parent."""
+    """The id or stream of the parent; None without a parent."""
     output: Output | None = None
     """The schema of the agent's last reply."""
     messages: Sequence[MessageSent] = ()
     """Messages for later turns, recorded with the start."""
     key: str | None = None
     """The key, with which one session is started."""
-
-    @property
-    def stream(self) -> str:
-        """The stream of the session."""
-        return stream_name("session", self.id)
 
     async def submit(self, client: Connection) -> Session:
         """Record the start, and run the session at the place of *client*.
@@ -107,38 +102,42 @@ class StartRequest:
             UnknownSessionError: there is no such parent.
             SessionFinishedError: the parent has ended.
         """
-        if self.key is not None and await exists(client.log, self.stream):
-            return await self._session_of_key(client)
-        asked, user = self.asked, user_name()
-        if self.parent is not None:
-            asked = await child_of(client.cache, self.parent, asked)
+        client.log.check_may("send")
+        stream, asked = client.log.session_stream(self.id), self.asked
+        parent = None if self.parent is None else client.log.session_stream(self.parent)
+        if self.key is not None and await exists(client.log, stream):
+            return await self._session_of_key(client, stream, parent)
+        if parent is not None:
+            asked = await child_of(client.cache, parent, asked)
             check_limits(asked.agent, asked.allowances)
         await client.place.check_tools(with_children(asked.agent))
         with_it: list[InboxMessage] = [] if self.waived is None else [self.waived]
         with_it += self.messages
         try:
-            stream = await client.log.ask_start(self.id, asked, by=f"user:{user}", with_it=with_it)
+            by = f"user:{client.log.user}"
+            await client.log.ask_start(self.id, asked, by=by, with_it=with_it)
         except RejectedError:
-            if self.key is None or not await exists(client.log, self.stream):
+            if self.key is None or not await exists(client.log, stream):
                 raise
-            return await self._session_of_key(client)  # another asked at the same time
+            # Another asked at the same time.
+            return await self._session_of_key(client, stream, parent)
         await client.place.take_up(stream, asked.parent)
         receipt = await receipt_of_start(client, stream, asked)
         return Session(client, stream, receipt, (self.output or asked.agent.output,))
 
-    async def _session_of_key(self, client: Connection) -> Session:
+    async def _session_of_key(self, client: Connection, stream: str, parent: str | None) -> Session:
         """Return the earlier session with its key; run it here if no living process does.
 
         Raises:
             RejectedError: the key was used for another start.
         """
-        log, stream = client.log, self.stream
+        log = client.log
         before = await read_start_request(log.journal(), stream)
         asked = {
             "agent": (before.agent.name, self.asked.agent.name),
             "goal": (before.goal, self.asked.goal),
             "parameters": (before.parameters, self.asked.parameters),
-            "parent": (before.parent, self.parent),
+            "parent": (before.parent, parent),
             "interval": (_interval(before), _interval(self.asked)),
         }
         for what, (then, now) in asked.items():
@@ -166,13 +165,15 @@ def start_request(
     options: StartOptions,
     *,
     now: datetime,
+    user: str | None = None,
     attached: bool = False,
     sources: Mapping[str, str] | None = None,
 ) -> StartRequest:
     """Check the start of a session without the log, and return it.
 
-    *now* is the time of the request; *attached*: a person is at a terminal, and is asked
-    there; *sources* are the known sources of the agent's limits.
+    *now* is the time of the request; *user* asks for it, by default that of this process;
+    *attached*: a person is at a terminal, and is asked there; *sources* are the known sources
+    of the agent's limits.
 
     Raises:
         ParameterValidationError: the parameters do not fit the agent's schema.
@@ -180,7 +181,7 @@ def start_request(
         ToolImportError: make the tool importable where it will run.
         InvalidNameError: the id, or the id of the parent, has an invalid form.
     """
-    waived, user = options.without_secrets, user_name()
+    waived, user = options.without_secrets, user or user_name()
     spec = agent_to_record(with_output(agent_of(agent), options.output), waived=waived)
     if options.open and spec.plan is not None:
         why = f"{spec.name} follows a plan, so no model reads messages; leave it out"
@@ -220,8 +221,11 @@ def request_of(
         asked_at=now,
         **more,
     )
-    above = None if options.parent is None else session_stream(options.parent)
-    return StartRequest(name, asked, waived, parent=above, output=options.output, key=options.key)
+    if options.parent is not None:
+        session_stream(options.parent)  # its form is checked before anything is recorded
+    return StartRequest(
+        name, asked, waived, parent=options.parent, output=options.output, key=options.key
+    )
 
 
 def name_of(id: str | None, key: str | None) -> str:  # noqa: A002 - the word of the log
@@ -265,6 +269,6 @@ async def check_id_is_free(log: OpenLog, id: str) -> None:  # noqa: A002 - the w
         RejectedError: the id is taken; choose another.
         InvalidNameError: the id has an invalid form.
     """
-    stream = stream_name("session", id)
+    stream = log.session_stream(id)
     if await exists(log, stream):
         raise RejectedError(shown(stream), "a session with this id exists")

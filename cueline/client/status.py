@@ -82,6 +82,7 @@ async def status_of(log: OpenLog, *, notice: Notice = print_notice) -> LogStatus
     Raises:
         LogUnavailableError: the log cannot be read.
     """
+    log.check_whole()
     now = log.clock.now()
     present = await living(log.board, now)
     async with read_models(log, notice) as models:
@@ -211,6 +212,7 @@ async def fleet_of(log: OpenLog, *, notice: Notice = print_notice) -> FleetStatu
     Raises:
         LogUnavailableError: the log cannot be read.
     """
+    log.check_whole()
     recorded = _Recorded()
     async for event, fact in log.journal().read(FLEET_STREAM):
         recorded.take(cast("FleetEvent", not_redacted(event, fact)))

@@ -45,6 +45,7 @@ async def verify_log(log: OpenLog) -> Verified:
     Raises:
         LogUnavailableError: the log cannot be read.
     """
+    log.check_whole()
     checked = AuditVerification(log)
     await checked.run()
     return Verified(checked.events, checked.streams, tuple(checked.bad))

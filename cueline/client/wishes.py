@@ -106,6 +106,7 @@ async def wish(client: Connection, stream: str, value: Wish, *, key: str | None 
     agent's provider. A `DecisionGiven` without a person is decided by the user of this process.
 
     Raises:
+        ForbiddenError: the person may not; see `Person`.
         UnknownSessionError: there is no such session.
         SessionFinishedError: the session has ended; a message after its end has no effect.
         RejectedError: the session was asked to stop, or refuses the wish.
@@ -114,8 +115,10 @@ async def wish(client: Connection, stream: str, value: Wish, *, key: str | None 
         ConfigError: the model or an edit cannot be used; nothing was recorded.
         CorruptEventError: an event was damaged or emptied.
     """
+    client.log.check_sees(stream)
     if isinstance(value, DecisionGiven):
         return await decide(client, stream, value)
+    client.log.check_may("send")
     now = await current_session(client.cache, stream)
     match value:
         case StopAsked():

@@ -11,6 +11,7 @@ CuelineError
 │   ├── SessionUndrivenError     resume the session, or start `cueline up`
 │   ├── BlueprintConflictError   give the blueprint another name
 │   ├── NotPendingError          read the outcome of the approval
+│   ├── ForbiddenError           use a token with the named scope
 │   ├── InvalidNameError         choose another name
 │   ├── ToolImportError          make the tool importable
 │   │   └── ToolChangedError     accept the changed tool, or restore the former one
@@ -64,6 +65,7 @@ from cueline.errors.log import (
 from cueline.errors.rejected import (
     BlueprintConflictError,
     ConfigError,
+    ForbiddenError,
     InvalidNameError,
     NotPendingError,
     ParameterValidationError,

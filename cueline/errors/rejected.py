@@ -110,3 +110,12 @@ class ToolChangedError(ToolImportError):
 
 class PathEscapeError(RejectedError):
     """A path leads out of the workspace, or to a log."""
+
+
+class ForbiddenError(RejectedError):
+    """The person may not do this; somebody with the named scope may."""
+
+    def __init__(self, subject: str, scope: str) -> None:
+        super().__init__(subject, f"this needs the scope `{scope}`; `cueline tokens` issues tokens")
+        self.args = (subject, scope)
+        self.scope = scope

@@ -40,6 +40,7 @@ from cueline.events.inbox import InboxMessage
 from cueline.events.sanitize import Redactor, needs_sanitizing, sanitize
 from cueline.events.session import SessionEvent
 from cueline.events.store import INLINE_LIMIT, Draft, RecordedEvent
+from cueline.events.token import TokenEvent
 
 Payload = dict[str, Any]
 Upcaster = Callable[[Payload], Payload]
@@ -77,6 +78,7 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         get_args(DispatcherEvent),
         get_args(FleetEvent),
         get_args(CheckpointEvent),
+        get_args(TokenEvent),
         (DescendantAsked,),
     )
 }

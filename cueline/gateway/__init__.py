@@ -1,8 +1,20 @@
-"""The way in for other programs: the HTTP API of a log, as an ASGI app.
+"""The way in for other programs and people: HTTP, and the protocol of editors.
 
-The pages, the MCP endpoint and the protocol of editors are to be here, too.
+`app` is the HTTP API of a log, as an ASGI app.
 """
 
-from cueline.gateway.api import app
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cueline.gateway.api import app
 
 __all__ = ["app"]
+
+
+def __getattr__(name: str) -> object:
+    """Import `app` when it is asked for: editors need no FastAPI."""
+    if name != "app":
+        raise AttributeError(f"module 'cueline.gateway' has no attribute {name!r}")
+    from cueline.gateway.api import app  # noqa: PLC0415 - see above
+
+    return app

@@ -20,11 +20,13 @@ from cueline.client.session import Session
 from cueline.errors import CuelineError
 from cueline.gateway.events import events_of, events_of_log, response_of
 from cueline.gateway.guard import Guard, caller_of
+from cueline.gateway.login import login
 from cueline.gateway.problem import MEDIA_TYPE, SCHEMA, problem, problem_of, problem_of_input
+from cueline.gateway.rate_limit import RateLimit
 from cueline.gateway.routes import ROUTES, Route, pairs
 
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
-_PROBLEMS: Final = (400, 401, 404, 409, 411, 413, 422, 500, 503)
+_PROBLEMS: Final = (400, 401, 403, 404, 409, 411, 413, 422, 429, 500, 503)
 """The statuses of problems that any request can have."""
 
 
@@ -41,12 +43,12 @@ _After = Annotated[int, Header(ge=0, description="Only events after this positio
 _NAME: Final = re.compile(r"{(\w+)}")
 
 
-def app(client: Client, *, token: str) -> FastAPI:
+def app(client: Client, *, token: str | None = None) -> FastAPI:
     """Return the ASGI app of the API of one log.
 
     Args:
         client: the client that carries out the requests; the caller closes it after the app.
-        token: the text that each request has in `Authorization: Bearer`.
+        token: a token that counts beside those of the log, with all rights of the process's user.
     """
     made = FastAPI(
         title="cueline",
@@ -64,7 +66,9 @@ def app(client: Client, *, token: str) -> FastAPI:
         responses=_problems(),
     )
 
-    made.add_middleware(Guard, client=client, token=token)
+    strangers = RateLimit(most=20, per_second=0.5)
+    made.add_middleware(Guard, client=client, token=token, strangers=strangers)
+    made.include_router(login(client, strangers))
     for route in ROUTES:
         made.add_api_route(
             f"/v1{route.path}",

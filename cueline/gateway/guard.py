@@ -1,19 +1,34 @@
-"""Lets in who has a token: finds who calls, and refuses what is too large."""
+"""Lets in who has a token: finds who calls, and refuses strangers and what is too large.
+
+A program sends its token in `Authorization: Bearer`, a browser in the cookie of its login.
+A request of a browser that changes something must come from a page of this server: by
+`Sec-Fetch-Site`, and by a text in `X-CSRF-Token` that only such a page has.
+"""
 
 import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final
 
-from starlette.datastructures import Headers
+from starlette.datastructures import URL, Headers
 from starlette.requests import HTTPConnection
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cueline.client.client import Client
+from cueline.client.context import acting_for
+from cueline.client.tokens import TokenBook, person_of
+from cueline.deciders.person import Person
+from cueline.events.token import TokenIssued
 from cueline.gateway.problem import problem
+from cueline.gateway.rate_limit import RateLimit
 
 BODY_LIMIT: Final = 40 * 1024 * 1024
 """The most bytes of a request's body: attachments of 30 MB in base64."""
+OPEN: Final = ("/login", "/static/")
+"""The beginnings of the paths that need no token."""
+_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +37,15 @@ class Caller:
 
     client: Client
     """Carries out the caller's requests, in the caller's name."""
+    token: TokenIssued | None = None
+    """The caller's token; None for the token of the server's own settings."""
+    csrf: str = ""
+    """The text for `X-CSRF-Token` of a browser; empty for a program."""
+
+    @property
+    def person(self) -> str:
+        """The name that is recorded with the caller's requests."""
+        return self.client.log.user
 
 
 def caller_of(request: HTTPConnection) -> Caller:
@@ -30,13 +54,29 @@ def caller_of(request: HTTPConnection) -> Caller:
     return caller
 
 
-class Guard:
-    """An ASGI app that passes on the requests with a known token, and puts the caller to them."""
+def cookie_name(client: Client) -> str:
+    """Return the name of the login cookie, another for each log: ports share their cookies."""
+    return f"cueline_{client.log.id[:8]}"
 
-    def __init__(self, app: ASGIApp, client: Client, token: str) -> None:
+
+def csrf_of(token: str) -> str:
+    """Return the text that only pages of this server, for this login, have."""
+    return sha256(f"csrf:{token}".encode()).hexdigest()
+
+
+class Guard:
+    """An ASGI app that passes on the requests with a valid token, and puts the caller to them."""
+
+    def __init__(
+        self, app: ASGIApp, client: Client, token: str | None, strangers: RateLimit
+    ) -> None:
+        """Guard *app*; *token* is one of the server's settings, *strangers* counts by address."""
         self._app = app
         self._client = client
         self._token = token
+        self._book = TokenBook(client.log)
+        self._strangers = strangers
+        self._requests = RateLimit(most=2000, per_second=500)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -44,21 +84,71 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        if (refused := _too_large(headers) or self._stranger(headers)) is not None:
-            await refused(scope, receive, send)
-            return
-        scope.setdefault("state", {})["caller"] = Caller(self._client)
-        await self._app(scope, receive, send)
+        refused = _too_large(headers)
+        if refused is None and not path_of(scope).startswith(OPEN):
+            found = await self._caller(scope, headers)
+            if isinstance(found, Response):
+                refused = found
+            else:
+                scope.setdefault("state", {})["caller"] = found
+        await (refused or self._app)(scope, receive, send)
 
-    def _stranger(self, headers: Headers) -> Response | None:
+    async def _caller(self, scope: Scope, headers: Headers) -> Caller | Response:
+        """Return who sent the request, or the refusal."""
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        known = hmac.compare_digest(given.encode(), self._token.encode())
-        if scheme.lower() == "bearer" and known:
-            return None
-        said = "send the header `Authorization: Bearer TOKEN`; `cueline serve` prints the token"
+        cookies = HTTPConnection(scope).cookies
+        browser = scheme == "" and (given := cookies.get(cookie_name(self._client), "")) != ""
+        here = given.encode()
+        if not browser and scheme.lower() != "bearer":
+            found = None
+        elif self._token is not None and hmac.compare_digest(here, self._token.encode()):
+            found = Caller(acting_for(self._client, Person(self._client.log.user)))
+        elif (token := await self._book.issued_to(given)) is None or token.kind == "code":
+            found = None
+        elif browser == (token.kind == "browser"):
+            csrf = csrf_of(given) if browser else ""
+            found = Caller(acting_for(self._client, person_of(token)), token, csrf)
+        else:
+            found = None
+        if found is None:
+            return self._stranger(scope, headers)
+        if wait := self._requests.take(found.person if found.token is None else found.token.token):
+            return too_many(wait)
+        if browser and scope["method"] not in _SAFE and not _from_own_page(headers, found.csrf):
+            said = "the request does not come from a page of this server; load the page again"
+            return problem(403, "CrossSite", said)
+        return found
+
+    def _stranger(self, scope: Scope, headers: Headers) -> Response:
+        if wait := self._strangers.take((scope.get("client") or ("",))[0]):
+            return too_many(wait)
+        if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
+            query = scope.get("query_string", b"").decode()
+            back = path_of(scope) + (f"?{query}" if query else "")
+            login = URL(f"{scope.get('root_path', '')}/login")
+            return RedirectResponse(login.include_query_params(next=back), 303)
+        said = "send the header `Authorization: Bearer TOKEN`; `cueline tokens issue` makes tokens"
         refused = problem(401, "Unauthorized", said)
         refused.headers["www-authenticate"] = "Bearer"
         return refused
+
+
+def path_of(scope: Mapping[str, object]) -> str:
+    """Return the path of a request below the place where the app is mounted."""
+    return str(scope["path"]).removeprefix(str(scope.get("root_path", "")))
+
+
+def _from_own_page(headers: Headers, csrf: str) -> bool:
+    site = headers.get("sec-fetch-site", "same-origin")
+    given = headers.get("x-csrf-token", "")
+    return site == "same-origin" and hmac.compare_digest(given.encode(), csrf.encode())
+
+
+def too_many(wait: float) -> Response:
+    """Return the refusal of a request that came too early."""
+    refused = problem(429, "TooManyRequests", f"too many requests: wait {wait:.0f} s")
+    refused.headers["retry-after"] = f"{wait:.0f}"
+    return refused
 
 
 def _too_large(headers: Headers) -> Response | None:

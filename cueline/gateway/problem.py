@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse
 from cueline.errors import (
     ConfigError,
     CuelineError,
+    ForbiddenError,
     InvalidNameError,
     KeyReusedError,
     RejectedError,
@@ -17,6 +18,7 @@ from cueline.errors import (
 
 STATUSES: Final[Mapping[type[CuelineError], int]] = {
     UnknownSessionError: 404,
+    ForbiddenError: 403,
     ConfigError: 422,
     InvalidNameError: 422,
     RejectedError: 409,

@@ -19,6 +19,7 @@ from cueline.client import rows
 from cueline.client.client import Client
 from cueline.client.decide import question_of
 from cueline.client.start import StartOptions
+from cueline.client.tokens import issue_token, revoke_token, rotate_token, tokens
 from cueline.client.wishes import make_wish, wish
 from cueline.errors import ConfigError
 from cueline.events.inbox import (
@@ -239,6 +240,10 @@ ROUTES: Final = (
     _asks("/status", Client.status, "cueline status --json"),
     _asks("/fleet", Client.fleet, "cueline fleet --json"),
     _does("/fleet/scale", Client.scale, "cueline scale --hosts N"),
+    _asks("/tokens", tokens, "cueline tokens list --json"),
+    _does("/tokens", issue_token, "cueline tokens issue PERSON"),
+    _does("/tokens/{token}/rotate", rotate_token, "cueline tokens rotate {token}"),
+    _does("/tokens/{token}/revoke", revoke_token, "cueline tokens revoke {token}"),
     _asks("/verify", Client.verify, "cueline audit verify --json"),
 )
 """All requests of the API, except for the streams of events."""

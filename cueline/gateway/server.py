@@ -65,7 +65,7 @@ async def serve(
     client: Client,
     address: Address,
     *,
-    token: str,
+    token: str | None,
     ready: Callable[[str], None],
     say: Callable[[str], None],
 ) -> None:
@@ -89,6 +89,7 @@ async def serve(
         ssl_certfile=address.certificate,
         ssl_keyfile=address.key,
         proxy_headers=address.behind_proxy,
+        forwarded_allow_ips="*",  # who reaches the server is the proxy
         timeout_graceful_shutdown=DRAIN_SECONDS,
         log_config=None,
         server_header=False,

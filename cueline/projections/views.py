@@ -83,6 +83,11 @@ class Views:
                 self._renew()
 
     @property
+    def schema(self) -> str:
+        """The name by which a query reaches a table although a view hides it."""
+        return "main"
+
+    @property
     def checkpoint(self) -> Checkpoint:
         """The current checkpoint."""
         found = self.db.execute("SELECT position, hash FROM checkpoint").fetchone()
@@ -114,6 +119,16 @@ class Views:
             await self._begin()
             with self._committed():
                 self._create()
+
+    def keep_to(self, tenant: str) -> None:
+        """Hide the rows of other tenants from all later queries of this connection."""
+        for model in MODELS:
+            if "stream" in model.__dataclass_fields__:
+                # A temporary view hides the table of its name.
+                self.db.execute(
+                    f'CREATE TEMP VIEW {model.TABLE} AS SELECT * FROM "{self.schema}".{model.TABLE} '  # noqa: S608 - our own names, and a tenant has no quotes
+                    f"WHERE substr(stream, instr(stream, '-') + 1, {len(tenant) + 1}) = '{tenant}/'"
+                )
 
     def close(self) -> None:
         """Close the file."""

@@ -16,10 +16,13 @@ from cueline.actors.runner_slots import SLOTS, Slots
 from cueline.actors.stream_notifier import StreamNotifier
 from cueline.clock import Clock, SystemClock
 from cueline.config.config_file import DEFAULT_LOG, IDLE_SECONDS
-from cueline.errors import ConfigError, LogUnavailableError
+from cueline.config.environment import user_name
+from cueline.deciders.person import Person
+from cueline.errors import ConfigError, ForbiddenError, LogUnavailableError, UnknownSessionError
 from cueline.events.log_url import LogName, LogUrl
 from cueline.events.snapshot import NO_SNAPSHOTS, SnapshotStore
 from cueline.events.store import Appended, EventStore, PresenceBoard
+from cueline.events.stream import DEFAULT_TENANT, session_stream, shown, stream_name, tenant_of
 
 if TYPE_CHECKING:
     from cueline.config.settings import Settings
@@ -53,6 +56,8 @@ class OpenLog:
     """The slots of each runner."""
     snapshots: SnapshotStore = NO_SNAPSHOTS
     """The snapshots of the log's sessions."""
+    person: Person | None = None
+    """Who uses the log; None: the user of this process, who may do everything."""
 
     @property
     def id(self) -> str:
@@ -63,6 +68,67 @@ class OpenLog:
     def url(self) -> LogUrl:
         """The log's URL."""
         return self.backend.url
+
+    @property
+    def user(self) -> str:
+        """The name that is recorded with requests."""
+        return user_name() if self.person is None else self.person.name
+
+    @property
+    def tenant(self) -> str | None:
+        """The tenant whose sessions can be reached; None: the whole log."""
+        return None if self.person is None else self.person.tenant
+
+    def check_may(self, scope: str, subject: str = "") -> None:
+        """Refuse what the person may not do; see `Person.may`.
+
+        Raises:
+            ForbiddenError: the person's scopes do not include it.
+        """
+        if self.person is not None and not self.person.may(scope, subject):
+            needed = f"{scope}:{subject}" if subject else scope
+            raise ForbiddenError(self.person.name, needed)
+
+    def check_whole(self) -> None:
+        """Refuse a question about the whole log to a person of one tenant.
+
+        Raises:
+            ForbiddenError: the person reaches the sessions of one tenant.
+        """
+        if self.tenant is not None:
+            raise ForbiddenError(self.user, "read, without a tenant")
+
+    def sees(self, stream: str) -> bool:
+        """Whether the person reaches the stream."""
+        return self.tenant in (None, tenant_of(stream))
+
+    def session_stream(self, name: str) -> str:
+        """Return the stream of the session *name*: an id of the person's tenant, or a stream.
+
+        In a URL, an id of another tenant is written as `tenant:id`.
+
+        Raises:
+            InvalidNameError: *name* is neither.
+            ConfigError: *name* is no text.
+            UnknownSessionError: it is a session of another tenant.
+        """
+        if not isinstance(name, str):
+            raise ConfigError("session", f"{name!r} is no text; an id is text, such as '7f3a'")
+        name = name.replace(":", "/", 1)
+        if "/" not in name:
+            return stream_name("session", name, self.tenant or DEFAULT_TENANT)
+        stream = session_stream(name)
+        self.check_sees(stream)
+        return stream
+
+    def check_sees(self, stream: str) -> None:
+        """Refuse the stream of another tenant, as if it did not exist.
+
+        Raises:
+            UnknownSessionError: the person does not reach the stream.
+        """
+        if not self.sees(stream):
+            raise UnknownSessionError(shown(stream), f"there is no such session in {self.url}")
 
     def with_settings(self, settings: "Settings") -> "OpenLog":
         """Return a copy with the times and slots of *settings*."""
@@ -107,7 +173,8 @@ class OpenLog:
         journal = self.journal(asked.agent)
         kept = _sanitized(asked, journal)
         rest = [_sanitized(each, journal) for each in with_it]
-        return await inbox.ask_start(journal, id, kept, by, with_it=rest)
+        tenant = self.tenant or DEFAULT_TENANT
+        return await inbox.ask_start(journal, id, kept, by, with_it=rest, tenant=tenant)
 
     async def post(
         self,

@@ -3,12 +3,15 @@
 import asyncio
 import signal
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from cueline.client.open_read_models import read_models
 from cueline.clock import SystemClock
+from cueline.deciders.person import Person
 from cueline.errors import LogUnavailableError
 from cueline.events.agent import AgentSpec
 from cueline.events.inbox import StartAsked
@@ -50,6 +53,19 @@ async def test_what_one_machine_has_projected_another_reads(log):
         assert (end, ["one"]) == (there.checkpoint.position, ids(there))
         assert ["one"] == ids(there, labels={"team": "docs"})
         assert [] == ids(there, labels={"team": "sales"})
+
+
+# C46
+async def test_a_person_of_a_tenant_sees_its_rows_only(log):
+    acme = replace(log, person=Person("ada", "ac_me"))
+    await log.ask_start("one", ASKED)
+    await acme.ask_start("one", ASKED)
+    async with read_models(log) as whole, read_models(acme) as own:
+        rows = own.db.execute("SELECT stream FROM events").fetchall()
+
+        assert ["ac_me/one", "one"] == sorted(each.id for each in list_sessions(whole.db))
+        assert ["ac_me/one"] == [each.id for each in list_sessions(own.db)]
+        assert [("inbox-ac_me/one",)] == [tuple(each) for each in rows]
 
 
 async def test_processes_that_catch_up_at_once_project_each_event_once(log):

@@ -118,6 +118,11 @@ class PostgresViews(Views):
         return bool(self._tables.execute(_MAY_WRITE)[0][0])
 
     @property
+    def schema(self) -> str:
+        """See `Views.schema`."""
+        return str(self.path)
+
+    @property
     def checkpoint(self) -> Checkpoint:
         """See `Views.checkpoint`; after a crash of the server the tables are empty."""
         found = self._tables.execute(_CHECKPOINT).fetchone()

@@ -1,0 +1,85 @@
+"""Signs a browser in by a code from the shell, and out."""
+
+import re
+from html import escape
+from typing import Final
+
+from fastapi import APIRouter, Request
+from starlette.datastructures import QueryParams
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from cueline.client.client import Client
+from cueline.client.tokens import BROWSER_HOURS, TokenBook, revoke_token
+from cueline.gateway.guard import caller_of, cookie_name, too_many
+from cueline.gateway.problem import problem
+from cueline.gateway.rate_limit import RateLimit
+
+_OWN_PATH: Final = re.compile(r"/([^/\\].*)?")
+
+
+def login(client: Client, strangers: RateLimit) -> APIRouter:
+    """Return the routes that sign browsers in and out; *strangers* counts the attempts."""
+    router = APIRouter(include_in_schema=False)
+    book = TokenBook(client.log)
+
+    @router.get("/login")
+    async def ask(code: str = "", next: str = "/", said: str = "") -> Response:  # noqa: A002 - the word of the link
+        """Ask for the code. Only the button uses it up: programs open links to preview them."""
+        told = {"code": code, "next": _own(next), "said": said}
+        return HTMLResponse(_PAGE % {name: escape(each) for name, each in told.items()})
+
+    @router.post("/login")
+    async def sign_in(request: Request) -> Response:
+        """Give a browser a cookie for its code."""
+        root = request.scope.get("root_path", "")
+        if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            return problem(403, "CrossSite", "sign in on the page of this server")
+        if wait := strangers.take(request.client.host if request.client else ""):
+            return too_many(wait)
+        form = QueryParams((await request.body()).decode(errors="replace"))
+        token = await book.issued_to(form.get("code", "").strip())
+        seconds = BROWSER_HOURS * 3600
+        made = None
+        if token is not None and token.kind == "code":
+            made = await book.exchange(token, kind="browser", seconds=seconds)
+        if made is None:
+            said = "This code does not count (any more). `cueline open` gives another."
+            return RedirectResponse(request.url_for("ask").include_query_params(said=said), 303)
+        answer = RedirectResponse(root + _own(form.get("next", "/")), 303)
+        answer.set_cookie(
+            cookie_name(client),
+            made.text,
+            max_age=seconds,
+            httponly=True,
+            samesite="lax",
+            secure=request.url.scheme == "https",
+        )
+        return answer
+
+    @router.post("/logout")
+    async def sign_out(request: Request) -> Response:
+        """End the token of a browser."""
+        caller = caller_of(request)
+        if caller.token is not None:
+            await revoke_token(client, caller.token.token)
+        answer = RedirectResponse(request.url_for("ask"), 303)
+        answer.delete_cookie(cookie_name(client))
+        return answer
+
+    return router
+
+
+def _own(path: str) -> str:
+    """Return *path* if it is one of this server, else the first page."""
+    return path if _OWN_PATH.fullmatch(path) else "/"
+
+
+_PAGE: Final = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Sign in · cueline</title>
+<main><h1>cueline</h1>
+<p role="status">%(said)s</p>
+<form method="post"><label>Code <input name="code" value="%(code)s" required autofocus></label>
+<input type="hidden" name="next" value="%(next)s"><button>Sign in</button></form>
+<p>At a shell, <code>cueline open</code> gives a code.</p></main></html>
+"""
