@@ -3,10 +3,12 @@
 import asyncio
 import logging
 import os
+import stat
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,12 +24,14 @@ from cueline.cli.start_options import AgentOptions, agent_options_of, prepare
 from cueline.cli.terminal import ending_signals, only_json_on_stdout
 from cueline.cli.trust import check_trust
 from cueline.client.client import Client, open_client
-from cueline.client.runs import submit
+from cueline.client.runs import run_request
 from cueline.client.runtime import runtime_on
-from cueline.client.session import Session
-from cueline.client.start import StartOptions, StartRequest, name_of
-from cueline.errors import ConfigError, CuelineError, RejectedError
+from cueline.client.start import StartOptions, StartRequest
+from cueline.errors import ConfigError, CuelineError
 from cueline.events.stream import trouble_message
+
+_LINE = 50 * 1024 * 1024
+"""The most bytes of a message of an editor, which can have images."""
 
 
 @takes(agent_options_of)
@@ -57,8 +61,7 @@ def acp(
       cueline acp --blueprint reviewer
     """
     try:
-        from acp.core import DEFAULT_STDIO_BUFFER_LIMIT_BYTES, run_agent
-        from acp.stdio import stdio_streams
+        from acp import run_agent, stdio_streams
 
         from cueline.gateway.acp import EditorAgent
     except ModuleNotFoundError as error:
@@ -68,19 +71,7 @@ def acp(
         raise typer.BadParameter("--agent and --blueprint exclude each other")
     outside = settings_context_of(ctx)
     check_trust(ctx, log, asks=False)
-    options = RunOptions(
-        log=log,
-        on="auto",
-        detach=False,
-        address=None,
-        attended=True,
-        as_json=True,
-        json_stream=False,
-        plain=True,
-        hide_thinking=False,
-        without_secrets=(),
-        context=outside,
-    )
+    options = RunOptions(log=log, attended=True, as_json=True, context=outside)
 
     def say(text: str) -> None:
         print_redacted(text, outside)
@@ -88,13 +79,27 @@ def acp(
     def trouble(stream: str, error: CuelineError) -> None:
         say(trouble_message(stream, error))
 
+    async def request(client: Client, folder: Path, start: StartOptions) -> StartRequest:
+        if blueprint is not None:
+            return await run_request(client, blueprint, replace(start, open=False))
+        there = replace(who, workspace=who.workspace or folder)
+        try:  # in a thread, because it can look for a local model server in a loop of its own
+            asked = await asyncio.to_thread(prepare, there, start, options)
+        except ConfigError as error:
+            if error.subject != "open":
+                raise
+            why = "it follows a plan: start it with `cueline run`, and open its session here"
+            raise ConfigError(str(who.file), why) from error
+        check_log_is_out_of_reach(asked.asked.agent, log)
+        return asked
+
     async def work() -> None:
         async with open_client(log, must_exist=False) as client:
             with_settings = client.log.with_settings(outside.settings)
             async with runtime_on(with_settings, on_trouble=trouble) as runtime:
-                agent: Any = EditorAgent(runtime, _Starter(runtime, who, options, blueprint), say)
-                with redirect_stdout(out):
-                    reader, writer = await stdio_streams(limit=DEFAULT_STDIO_BUFFER_LIMIT_BYTES)
+                agent: Any = EditorAgent(runtime, partial(request, runtime), say)
+                with redirect_stdout(os.fdopen(os.dup(out.fileno()), "w")):  # it will be closed
+                    reader, writer = await stdio_streams(limit=_LINE)
                 serving = asyncio.ensure_future(
                     run_agent(agent, writer, reader, use_unstable_protocol=True)
                 )
@@ -106,8 +111,10 @@ def acp(
                 finally:
                     await agent.close()
 
-    if sys.stdin.isatty():
-        say("an editor starts this command, and writes to its stdin; Ctrl-D ends it")
+    for stream in (sys.stdin, sys.stdout):
+        mode = os.fstat(stream.fileno()).st_mode
+        if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+            raise ConfigError(stream.name, "it is no pipe: an editor has to start this command")
     logging.getLogger().addHandler(_LogHandler(say))
     with only_json_on_stdout() as out:
         _keep_stdin()
@@ -131,40 +138,3 @@ class _LogHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._say(self.format(record))
-
-
-@dataclass(frozen=True, slots=True)
-class _Starter:
-    """Starts the sessions of an editor; see `gateway.acp.Starter`."""
-
-    client: Client
-    who: AgentOptions
-    options: RunOptions
-    blueprint: str | None
-
-    async def check(self, folder: Path) -> str:
-        """Check that a session could start in *folder*, and return the id for it."""
-        if self.blueprint is None:
-            await self._request(folder, StartOptions(open=True))
-        elif self.blueprint not in {each.name for each in await self.client.blueprints()}:
-            raise RejectedError(self.blueprint, "no runner has ever offered such a blueprint")
-        return name_of(None, None)
-
-    async def start(self, folder: Path, options: StartOptions) -> Session:
-        """Start a session whose agent works in *folder*."""
-        if self.blueprint is not None:
-            return await submit(self.client, self.blueprint, replace(options, open=False))
-        request = await self._request(folder, options)
-        return await request.submit(self.client)
-
-    async def _request(self, folder: Path, options: StartOptions) -> StartRequest:
-        """Return the checked start; that of a plan is not open, because a plan ends."""
-        who = replace(self.who, workspace=self.who.workspace or folder)
-        try:  # in a thread, because the agent's model may be asked for by a loop of its own
-            request = await asyncio.to_thread(prepare, who, options, self.options)
-        except ConfigError as error:
-            if error.subject != "open":
-                raise
-            return await self._request(folder, replace(options, open=False))
-        check_log_is_out_of_reach(request.asked.agent, self.options.log)
-        return request

@@ -12,7 +12,7 @@ from cueline.actors.session_tree import read_start_request
 from cueline.client.argument_check import make_value
 from cueline.client.context import Connection
 from cueline.client.session import Session
-from cueline.client.start import StartOptions, request_of
+from cueline.client.start import StartOptions, StartRequest, request_of
 from cueline.deciders.fleet import FleetState
 from cueline.errors import ConfigError, RejectedError
 from cueline.errors.suggestion import known_instead
@@ -93,15 +93,15 @@ async def runners_of(log: OpenLog) -> list[RunnerRow]:
     ]
 
 
-async def submit(
+async def run_request(
     client: Connection,
     blueprint: str,
     options: StartOptions,
     *,
     queue_seconds: float = QUEUE_SECONDS,
     retry_of: str = "",
-) -> Session:
-    """Start a run; see `Client.submit`."""
+) -> StartRequest:
+    """Check the start of a run, and return it; see `Client.submit`, which raises its errors."""
     state = await FleetLog(client.log.journal()).read()
     if (offered := state.blueprints.get(blueprint)) is None:
         known = known_instead(blueprint, sorted(state.blueprints), "offered were")
@@ -114,7 +114,7 @@ async def submit(
     request = request_of(offered.agent, options, now, user=user, run=run)
     if options.goal is None and not (offered.agent.plan or offered.agent.parameters_schema):
         raise ConfigError(blueprint, "it has a model and no parameters: name a goal")
-    return await request.submit(client)
+    return request
 
 
 async def retry(client: Connection, stream: str) -> Session:
@@ -125,13 +125,14 @@ async def retry(client: Connection, stream: str) -> Session:
     status, _ = await client.cache.fold(stream)
     if not status.finished:
         raise RejectedError(shown(stream), f"it has not ended, but is {status.status}")
-    return await submit(
+    request = await run_request(
         client,
         asked.run.blueprint,
         StartOptions(goal=asked.goal, parameters=asked.parameters, labels=asked.labels),
         queue_seconds=asked.run.queue_seconds,
         retry_of=stream,
     )
+    return await request.submit(client)
 
 
 def _status(state: FleetState, incarnation: str) -> RunnerStatus:

@@ -1,12 +1,12 @@
 """Serves the Agent Client Protocol to an editor, over standard input and output."""
 
 import base64
-import traceback
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import wraps
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from acp import PROTOCOL_VERSION, RequestError
 from acp.schema import (
@@ -32,14 +32,13 @@ from acp.schema import (
     SessionResumeCapabilities,
     TextContentBlock,
     TextResourceContents,
-    Usage,
 )
 
 from cueline.client.client import Client
 from cueline.client.session import Session
-from cueline.client.start import StartOptions, name_of
+from cueline.client.start import StartOptions, StartRequest, name_of
 from cueline.errors import ConfigError, CuelineError, RejectedError, UnknownSessionError
-from cueline.gateway.acp_session import EditorSession
+from cueline.gateway.acp_session import EditorSession, Start
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,16 +46,9 @@ LISTED = 200
 """The most sessions of a list, the last changed first."""
 
 
-class Starter(Protocol):
-    """Starts the sessions that an editor asks for."""
-
-    async def check(self, folder: Path) -> str:
-        """Check that a session could start in *folder*, and return the id for it."""
-        ...
-
-    async def start(self, folder: Path, options: StartOptions) -> Session:
-        """Start a session whose agent works in *folder*."""
-        ...
+_CODES = {UnknownSessionError: -32002, ConfigError: -32602, RejectedError: -32602}
+Prepare = Callable[[Path, StartOptions], Awaitable[StartRequest]]
+"""Checks the start of a session whose agent works in a folder, and returns it."""
 
 
 def _answers(
@@ -69,19 +61,8 @@ def _answers(
         try:
             return await method(*given, **named)
         except CuelineError as error:
-            code = -32603
-            if isinstance(error, ConfigError | RejectedError):
-                code = -32602
-            if isinstance(error, UnknownSessionError):
-                code = -32002
+            code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), -32603)
             raise RequestError(code, str(error), {"type": type(error).__name__}) from error
-        except RequestError:
-            raise
-        except Exception as error:  # noqa: BLE001 - the editor gets no traceback, which can contain secrets
-            agent: Any = given[0]
-            agent.say(traceback.format_exc())
-            told = {"type": type(error).__name__}
-            raise RequestError(-32603, "cueline failed; its output has the cause", told) from None
 
     return answer
 
@@ -89,10 +70,10 @@ def _answers(
 class EditorAgent:
     """The agent's side of the protocol: each session of an editor is a session of the log."""
 
-    def __init__(self, client: Client, starter: Starter, say: Callable[[str], None]) -> None:
+    def __init__(self, client: Client, prepare: Prepare, say: Callable[[str], None]) -> None:
         self.say = say
         self._client = client
-        self._starter = starter
+        self._prepare = prepare
         self._sessions: dict[str, EditorSession] = {}
         self._editor: Any = None
 
@@ -135,25 +116,25 @@ class EditorAgent:
         folder = Path(cwd)
         if not folder.is_absolute():
             raise ConfigError("cwd", f"{cwd!r} is no absolute path")
-        name = await self._starter.check(folder)
+        options = StartOptions(goal="", open=True)
+        name = (await self._prepare(folder, options)).id
 
         async def start(text: str, files: Sequence[bytes]) -> Session:
-            options = StartOptions(goal=text, id=name, open=True, attachments=files)
-            return await self._starter.start(folder, options)
+            told = replace(options, goal=text, id=name, attachments=files)
+            return await (await self._prepare(folder, told)).submit(self._client)
 
-        self._sessions[name] = EditorSession(self._client, self._editor, name, self.say, start)
-        return NewSessionResponse(session_id=name)
+        return NewSessionResponse(session_id=self._add(name, start))
 
     @_answers
     async def load_session(self, session_id: str, **_: Any) -> LoadSessionResponse:
         """Send the whole session from the log, and go on with an interrupted turn."""
-        await (await self._open(session_id, shown=True)).go_on()
+        await self._open(session_id, shown=True)
         return LoadSessionResponse()
 
     @_answers
     async def resume_session(self, session_id: str, **_: Any) -> ResumeSessionResponse:
         """Open a session without its past, and go on with an interrupted turn."""
-        await (await self._open(session_id, shown=False)).go_on()
+        await self._open(session_id, shown=False)
         return ResumeSessionResponse()
 
     @_answers
@@ -167,8 +148,7 @@ class EditorAgent:
                 raise ConfigError("prompt", "the first prompt of a fork takes no files")
             return await self._client.fork(session_id, at=head.version, goal=text, id=name)
 
-        self._sessions[name] = EditorSession(self._client, self._editor, name, self.say, start)
-        return ForkSessionResponse(session_id=name)
+        return ForkSessionResponse(session_id=self._add(name, start))
 
     @_answers
     async def list_sessions(self, cwd: str | None = None, **_: Any) -> ListSessionsResponse:
@@ -202,18 +182,7 @@ class EditorAgent:
     async def prompt(self, prompt: Sequence[Any], session_id: str, **_: Any) -> PromptResponse:
         """Send a message to the session, and wait until the session rests."""
         session = self._sessions.get(session_id) or await self._open(session_id, shown=False)
-        reason = await session.prompt(*prompt_of(prompt))
-        used = session.updates.used
-        return PromptResponse(
-            stop_reason=reason,
-            usage=Usage(
-                total_tokens=used.total,
-                input_tokens=used.input,
-                output_tokens=used.output,
-                cached_read_tokens=used.cache_read,
-                cached_write_tokens=used.cache_write,
-            ),
-        )
+        return PromptResponse(stop_reason=await session.prompt(*prompt_of(prompt)))
 
     @_answers
     async def cancel(self, session_id: str, **_: Any) -> None:
@@ -221,18 +190,21 @@ class EditorAgent:
         if (session := self._sessions.get(session_id)) is not None:
             await session.cancel()
 
-    async def _open(self, session_id: str, *, shown: bool) -> EditorSession:
+    def _add(self, name: str, start: Start) -> str:
+        self._sessions[name] = EditorSession(self._client, self._editor, name, self.say, start)
+        return name
+
+    async def _open(self, name: str, *, shown: bool) -> EditorSession:
         """Read a session from the log; if *shown*, send all its updates.
 
         Raises:
             UnknownSessionError: there is no such session.
         """
-        before = self._sessions.pop(session_id, None)
-        if before is not None:
+        if (before := self._sessions.pop(name, None)) is not None:
             await before.close()
-        session = EditorSession(self._client, self._editor, session_id, self.say)
+        session = EditorSession(self._client, self._editor, name, self.say)
         await session.read(shown=shown)
-        self._sessions[session_id] = session
+        self._sessions[name] = session
         return session
 
 

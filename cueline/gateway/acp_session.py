@@ -3,10 +3,17 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from acp import RequestError, helpers
-from acp.schema import AllowedOutcome, PermissionOption, StopReason, ToolCallStatus, ToolCallUpdate
+from acp.schema import (
+    AllowedOutcome,
+    PermissionOption,
+    PermissionOptionKind,
+    StopReason,
+    ToolCallStatus,
+    ToolCallUpdate,
+)
 
 from cueline.client.client import Client
 from cueline.client.decide import decision_of
@@ -29,7 +36,7 @@ from cueline.events.approval import ApprovalOpened
 from cueline.events.event_text import RESOLUTIONS, end_text, wait_text
 from cueline.events.fact import shared_fields
 from cueline.events.inbox import DecisionGiven, Lane
-from cueline.events.message import ToolCall, Usage
+from cueline.events.message import ToolCall
 from cueline.events.session import (
     ApprovalRequested,
     MessageReceived,
@@ -45,24 +52,29 @@ from cueline.gateway.acp_updates import Updates, call_start, preview_content
 Start = Callable[[str, Sequence[bytes]], Awaitable[Session]]
 """Starts the session with the text and the files of its first prompt."""
 _MESSAGES: Final = (MessageReceived, SessionStarted, SessionForked)
+_BY_A_PERSON: Final = ("asked", "signal")
 _LIMITS: Final[dict[str, StopReason]] = {
     "max_turns": "max_turn_requests",
     "max_tokens": "max_tokens",
 }
-_BY_A_PERSON: Final = ("asked", "signal")
-_DECISIONS: Final[dict[str, tuple[Literal["grant", "deny"], dict[str, Any]]]] = {
-    "allow": ("grant", {}),
-    "always": ("grant", {"always": ()}),
-    "deny": ("deny", {}),
-    "happened": ("grant", {"resolution": "happened"}),
-    "run_again": ("grant", {"resolution": "run_again"}),
-    "do_not_run": ("deny", {}),
-}
-"""The decision that each option of a permission request means."""
-_TEXTS: Final = {
-    "happened": f"It happened ({RESOLUTIONS['happened']})",
-    "run_again": f"Run it again ({RESOLUTIONS['run_again']})",
-    "do_not_run": f"Leave it ({RESOLUTIONS['do_not_run']})",
+
+
+class _Answer(NamedTuple):
+    """A possible answer to a question, and the decision that it means."""
+
+    text: str
+    kind: PermissionOptionKind
+    verdict: Literal["grant", "deny"]
+    more: dict[str, Any]
+
+
+_ANSWERS: Final = {
+    "allow": _Answer("Allow", "allow_once", "grant", {}),
+    "always": _Answer("Allow in this session: ", "allow_always", "grant", {"always": ()}),
+    "deny": _Answer("Deny", "reject_once", "deny", {}),
+    "happened": _Answer("Done: ", "allow_once", "grant", {"resolution": "happened"}),
+    "run_again": _Answer("Again: ", "allow_once", "grant", {"resolution": "run_again"}),
+    "do_not_run": _Answer("Leave: ", "reject_once", "deny", {}),
 }
 
 
@@ -82,7 +94,6 @@ class EditorSession:
         start: Start | None = None,
     ) -> None:
         """Open the session *name*; if it does not exist yet, *start* starts it."""
-        self.updates = Updates()
         self._client = client
         self._editor = editor
         self._name = name
@@ -90,6 +101,7 @@ class EditorSession:
         self._start = start
         self._session = client.session(name)
         self._watcher = self._session.watch()
+        self._updates = Updates()
         self._turn: asyncio.Task[StopReason] | None = None
         self._cancelled = asyncio.Event()
         self._said: set[int] = set()
@@ -98,33 +110,32 @@ class EditorSession:
         """The questions that the editor shows or has answered, by approval."""
         self._end = ""
         self._sending = asyncio.Lock()
-        self._cancelling: asyncio.Task[None] | None = None
 
     @property
     def _state(self) -> SessionState:
         return self._watcher.reader.state
 
     async def read(self, *, shown: bool) -> None:
-        """Read the past of the session; if *shown*, send its updates.
+        """Read the past of the session, and if *shown* send its updates; go on with its turn.
+
+        The turn goes on here, unless another process runs it. A paused session stays paused.
 
         Raises:
             UnknownSessionError: there is no such session.
         """
-        stream = await self._client.find(self._name)
-        self._session = self._client.session(stream)
+        self._session = self._client.session(await self._client.find(self._name))
         self._watcher = self._session.watch()
         async for _, fact in self._watcher.read():
             await self._show(fact, shown=shown)
-
-    async def go_on(self) -> None:
-        """Follow the session if it works or asks; run it here if no other process does."""
-        if not self._state.finished and not (await self._watcher.rests() and self._is_quiet()):
-            try:
-                await self._run()
-            except CuelineError as error:  # it can be looked at; a prompt is told of it again
-                await self._send([helpers.update_agent_message_text(f"cueline: {error}")])
-            else:
-                self._follow()
+        asks = self._watcher.view.questions or self._state.waiting is not None
+        if self._is_paused() or (await self._watcher.rests() and not asks) or self._state.finished:
+            return
+        try:
+            await self._run()
+        except CuelineError as error:  # it can be looked at; a prompt is told of it again
+            await self._send([helpers.update_agent_message_text(f"cueline: {error}")])
+        else:
+            self._follow()
 
     async def prompt(self, text: str, files: Sequence[bytes]) -> StopReason:
         """Send a message, and return why the turn that answers it has ended.
@@ -136,20 +147,8 @@ class EditorSession:
             RequestError: the session failed, or is paused by an error; the next prompt resumes it.
         """
         async with self._sending:
-            self.updates.used = Usage()
-            version = 1
-            if self._start is not None:
-                self._said.add(version)
-                self._session = await self._start(text, files)
-                self._watcher, self._start = self._session.watch(), None
-            else:
-                hold = self._state.hold
-                held = hold is not None and hold.cause.code in _BY_A_PERSON
-                lane: Lane = "steer" if held or self._cancelled.is_set() else "note"
-                receipt = await self._session.send(text, lane, attachments=files)
-                version = receipt.version or version
-                self._said.add(version)
-                await self._run()
+            version = await self._post(text, files)
+            self._said.add(version)
             if self._cancelled.is_set():
                 self._cancelled = asyncio.Event()
             cancelled = self._cancelled
@@ -165,6 +164,19 @@ class EditorSession:
             if self._state.finished or self._state.inbox_seen >= version:
                 return reason
 
+    async def _post(self, text: str, files: Sequence[bytes]) -> int:
+        """Record a message, and run the session; return the version of the message."""
+        if self._start is not None:
+            self._session = await self._start(text, files)
+            self._watcher, self._start = self._session.watch(), None
+            return 1
+        hold = self._state.hold
+        held = hold is not None and hold.cause.code in _BY_A_PERSON
+        lane: Lane = "steer" if held or self._cancelled.is_set() else "note"
+        receipt = await self._session.send(text, lane, attachments=files)
+        await self._run()
+        return receipt.version or 1
+
     async def cancel(self) -> None:
         """Pause a working session, and stop its children; the next prompt resumes it.
 
@@ -179,9 +191,11 @@ class EditorSession:
                 own = name == self._session.id
                 return await (self._client.pause(name) if own else self._client.stop(name))
 
-            with suppress(SessionFinishedError, RejectedError):
-                await over_tree(self._client, self._session.id, end, tree=True)
-            self._cancelled.set()
+            try:
+                with suppress(SessionFinishedError, RejectedError):
+                    await over_tree(self._client, self._session.id, end, tree=True)
+            finally:
+                self._cancelled.set()
 
     async def close(self) -> None:
         """Follow the session no more."""
@@ -206,10 +220,6 @@ class EditorSession:
             )
             await request.submit(self._client)
 
-    def _is_quiet(self) -> bool:
-        """Whether nobody is asked anything, so that only a message continues the session."""
-        return not (self._watcher.view.questions or self._watcher.children) or self._is_paused()
-
     def _is_paused(self) -> bool:
         return self._state.waiting is not None and self._state.waiting.is_pause
 
@@ -232,7 +242,7 @@ class EditorSession:
             async with aclosing(happening) as updates:
                 async for each in updates:
                     if isinstance(each, TextDelta):
-                        await self._send(self.updates.piece(each))
+                        await self._send(self._updates.piece(each))
                         continue
                     recorded, fact = each
                     async with self._sending:  # the version of a message is known after its send
@@ -252,12 +262,12 @@ class EditorSession:
         Raises:
             RequestError: it failed, or an error paused it.
         """
-        state = self._state
-        if state.status is Status.FAILED:
+        wait = self._state.waiting
+        if self._state.status is Status.FAILED:
             raise RequestError(-32603, self._end)
-        if state.status is Status.STOPPED:
+        if self._state.status is Status.STOPPED:
             return "cancelled"
-        if (wait := state.waiting) is None or not wait.is_pause:
+        if wait is None or not wait.is_pause:
             return "end_turn"
         if wait.cause.code in _BY_A_PERSON:
             return "cancelled"
@@ -266,21 +276,20 @@ class EditorSession:
         raise RequestError(-32603, wait_text(wait.kind, wait.cause, paused=True))
 
     async def _show(self, fact: SessionEvent, *, shown: bool) -> None:
+        updates = self._updates.fact(fact, self._state)
         match fact:
             case MessageRefused(message=DecisionGiven(approval=approval)):
                 self._asked.pop(approval, None)  # it is asked again
             case SessionFailed():
                 self._end = end_text(fact)
-            case _:
-                pass
-        version = getattr(fact, "inbox_version", 1)
-        updates = self.updates.fact(fact, self._state)
-        echoes = isinstance(fact, _MESSAGES) and version in self._said
-        if isinstance(fact, ApprovalRequested):
-            opened = await self._opened(self._session.stream_name, fact.approval)
-            updates.append(self.updates.preview(opened, self._state))
+            case ApprovalRequested(approval=approval):
+                opened = await self._opened(self._session.stream_name, approval)
+                updates.append(self._updates.preview(opened, self._state))
+            case _ if isinstance(fact, _MESSAGES):
+                if getattr(fact, "inbox_version", 1) in self._said:
+                    updates = updates[1:]
         if shown:
-            await self._send(updates[1:] if echoes else updates)
+            await self._send(updates)
 
     async def _send(self, updates: Sequence[Any]) -> None:
         for each in updates:
@@ -298,33 +307,33 @@ class EditorSession:
 
     async def _question(self, view: SessionView, approval: str) -> None:
         """Request the permission for one call, and send the decision."""
+        opened = await self._opened(view.state.stream, approval)
+        asked = ApprovalRequested(approval=approval, **shared_fields(opened, ApprovalRequested))
+        here = await personal_question(self._client.log, view.state, asked)
+        if here is None:
+            return  # it was decided elsewhere
+        own = view.state.stream == self._session.stream_name
+        name, title = (opened.effect, "") if own else (approval, f"{view.id}: {opened.tool}")
+        call = ToolCall(id=name, name=opened.tool, arguments=opened.arguments)
+        start = call_start(name, call, view.state, title)
+        start.content = preview_content(opened.preview, view.state) or None
+        if not own:
+            await self._send([start])
+        answer = await self._editor.request_permission(
+            self._name,
+            tool_call=ToolCallUpdate(**start.model_dump(exclude={"session_update"})),
+            options=options_of(opened.question, here),
+        )
+        if not isinstance(answer.outcome, AllowedOutcome):
+            await self.cancel()
+            return
+        _, _, verdict, more = _ANSWERS[answer.outcome.option_id]
         with suppress(NotPendingError):  # it was decided elsewhere
-            opened = await self._opened(view.state.stream, approval)
-            asked = ApprovalRequested(approval=approval, **shared_fields(opened, ApprovalRequested))
-            here = await personal_question(self._client.log, view.state, asked)
-            if here is None:
-                return
-            own = view.state.stream == self._session.stream_name
-            name, title = (opened.effect, "") if own else (approval, f"{view.id}: {opened.tool}")
-            call = ToolCall(id=name, name=opened.tool, arguments=opened.arguments)
-            start = call_start(name, call, view.state, title=title)
-            start.content = preview_content(opened.preview, view.state) or None
-            if not own:
-                await self._send([start])
-            answer = await self._editor.request_permission(
-                self._name,
-                tool_call=ToolCallUpdate(**start.model_dump(exclude={"session_update"})),
-                options=options_of(opened.question, here),
-            )
-            if not isinstance(answer.outcome, AllowedOutcome):
-                self._cancelling = asyncio.create_task(self.cancel())
-                return
-            verdict, more = _DECISIONS[answer.outcome.option_id]
             given = decision_of(verdict, asked, channel="acp", **more)
             await wish(self._client, view.state.stream, given)
-            if not own:
-                over: ToolCallStatus = "completed" if verdict == "grant" else "failed"
-                await self._send([helpers.update_tool_call(name, status=over)])
+        if not own:
+            over: ToolCallStatus = "completed" if verdict == "grant" else "failed"
+            await self._send([helpers.update_tool_call(name, status=over)])
 
     async def _opened(self, stream: str, approval: str) -> ApprovalOpened:
         """Return the event that opened an approval of the session *stream*."""
@@ -336,20 +345,13 @@ class EditorSession:
 
 def options_of(question: str, here: PersonalQuestion) -> list[PermissionOption]:
     """Return the possible answers of the person at the editor."""
+    always = {"always": here.covers} if here.covers and not here.fixed else {}
+    texts: dict[str, str] = {"allow": "", **always, "deny": ""}
     if question == "did_it_happen":
-        return [
-            PermissionOption(
-                option_id=each,
-                name=text,
-                kind="reject_once" if each == "do_not_run" else "allow_once",
-            )
-            for each, text in _TEXTS.items()
-        ]
-    options = []
-    if not here.barred:
-        options.append(PermissionOption(option_id="allow", name="Allow", kind="allow_once"))
-        if here.covers and not here.fixed:
-            text = f"Allow in this session: {here.covers}"
-            options.append(PermissionOption(option_id="always", name=text, kind="allow_always"))
-    deny = f"Deny (you may not allow it: {here.barred})" if here.barred else "Deny"
-    return [*options, PermissionOption(option_id="deny", name=deny, kind="reject_once")]
+        texts = {str(each): then for each, then in RESOLUTIONS.items()}
+    elif here.barred:
+        texts = {"deny": f" (you may not allow it: {here.barred})"}
+    return [
+        PermissionOption(option_id=each, name=_ANSWERS[each].text + text, kind=_ANSWERS[each].kind)
+        for each, text in texts.items()
+    ]

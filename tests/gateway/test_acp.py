@@ -1,9 +1,11 @@
 """`cueline acp` as a process, and the SDK's client as the editor."""
 
 import asyncio
+import base64
 import json
 import os
 import signal
+import subprocess
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,8 +15,10 @@ from acp import RequestError, helpers, spawn_agent_process
 from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
 
 from cueline.client.client import open_client
+from cueline.client.runtime import open_runtime
 from cueline.testing.wait import await_until
 
+ROOT = Path(__file__).parents[2]
 CANCELLED = RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
 
 
@@ -134,7 +138,7 @@ async def test_it_says_only_what_it_can(folder):
         has.prompt_capabilities.audio,
         has.prompt_capabilities.embedded_context,
     )
-    assert not (has.mcp_capabilities.http or has.mcp_capabilities.sse)
+    assert {False} == {has.mcp_capabilities.http, has.mcp_capabilities.sse}
 
 
 async def test_a_prompt_starts_the_session_of_that_id_and_a_second_one_goes_on(folder):
@@ -146,7 +150,6 @@ async def test_a_prompt_starts_the_session_of_that_id_and_a_second_one_goes_on(f
     assert ("end_turn", "end_turn") == (first.stop_reason, second.stop_reason)
     assert "Good evening.Still here." == shown.text()
     assert [] == shown.of("user_message_chunk"), "the editor shows its own messages"
-    assert (100, 20) == (first.usage.input_tokens, first.usage.output_tokens)
     usage = shown.of("usage_update")[0]
     assert (120, 1000, "USD") == (usage.used, usage.size, usage.cost.currency)
     async with open_client(folder.log) as client:
@@ -438,3 +441,174 @@ async def test_a_kill_of_the_editor_side_loses_no_turn(folder):
         await await_until(lambda: "Done." in shown.text(), within=30)
 
     assert "completed" == shown.statuses("1.0")[-1]
+
+
+async def test_a_question_of_a_killed_process_is_asked_again_by_the_next_one(folder):
+    options = ("--agent", folder.writer())
+    async with folder.editor(*options) as (shown, agent, process):
+        name = (await agent.new_session(cwd=str(folder.work))).session_id
+        turn = asyncio.ensure_future(agent.prompt(session_id=name, prompt=says("Write")))
+        await shown.question()
+        os.kill(process.pid, signal.SIGKILL)
+        await asyncio.wait((turn,))
+        assert turn.exception() is not None
+    async with folder.editor(*options) as (shown, agent, _):
+        await agent.load_session(session_id=name, cwd=str(folder.work))
+        await shown.question()
+        shown.choose("allow")
+        await await_until(lambda: "Written." in shown.text(), within=30)
+
+    assert (folder.work / "list.txt").exists()
+
+
+async def test_a_question_that_is_answered_elsewhere_holds_nobody_up(folder):
+    async with folder.editor("--agent", folder.writer()) as (shown, agent, _):
+        name = (await agent.new_session(cwd=str(folder.work))).session_id
+        turn = asyncio.ensure_future(agent.prompt(session_id=name, prompt=says("Write")))
+        await shown.question()
+        async with open_client(folder.log) as client:
+            (waits,) = (await client.pending()).rows
+            await client.approve(waits.id)
+            await client.send(name, "I have allowed it.")
+        ended = await turn
+
+    assert "end_turn" == ended.stop_reason
+    assert "I have allowed it." == shown.text("user_message_chunk")
+
+
+PLAN = """
+name = "plan"
+provider = "workflow"
+
+[[steps]]
+name = "first"
+tool = "tools.py:note"
+
+[[steps]]
+name = "second"
+tool = "tools.py:note"
+needs = ["first"]
+"""
+NOTE = '''
+from cueline import tool
+
+
+@tool(read_only=True)
+async def note() -> str:
+    """Say something, and return something else."""
+    print("this is on stdout")
+    return "noted"
+'''
+
+
+async def test_a_session_of_a_plan_shows_its_steps(folder):
+    (folder.path / "tools.py").write_text(NOTE)
+    (folder.path / "plan.toml").write_text(PLAN)
+    async with open_runtime(folder.log, on="inline") as runtime:
+        session = await runtime.start(str(folder.path / "plan.toml"))
+        await session.result()
+    async with folder.editor("--agent", str(folder.path / "plan.toml")) as (shown, agent, _):
+        await agent.load_session(session_id=session.id, cwd=str(folder.work))
+        with pytest.raises(RequestError, match="it follows a plan: start it with `cueline run`"):
+            await agent.new_session(cwd=str(folder.work))
+
+    plans = [[(step.content, step.status) for step in each.entries] for each in shown.of("plan")]
+    assert [("first", "pending"), ("second", "pending")] == plans[0]
+    assert [("first", "completed"), ("second", "completed")] == plans[-1]
+
+
+async def test_only_the_protocol_is_on_stdout(folder):
+    (folder.path / "tools.py").write_text(NOTE)
+    script = '[[reply]]\ncalls = [{ name = "note", arguments = {} }]\n[[reply]]\ntext = "Done."\n'
+    file = folder.agent(script, [str(folder.path / "tools.py") + ":note"])
+    words = (sys.executable, "-m", "cueline.cli", "acp", "--log", str(folder.log), "--agent", file)
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *words, cwd=folder.path, stdin=pipe, stdout=pipe, stderr=pipe
+    )
+
+    async def ask(number, method, **params):
+        told = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        process.stdin.write(f"{json.dumps(told)}\n".encode())
+        while True:
+            answer = json.loads(await process.stdout.readline())
+            if answer.get("id") == number:
+                return answer["result"]
+
+    async with asyncio.timeout(60):
+        await ask(1, "initialize", protocolVersion=1)
+        name = (await ask(2, "session/new", cwd=str(folder.work), mcpServers=[]))["sessionId"]
+        said = [{"type": "text", "text": "Go"}]
+        ended = await ask(3, "session/prompt", sessionId=name, prompt=said)
+        process.stdin.write(b"no JSON\n")
+        process.stdin.close()
+        rest, errors = await process.communicate()
+
+    assert ({"stopReason": "end_turn"}, b"", 0) == (ended, rest, process.returncode)
+    assert b"this is on stdout" in errors
+    assert b"Error parsing JSON-RPC message" in errors
+
+
+async def test_errors_name_the_fix(folder):
+    async with folder.editor("--agent", folder.agent(HELLO)) as (_, agent, _process):
+        with pytest.raises(RequestError, match="no such session") as unknown:
+            await agent.load_session(session_id="nothing", cwd=str(folder.work))
+        with pytest.raises(RequestError, match="cwd: 'work' is no absolute path") as relative:
+            await agent.new_session(cwd="work")
+        with pytest.raises(RequestError) as missing:
+            await agent.authenticate(method_id="key")
+        name = (await agent.new_session(cwd=str(folder.work))).session_id
+        with pytest.raises(RequestError, match="a block of kind 'audio' is not taken"):
+            await agent.prompt(session_id=name, prompt=[helpers.audio_block("", "audio/wav")])
+        await agent.prompt(session_id=name, prompt=says("Hello"))
+        with pytest.raises(RequestError, match="has no reply for turn 2"):
+            await agent.prompt(session_id=name, prompt=says("And?"))
+        with pytest.raises(RequestError, match=name):
+            await agent.prompt(session_id=name, prompt=says("And now?"))
+
+    assert [-32002, -32602, -32601] == [each.value.code for each in (unknown, relative, missing)]
+
+
+async def test_files_of_a_prompt_reach_the_model(folder):
+    content = base64.b64encode(b"\x89PNG\r\n\x1a\n and what follows").decode()
+    file = helpers.embedded_text_resource("file:///notes.txt", "Ada was here.")
+    prompt = [
+        helpers.text_block("Look: "),
+        helpers.image_block(content, "image/png"),
+        helpers.resource_block(file),
+        helpers.resource_link_block("list.txt", "file:///list.txt"),
+    ]
+    async with folder.editor("--agent", folder.agent(HELLO)) as (_, agent, _process):
+        name = (await agent.new_session(cwd=str(folder.work))).session_id
+        await agent.prompt(session_id=name, prompt=prompt)
+
+    async with open_client(folder.log) as client:
+        asked = await client.start_request(name)
+    assert "Look: " in asked.goal
+    assert "Ada was here." in asked.goal
+    assert "[list.txt](file:///list.txt)" in asked.goal
+    assert ["image/png"] == [each.media_type for each in asked.attachments]
+
+
+async def test_a_limit_of_turns_ends_the_turn_with_its_reason(folder):
+    script = WRITES.replace("write_file", "note").replace(
+        'path = "list.txt", content = "Ada\\nGrace\\n"', ""
+    )
+    (folder.path / "tools.py").write_text(NOTE)
+    file = folder.agent(script, [str(folder.path / "tools.py") + ":note"])
+    async with folder.editor("--agent", file, "--max-turns", "1") as (_, agent, _process):
+        name = (await agent.new_session(cwd=str(folder.work))).session_id
+        ended = await agent.prompt(session_id=name, prompt=says("Go"))
+
+    assert "max_turn_requests" == ended.stop_reason
+
+
+def test_without_the_extra_the_error_names_it(tmp_path):
+    hides = tmp_path / "sitecustomize.py"
+    hides.write_text("import sys\nsys.modules['acp'] = None\n")
+    words = (sys.executable, "-m", "cueline.cli", "acp", "--log", str(tmp_path / "log.db"))
+    env = os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+
+    assert 2 == done.returncode
+    assert "acp: acp is missing: `pip install 'cueline[acp]'` installs it" in done.stderr
