@@ -69,6 +69,7 @@ def acp(
         raise ConfigError("acp", why) from error
     if blueprint is not None and who.file is not None:
         raise typer.BadParameter("--agent and --blueprint exclude each other")
+    _check_pipes()
     outside = settings_context_of(ctx)
     check_trust(ctx, log, asks=False)
     options = RunOptions(log=log, attended=True, as_json=True, context=outside)
@@ -83,13 +84,8 @@ def acp(
         if blueprint is not None:
             return await run_request(client, blueprint, replace(start, open=False))
         there = replace(who, workspace=who.workspace or folder)
-        try:  # in a thread, because it can look for a local model server in a loop of its own
-            asked = await asyncio.to_thread(prepare, there, start, options)
-        except ConfigError as error:
-            if error.subject != "open":
-                raise
-            why = "it follows a plan: start it with `cueline run`, and open its session here"
-            raise ConfigError(str(who.file), why) from error
+        # In a thread, because it can look for a local model server in a loop of its own.
+        asked = await asyncio.to_thread(prepare, there, start, options)
         check_log_is_out_of_reach(asked.asked.agent, log)
         return asked
 
@@ -111,14 +107,17 @@ def acp(
                 finally:
                     await agent.close()
 
-    for stream in (sys.stdin, sys.stdout):
-        mode = os.fstat(stream.fileno()).st_mode
-        if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
-            raise ConfigError(stream.name, "it is no pipe: an editor has to start this command")
     logging.getLogger().addHandler(_LogHandler(say))
     with only_json_on_stdout() as out:
         _keep_stdin()
         open_log.run(work())
+
+
+def _check_pipes() -> None:
+    for stream in (sys.stdin, sys.stdout):
+        mode = os.fstat(stream.fileno()).st_mode
+        if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+            raise ConfigError(stream.name, "it is no pipe: an editor has to start this command")
 
 
 def _keep_stdin() -> None:

@@ -509,7 +509,7 @@ async def test_a_session_of_a_plan_shows_its_steps(folder):
         await session.result()
     async with folder.editor("--agent", str(folder.path / "plan.toml")) as (shown, agent, _):
         await agent.load_session(session_id=session.id, cwd=str(folder.work))
-        with pytest.raises(RequestError, match="it follows a plan: start it with `cueline run`"):
+        with pytest.raises(RequestError, match="plan follows a plan, so no model reads messages"):
             await agent.new_session(cwd=str(folder.work))
 
     plans = [[(step.content, step.status) for step in each.entries] for each in shown.of("plan")]
