@@ -148,7 +148,6 @@ class EditorSession:
         """
         async with self._sending:
             version = await self._post(text, files)
-            self._said.add(version)
             if self._cancelled.is_set():
                 self._cancelled = asyncio.Event()
             cancelled = self._cancelled
@@ -165,17 +164,18 @@ class EditorSession:
                 return reason
 
     async def _post(self, text: str, files: Sequence[bytes]) -> int:
-        """Record a message, and run the session; return the version of the message."""
+        """Record a message, and run the session; return the version of the last message."""
         if self._start is not None:
+            self._said.add(1)
             self._session = await self._start(text, files)
             self._watcher, self._start = self._session.watch(), None
             return 1
         hold = self._state.hold
         held = hold is not None and hold.cause.code in _BY_A_PERSON
         lane: Lane = "steer" if held or self._cancelled.is_set() else "note"
-        receipt = await self._session.send(text, lane, attachments=files)
-        await self._run()
-        return receipt.version or 1
+        sent = (await self._session.send(text, lane, attachments=files)).version or 1
+        self._said.add(sent)
+        return await self._run() or sent
 
     async def cancel(self) -> None:
         """Pause a working session, and stop its children; the next prompt resumes it.
@@ -184,18 +184,16 @@ class EditorSession:
         of a stopped session.
         """
         async with self._sending:
-            if self._turn is None or self._turn.done():
+            if self._turn is None or self._turn.done() or self._cancelled.is_set():
                 return
+            self._cancelled.set()
 
             async def end(name: str) -> object:
                 own = name == self._session.id
                 return await (self._client.pause(name) if own else self._client.stop(name))
 
-            try:
-                with suppress(SessionFinishedError, RejectedError):
-                    await over_tree(self._client, self._session.id, end, tree=True)
-            finally:
-                self._cancelled.set()
+            with suppress(SessionFinishedError, RejectedError):
+                await over_tree(self._client, self._session.id, end, tree=True)
 
     async def close(self) -> None:
         """Follow the session no more."""
@@ -204,8 +202,10 @@ class EditorSession:
             each.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _run(self) -> None:
+    async def _run(self) -> int | None:
         """Run the session here, unless another process runs it.
+
+        Returns the version of the message that resumes a paused session.
 
         Raises:
             CuelineError: the session cannot run here; the message says why.
@@ -218,7 +218,9 @@ class EditorSession:
                 accept_with=f"cueline resume {self._session.id} --accept-changed-tools",
                 without_secrets=(),
             )
-            await request.submit(self._client)
+            resumed = (await request.submit(self._client)).receipt
+            return None if resumed is None else resumed.version
+        return None
 
     def _is_paused(self) -> bool:
         return self._state.waiting is not None and self._state.waiting.is_pause
@@ -307,6 +309,7 @@ class EditorSession:
 
     async def _question(self, view: SessionView, approval: str) -> None:
         """Request the permission for one call, and send the decision."""
+        cancelled = self._cancelled
         opened = await self._opened(view.state.stream, approval)
         asked = ApprovalRequested(approval=approval, **shared_fields(opened, ApprovalRequested))
         here = await personal_question(self._client.log, view.state, asked)
@@ -325,7 +328,8 @@ class EditorSession:
             options=options_of(opened.question, here),
         )
         if not isinstance(answer.outcome, AllowedOutcome):
-            await self.cancel()
+            if not cancelled.is_set():  # nobody would answer it any more
+                await self.cancel()
             return
         _, _, verdict, more = _ANSWERS[answer.outcome.option_id]
         with suppress(NotPendingError):  # it was decided elsewhere

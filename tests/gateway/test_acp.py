@@ -324,6 +324,21 @@ async def test_a_cancelled_turn_ends_so_and_the_next_prompt_replaces_its_rest(fo
     assert not (folder.work / "list.txt").exists()
 
 
+async def test_a_prompt_at_once_after_a_cancel_is_not_cancelled_with_it(folder):
+    async with folder.editor("--agent", folder.writer()) as (shown, agent, _):
+        name = (await agent.new_session(cwd=str(folder.work))).session_id
+        turn = asyncio.ensure_future(agent.prompt(session_id=name, prompt=says("Write")))
+        await shown.question()
+        await agent.cancel(session_id=name)
+        after = asyncio.ensure_future(agent.prompt(session_id=name, prompt=says("Rather not")))
+        shown.asked[0][2].set_result(CANCELLED)
+
+        assert "cancelled" == (await turn).stop_reason
+        assert "end_turn" == (await after).stop_reason
+    assert "Written." in shown.text(), "the second reply of the script"
+    assert not (folder.work / "list.txt").exists()
+
+
 LEAD = """
 [[reply]]
 calls = [{ name = "clerk", arguments = { goal = "write the list" } }]
