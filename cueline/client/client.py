@@ -17,7 +17,7 @@ from cueline.client.inputs import Attachable, Output
 from cueline.client.reader import Reader
 from cueline.client.rerun import RerunResult, rerun_request
 from cueline.client.resume import resume_request
-from cueline.client.runs import retry, run_request
+from cueline.client.runs import retry, submit
 from cueline.client.schedule import At, Every
 from cueline.client.session import Result, Session
 from cueline.client.session_by_name import of_asking, of_named
@@ -214,8 +214,7 @@ class Client(Reader):
             at=at,
             every=every,
         )
-        request = await run_request(self, blueprint, options, queue_seconds=queue_seconds)
-        return await request.submit(self)
+        return await submit(self, blueprint, options, queue_seconds=queue_seconds)
 
     async def retry(self, run: str) -> Session:
         """Start an ended run again: a new session with the same goal, parameters and labels.

@@ -117,6 +117,18 @@ async def run_request(
     return request
 
 
+async def submit(
+    client: Connection,
+    blueprint: str,
+    options: StartOptions,
+    *,
+    queue_seconds: float = QUEUE_SECONDS,
+) -> Session:
+    """Start a run; see `Client.submit`."""
+    request = await run_request(client, blueprint, options, queue_seconds=queue_seconds)
+    return await request.submit(client)
+
+
 async def retry(client: Connection, stream: str) -> Session:
     """Start an ended run again; see `Client.retry`."""
     asked = await read_start_request(client.log.journal(), stream)

@@ -141,6 +141,7 @@ async def test_it_says_only_what_it_can(folder):
     assert {False} == {has.mcp_capabilities.http, has.mcp_capabilities.sse}
 
 
+# D3
 async def test_a_prompt_starts_the_session_of_that_id_and_a_second_one_goes_on(folder):
     async with folder.editor("--agent", folder.agent(TALKS)) as (shown, agent, _):
         name = (await agent.new_session(cwd=str(folder.work))).session_id
@@ -217,6 +218,7 @@ def shape(updates):
     return [text for text in texts if text[0] != "user_message_chunk"], calls
 
 
+# D38
 async def test_a_loaded_session_is_shown_whole_from_the_log(folder):
     options = ("--agent", folder.writer())
     async with folder.editor(*options) as (first, agent, _):
@@ -348,6 +350,7 @@ text = "Thanks."
 """
 
 
+# D36
 async def test_the_question_of_a_child_is_asked_as_one_of_its_parent(folder):
     more = 'workspace = "work"\n[policy]\napproval = ["all_writes"]\n'
     child = folder.agent(WRITES, ["write_file"], more=more)
@@ -414,6 +417,7 @@ text = "Done."
     ("answer", "letters", "status"),
     [("happened", 1, "completed"), ("run_again", 2, "completed"), ("do_not_run", 1, "completed")],
 )
+# I5
 async def test_a_call_in_doubt_after_a_kill_is_asked_with_three_answers(
     folder, answer, letters, status
 ):
@@ -439,6 +443,7 @@ async def test_a_call_in_doubt_after_a_kill_is_asked_with_three_answers(
     assert status == shown.statuses("1.0")[-1]
 
 
+# D38
 async def test_a_kill_of_the_editor_side_loses_no_turn(folder):
     (folder.path / "tools.py").write_text(WAIT)
     script = '[[reply]]\ncalls = [{ name = "wait", arguments = {} }]\n[[reply]]\ntext = "Done."\n'
