@@ -38,7 +38,7 @@ MAY_IMPORT |= {
     "client": {*MAY_IMPORT} - {"cluster", "console"},
     "testing": {*MAY_IMPORT},
     "cli": {*MAY_IMPORT, "client", "gateway"},
-    "gateway": {"client", "deciders", "errors", "events", "projections"},
+    "gateway": {"client", "console", "deciders", "errors", "events", "projections"},
     "cueline": {*MAY_IMPORT, "client"} - {"cluster"},
 }
 
@@ -66,7 +66,12 @@ HOMES = {
     "hypothesis": {"testing"},
     "langchain_core": {"adapters"},
     "langgraph": {"adapters"},
+    "jinja2": {"gateway"},
     "jmespath": {"deciders"},
+    "markdown_it": {"gateway"},
+    "markupsafe": {"gateway"},
+    "mcp": {"gateway"},
+    "mcp_types": {"gateway"},
     "jsonschema_rs": {"tools"},
     "msgspec": PORTS
     | {"cli", "client", "deciders", "providers", "stores", "testing", "tools", "runtime"},

@@ -135,10 +135,14 @@ async def post(
 ) -> Appended:
     """Append *message* to the session's inbox; a repeated *key* appends nothing.
 
+    A *key* is recorded as the message's cause.
+
     Raises:
         UnknownSessionError: there is no such session.
     """
     await check_asked_for(journal.store, stream)
     inbox = sibling(stream, "inbox")
-    write = FactWrite(stream=inbox, steps=[[message]], expected_version=ANY, actor=by)
+    write = FactWrite(
+        stream=inbox, steps=[[message]], expected_version=ANY, actor=by, causation_id=key
+    )
     return await journal.append([write], key=key or uuid4().hex)

@@ -94,6 +94,7 @@ _PANELS = {
         LazyCommand("down", "End the actors that `up` started."),
         LazyCommand("serve", "Serve the HTTP API of a log."),
         LazyCommand("acp", "Serve an editor: the Agent Client Protocol."),
+        LazyCommand("open", "Open a page in the browser.", "open_page:open_page"),
         LazyCommand("tokens", "Issue and revoke tokens.", "tokens:group"),
         LazyCommand("status", "Show the processes of a log."),
         LazyCommand("scale", "Change the number of hosts and runners.", "fleet:scale"),

@@ -18,7 +18,7 @@ from cueline.events.log_url import LogUrl
 INTERRUPTED = "interrupted"
 """The shown status of a running session without a driver."""
 _CLEAR = "\033[H\033[2J"
-_FILTERS = ("status", "agent", "labels", "since")
+_FILTERS = ("status", "agent", "labels", "text", "min_cost", "since")
 
 
 def list_(
@@ -37,6 +37,12 @@ def list_(
     label: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Only those with this label; repeatable."),
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only those with it in their id or goal.")
+    ] = None,
+    min_cost: Annotated[
+        float | None, typer.Option(min=0, metavar="USD", help="Only those that cost so much.")
     ] = None,
     since: Annotated[
         str | None,
@@ -64,6 +70,8 @@ def list_(
         "status": status,
         "agent": agent,
         "labels": labels_of(label),
+        "text": text,
+        "min_cost": min_cost,
         "since": moment("--since", since),
         "limit": limit,
     }

@@ -26,6 +26,7 @@ from cueline.cli.terminal import is_attended
 from cueline.cli.up_lookup import resume_command
 from cueline.client.document import document
 from cueline.client.export import event_document, export_of
+from cueline.client.history import History
 from cueline.client.live_text import TextDelta, live_text
 from cueline.client.reader import Reader
 from cueline.client.session_watcher import follow as follow_session
@@ -35,6 +36,7 @@ from cueline.console.reply_preview import Bottom, ReplyPreview
 from cueline.console.screen import Screen
 from cueline.console.status_line import StatusLine
 from cueline.console.text import date_time, json_of, one_line
+from cueline.errors import ConfigError
 from cueline.events.fact import Fact
 from cueline.events.inbox import MessageSent
 from cueline.events.log_url import LogUrl
@@ -210,11 +212,12 @@ def export(
     session: SessionArgument,
     *,
     events: Annotated[bool, typer.Option("--events", help="One JSON object an event.")] = False,
+    as_html: Annotated[bool, typer.Option("--html", help="One page that needs no server.")] = False,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = True,  # noqa: ARG001 - every command takes it; this one prints nothing else
 ) -> None:
     # Printed when the loop is over: Ctrl-C ends it at once.
-    """Print a session as one JSON document, or with --events as JSON lines.
+    """Print a session as one JSON document, as JSON lines, or as a page.
 
     The document has status, messages, tool calls, metrics, limits, error and
     version. If a row cannot be read, it is named on stderr, all earlier events are
@@ -224,11 +227,30 @@ def export(
     Examples:
       cueline export 7f3a > 7f3a.json
       cueline export 7f3a --events | jq -r .type
+      cueline export 7f3a --html > 7f3a.html
     """
+    if events and as_html:
+        raise typer.BadParameter("--events and --html exclude each other")
     history = open_log.run(open_log.history(log, session))
-    if events:
+    if as_html:
+        typer.echo(_page_of(history))
+    elif events:
         for recorded, fact in history.events:
             typer.echo(json_of(event_document(recorded, fact)))
     else:
         typer.echo(json_of(document(export_of(history)), indent=2))
     raise typer.Exit(open_log.exit_of_damage(history.damage))
+
+
+def _page_of(history: History) -> str:
+    """Return the page of a session.
+
+    Raises:
+        ConfigError: the packages of the extra `serve` are missing.
+    """
+    try:
+        from cueline.gateway.pages.export import page_of
+    except ModuleNotFoundError as error:
+        why = f"{error.name} is missing: `pip install 'cueline[serve]'` installs it"
+        raise ConfigError("--html", why) from error
+    return page_of(history)

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from cueline.actors.breaker_reset import reset_breaker
 from cueline.actors.fold import SessionCache
 from cueline.agents.agent import Agent
+from cueline.client import proposals
 from cueline.client.fleet import Count, ScaleReceipt, scale
 from cueline.client.fork import fork_request
 from cueline.client.inputs import Attachable, Output
@@ -45,6 +46,10 @@ class Client(Reader):
     stop = of_named(Session.stop)
     approve = of_asking(Session.approve)
     deny = of_asking(Session.deny)
+    propose = proposals.propose
+    commit_proposal = proposals.commit_proposal
+    reject_proposal = proposals.reject_proposal
+    undo_proposal = proposals.undo_proposal
 
     def session(self, id: str) -> Session:  # noqa: A002 - the word of the log
         """Return the session with that id or stream, to read it or to send messages to it.

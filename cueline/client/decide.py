@@ -18,6 +18,9 @@ from cueline.events.journal import Journal
 from cueline.events.session import ApprovalRequested
 from cueline.events.stream import shown, sibling, tenant_of
 
+PROGRAM = "mcp"
+"""The channel of decisions that come from a program, perhaps without a person (C17)."""
+
 
 async def question_of(client: Connection, name: str) -> ApprovalOpened:
     """Return the event that opened the approval *name*, which is still open.
@@ -56,8 +59,10 @@ def decision_of(
     return make_value(DecisionGiven, verdict=verdict, by=by or "", channel=channel, **said)
 
 
-async def decide(client: Connection, stream: str, given: DecisionGiven) -> DecisionReceipt:
-    """Put the decision into the inbox of the asking session.
+async def decide(
+    client: Connection, stream: str, given: DecisionGiven, *, key: str | None = None
+) -> DecisionReceipt:
+    """Put the decision into the inbox of the asking session; with a *key*, once.
 
     Without a digest, the decision is about the current question; without a person, it is
     by the user of this process.
@@ -99,7 +104,7 @@ async def decide(client: Connection, stream: str, given: DecisionGiven) -> Decis
         given = await _checked(client, approval, opened, given, current.agent)
     seen = current.state.inbox_seen
     if not await was_given(journal, approval, given, stream, seen):
-        at = await post(client, current, given, by=given.by)
+        at = await post(client, current, given, by=given.by, key=key)
         # Another decision may have been recorded since; the first in the log counts.
         await was_given(journal, approval, given, stream, seen, until=at.versions[0] - 1)
     return DecisionReceipt(
@@ -137,6 +142,11 @@ async def _checked(
     agent: AgentSpec,
 ) -> DecisionGiven:
     """Return *given* with all its fields, after the checks of the gate and of the edit."""
+    needs_people = opened.may_grant or opened.excluded or opened.votes > 1
+    if given.channel == PROGRAM and given.verdict == "grant" and needs_people:
+        how = f"a person does, by `cueline approve {given.approval}`"
+        why = f"its policy names who may allow it: {how}"
+        raise RejectedError(given.approval, why)
     if why := refused_text(state, vote_of(given, "", client.log.clock.now())):
         raise RejectedError(given.approval, why)
     tool = tool_of(agent, opened.tool)

@@ -1,8 +1,10 @@
 """Reads the history of a session, up to damage."""
 
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from dataclasses import dataclass, replace
+from typing import cast
 
 from cueline.actors.session_reader import Past, SessionReader
 from cueline.actors.stream_end import last_of
@@ -12,6 +14,7 @@ from cueline.deciders.session.state import Wait
 from cueline.deciders.session.turn import CallApproval
 from cueline.errors import CorruptEventError, CuelineError, RejectedError, UnknownEventTypeError
 from cueline.events.agent import AgentSpec
+from cueline.events.codec import Redacted
 from cueline.events.session import ContextCompacted, ModelRequested, SessionEvent, ToolReturned
 from cueline.events.store import RecordedEvent
 from cueline.events.stream import shown
@@ -190,6 +193,45 @@ async def read_ends(log: OpenLog, stream: str, *, outputs: bool = False) -> Hist
     except (CorruptEventError, UnknownEventTypeError):
         pass
     return await read_history(log, stream, outputs=outputs)
+
+
+async def read_part(
+    log: OpenLog, stream: str, *, before: int, most: int = LAST
+) -> list[tuple[RecordedEvent, SessionEvent | None]]:
+    """Return some *most* events of a session before version *before*, from a turn's beginning on.
+
+    Raises:
+        CorruptEventError: an event is damaged.
+    """
+    begins = await last_of(log.store, stream, {"ModelRequested"}, before - most)
+    past = Past()
+    async for recorded, fact in log.journal().read(stream, max(begins - 1, 0), before - 1):
+        past.append((recorded, None if isinstance(fact, Redacted) else cast("SessionEvent", fact)))
+    return past
+
+
+async def follow_facts(
+    log: OpenLog, stream: str, after: int
+) -> AsyncGenerator[tuple[RecordedEvent, SessionEvent]]:
+    """Yield the events of a session after version *after*, past and new, to its end.
+
+    Nothing is folded, so a long session costs no more than a short one.
+
+    Raises:
+        CorruptEventError: an event is damaged.
+    """
+    async with aclosing(log.notifier.changes(stream)) as growing:
+        async for heard in growing:
+            async for recorded, fact in log.journal().read(stream, after, None, heard):
+                after = recorded.version
+                if not isinstance(fact, Redacted):
+                    yield recorded, cast("SessionEvent", fact)
+                if recorded.type in _ENDS:
+                    return
+
+
+_ENDS = frozenset({"SessionCompleted", "SessionFailed", "SessionStopped"})
+"""The types of the last event of a session."""
 
 
 def compacted(history: History) -> History:

@@ -9,7 +9,7 @@ from cueline.config.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.sanitize import SHORTEST_SECRET
 from cueline.providers.account import is_sendable
-from cueline.providers.key_store import KeyStore, StoredKey
+from cueline.providers.key_store import KeyStore, MasterKey, StoredKey
 from cueline.providers.registry import provider_named
 
 
@@ -76,6 +76,15 @@ def remove_key(provider: str, *, user: str = "") -> None:
         raise ConfigError(
             provider, f"no key is stored{whose}; `cueline keys list` shows those that are"
         )
+
+
+def master_key() -> MasterKey:
+    """Return the master key of this machine's stored keys; without stored keys, it is made.
+
+    Raises:
+        ConfigError: the file or variable with the key cannot be used.
+    """
+    return KeyStore(HERE).master_key()
 
 
 def _row(stored: StoredKey) -> KeyRow:

@@ -111,15 +111,21 @@ def _of_agent(table: dict[str, Any], file: Path) -> PolicyCheck:
 
 
 async def backtest_policy(
-    log: OpenLog, policy: Policy, *, since: datetime | None = None
+    log: OpenLog, policy: str | Path | Policy, *, since: datetime | None = None
 ) -> PolicyBacktest:
     """Judge the calls of a log, from *since* on, by another policy; change nothing.
 
     Raises:
+        ConfigError: the policy has a fault; the message names the first.
         LogUnavailableError: the log cannot be read.
         CorruptEventError: an event cannot be read.
     """
     log.check_whole()
+    if isinstance(policy, str | Path):
+        checked = check_policy(policy)
+        if checked.problems:
+            raise ConfigError(checked.file, str(checked.problems[0]))
+        policy = checked.policy
     since_us = to_us(since) if since else 0
     test, journal = Backtest(policy), log.journal()
     async for recorded in log.store.read_all(0, {"session"}):

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cueline.client.argument_check import check_limit
 from cueline.client.open_read_models import (
@@ -16,7 +16,6 @@ from cueline.client.open_read_models import (
     session_ids,
 )
 from cueline.config.config_file import DEFAULT_LOG
-from cueline.errors import ConfigError
 from cueline.events.log_url import LogName
 from cueline.runtime.open_log import OpenLog, open_log
 
@@ -178,15 +177,20 @@ class Reader:
         status: str | None = None,
         agent: str | None = None,
         labels: Mapping[str, str] | None = None,
+        text: str | None = None,
+        min_cost: float | None = None,
         since: datetime | None = None,
         limit: int = 50,
     ) -> "Page[SessionRow]":
         """Return the sessions that match, the last changed first.
 
         Args:
-            status: one of `STATUSES`.
+            status: `created`, `running`, `idle`, `waiting`, `paused`, `stopping`, `completed`,
+            `failed` or `stopped`.
             agent: the name of the sessions' agent.
             labels: labels that each session has.
+            text: a part of the id or the goal, in any case.
+            min_cost: the least cost in US dollars.
             since: changed at this time or later.
             limit: the maximum number of rows.
 
@@ -196,12 +200,12 @@ class Reader:
         from cueline.client.rows import STATUSES, check_status, with_drivers
         from cueline.projections.session import list_sessions
 
+        which: dict[str, Any] = {"status": status, "agent": agent, "labels": labels}
+        which |= {"text": text, "min_cost": min_cost, "since": since}
         check_status(status, STATUSES)
         check_limit(limit)
         async with read_models(self.log, self.notice) as models:
-            fitting = list_sessions(
-                models.db, status=status, agent=agent, labels=labels, since=since, limit=limit + 1
-            )
+            fitting = list_sessions(models.db, **which, limit=limit + 1)
         rows = await with_drivers(self.log, fitting)
         return models.page(rows, limit)
 
@@ -216,7 +220,7 @@ class Reader:
         """Return the runs that match, the last changed first.
 
         Args:
-            status: `queued`, `claimed`, or one of `STATUSES`.
+            status: `queued`, `claimed`, or a status of a session.
             blueprint: the name that they were started by.
             runner: the incarnation that has claimed them.
             limit: the maximum number of rows.
@@ -367,13 +371,8 @@ class Reader:
         Raises:
             ConfigError: the policy has a fault; the message names the first.
         """
-        from cueline.client.policies import backtest_policy, check_policy
+        from cueline.client.policies import backtest_policy
 
-        if isinstance(policy, str | Path):
-            checked = check_policy(policy)
-            if checked.problems:
-                raise ConfigError(checked.file, str(checked.problems[0]))
-            policy = checked.policy
         return await backtest_policy(self.log, policy, since=since)
 
     async def changes(self) -> AsyncIterator[int]:

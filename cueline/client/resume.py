@@ -36,8 +36,10 @@ class ResumeRequest:
         """The stream of the session."""
         return self.now.state.stream
 
-    async def submit(self, client: Connection) -> Session:
+    async def submit(self, client: Connection, *, key: str | None = None) -> Session:
         """Record the messages, and run the session at the place of *client*.
+
+        With a *key*, the request to continue is always recorded, once.
 
         Raises:
             ToolImportError: a runner of the cluster cannot run its tools.
@@ -50,8 +52,8 @@ class ResumeRequest:
         if self.waived is not None:
             await post(client, self.now, self.waived)
         said, at = ResumeAsked(tools=self.tools), None
-        if self._has_to_be_told(client):
-            at = await post(client, self.now, said)
+        if key is not None or self._has_to_be_told(client):
+            at = await post(client, self.now, said, key=key)
         await client.place.take_up(self.stream)
         receipt = Receipt(**await receipt_fields(client, self.stream, said.type, at))
         return Session(client, self.stream, receipt, (self.now.agent.output,))

@@ -93,6 +93,21 @@ async def runners_of(log: OpenLog) -> list[RunnerRow]:
     ]
 
 
+async def submit(
+    client: Connection,
+    blueprint: str,
+    options: StartOptions,
+    *,
+    queue_seconds: float = QUEUE_SECONDS,
+    retry_of: str = "",
+) -> Session:
+    """Start a run; see `Client.submit`."""
+    request = await run_request(
+        client, blueprint, options, queue_seconds=queue_seconds, retry_of=retry_of
+    )
+    return await request.submit(client)
+
+
 async def run_request(
     client: Connection,
     blueprint: str,
@@ -101,7 +116,7 @@ async def run_request(
     queue_seconds: float = QUEUE_SECONDS,
     retry_of: str = "",
 ) -> StartRequest:
-    """Check the start of a run, and return it; see `Client.submit`, which raises its errors."""
+    """Return the checked start of a run, which is not recorded yet; see `Client.submit`."""
     state = await FleetLog(client.log.journal()).read()
     if (offered := state.blueprints.get(blueprint)) is None:
         known = known_instead(blueprint, sorted(state.blueprints), "offered were")
@@ -117,18 +132,6 @@ async def run_request(
     return request
 
 
-async def submit(
-    client: Connection,
-    blueprint: str,
-    options: StartOptions,
-    *,
-    queue_seconds: float = QUEUE_SECONDS,
-) -> Session:
-    """Start a run; see `Client.submit`."""
-    request = await run_request(client, blueprint, options, queue_seconds=queue_seconds)
-    return await request.submit(client)
-
-
 async def retry(client: Connection, stream: str) -> Session:
     """Start an ended run again; see `Client.retry`."""
     asked = await read_start_request(client.log.journal(), stream)
@@ -137,14 +140,13 @@ async def retry(client: Connection, stream: str) -> Session:
     status, _ = await client.cache.fold(stream)
     if not status.finished:
         raise RejectedError(shown(stream), f"it has not ended, but is {status.status}")
-    request = await run_request(
+    return await submit(
         client,
         asked.run.blueprint,
         StartOptions(goal=asked.goal, parameters=asked.parameters, labels=asked.labels),
         queue_seconds=asked.run.queue_seconds,
         retry_of=stream,
     )
-    return await request.submit(client)
 
 
 def _status(state: FleetState, incarnation: str) -> RunnerStatus:

@@ -54,8 +54,10 @@ W = TypeVar("W", bound=BaseModel)
 
 WISHES: Final = {each.model_fields["type"].default: each for each in get_args(get_args(Wish)[0])}
 """The kinds of wishes, by their types."""
+SCRIPTED: Final = "scripted"
+"""The provider whose models are files."""
 _KEYS: Final = {MessageSent: "send", ModelChangeAsked: "model"}
-"""The prefix of the keys of messages in the log."""
+"""The prefix of the keys of messages in the log; else it is the type."""
 _ENDS: Final[dict[type, str]] = {
     SessionCompleted: "completed",
     SessionFailed: "failed",
@@ -77,25 +79,21 @@ def make_wish(kind: type[W], **values: object) -> W:
 
 @overload
 async def wish(
-    client: Connection, stream: str, value: PauseAsked, *, key: None = None
+    client: Connection, stream: str, value: PauseAsked, *, key: str | None = None
 ) -> PauseReceipt: ...
 @overload
 async def wish(
-    client: Connection, stream: str, value: StopAsked, *, key: None = None
+    client: Connection, stream: str, value: StopAsked, *, key: str | None = None
 ) -> StopReceipt: ...
 @overload
 async def wish(
-    client: Connection, stream: str, value: DecisionGiven, *, key: None = None
+    client: Connection, stream: str, value: DecisionGiven, *, key: str | None = None
 ) -> DecisionReceipt: ...
-@overload
-async def wish(
-    client: Connection, stream: str, value: ResumeAsked | RaiseAsked, *, key: None = None
-) -> Receipt: ...
 @overload
 async def wish(
     client: Connection,
     stream: str,
-    value: MessageSent | ModelChangeAsked,
+    value: ResumeAsked | RaiseAsked | MessageSent | ModelChangeAsked,
     *,
     key: str | None = None,
 ) -> Receipt: ...
@@ -116,32 +114,55 @@ async def wish(client: Connection, stream: str, value: Wish, *, key: str | None 
         CorruptEventError: an event was damaged or emptied.
     """
     client.log.check_sees(stream)
+    key = None if key is None else key_of(value, key)
     if isinstance(value, DecisionGiven):
-        return await decide(client, stream, value)
+        return await decide(client, stream, value, key=key)
     client.log.check_may("send")
     now = await current_session(client.cache, stream)
     match value:
         case StopAsked():
-            return await _stop(client, now, value)
+            return await _stop(client, now, value, key)
         case PauseAsked():
-            return await _pause(client, now, value)
-        case ModelChangeAsked(model=model):
-            is_name = model == ModelChoice(provider="", model=model.model)
-            chosen = chosen_model(now.agent, model.model if is_name else model, now.allowances)
-            value = ModelChangeAsked(model=chosen)
+            return await _pause(client, now, value, key)
+        case ModelChangeAsked():
+            value = chosen(client, now, value)
         case MessageSent(name=name, text=text) if name:
             value = value.model_copy(update={"value": json_or_text(text)})
     now.check_takes(value)
-    key = None if key is None else f"{_KEYS[type(value)]}.{key}"
     at = await post(client, now, value, key=key)
     await _check_counts(client, now, at)
     return Receipt(**await receipt_fields(client, stream, value.type, at))
 
 
-async def _pause(client: Connection, now: CurrentSession, value: PauseAsked) -> PauseReceipt:
+def key_of(value: Wish, key: str) -> str:
+    """Return the key in the log of a message with a user's *key*."""
+    return f"{_KEYS.get(type(value), value.type)}.{key}"
+
+
+def chosen(client: Connection, now: CurrentSession, value: ModelChangeAsked) -> ModelChangeAsked:
+    """Return *value* with the provider and the parameters of its model.
+
+    An address could get the key, and a script is a file of this machine.
+
+    Raises:
+        ConfigError: the model cannot be used.
+        ForbiddenError: the person may not choose an address, a key or a script.
+    """
+    model = value.model
+    providers = (model.provider, model.model.partition("/")[0], now.agent.provider)
+    if model.base_url or model.key_variable or model.headers or SCRIPTED in providers:
+        client.log.check_may("admin")
+    is_name = model == ModelChoice(provider="", model=model.model)
+    found = chosen_model(now.agent, model.model if is_name else model, now.allowances)
+    return ModelChangeAsked(model=found)
+
+
+async def _pause(
+    client: Connection, now: CurrentSession, value: PauseAsked, key: str | None
+) -> PauseReceipt:
     """Ask a session to pause; a repetition records nothing."""
     now.check_takes(value)
-    at = None if now.held else await post(client, now, value)
+    at = None if now.held else await post(client, now, value, key=key)
     if at is not None:
         await _check_counts(client, now, at)
     hold = now.state.hold
@@ -152,14 +173,16 @@ async def _pause(client: Connection, now: CurrentSession, value: PauseAsked) -> 
     )
 
 
-async def _stop(client: Connection, now: CurrentSession, value: StopAsked) -> StopReceipt:
+async def _stop(
+    client: Connection, now: CurrentSession, value: StopAsked, key: str | None
+) -> StopReceipt:
     """Ask for the end of a session; without a driver, end it here.
 
     Raises:
         CuelineError: the session has no driver, and cannot run here; the message says why.
     """
     stream, ended = now.state.stream, now.state.finished
-    at = None if ended or now.stopping else await post(client, now, value)
+    at = None if ended or now.stopping else await post(client, now, value, key=key)
     told = await receipt_fields(client, stream, value.type, at)
     if not ended and told["read_by"] == "nobody":
         client.place.tries_again(stream)

@@ -11,6 +11,10 @@ CuelineError
 │   ├── SessionUndrivenError     resume the session, or start `cueline up`
 │   ├── BlueprintConflictError   give the blueprint another name
 │   ├── NotPendingError          read the outcome of the approval
+│   ├── ProposalError            propose again
+│   │   ├── ProposalExpiredError  propose again
+│   │   └── ProposalStaleError   read the session, propose again
+│   ├── NotUndoableError         nothing: the effect stays
 │   ├── ForbiddenError           use a token with the named scope
 │   ├── InvalidNameError         choose another name
 │   ├── ToolImportError          make the tool importable
@@ -68,8 +72,12 @@ from cueline.errors.rejected import (
     ForbiddenError,
     InvalidNameError,
     NotPendingError,
+    NotUndoableError,
     ParameterValidationError,
     PathEscapeError,
+    ProposalError,
+    ProposalExpiredError,
+    ProposalStaleError,
     RejectedError,
     SessionFinishedError,
     SessionOwnedError,

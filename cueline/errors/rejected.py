@@ -96,6 +96,30 @@ class NotPendingError(RejectedError):
     """The approval is not open; the message has its state."""
 
 
+class ProposalError(RejectedError):
+    """The id is no proposal of this person and this log. Propose again."""
+
+    code: str = "proposal_invalid"
+
+
+class ProposalExpiredError(ProposalError):
+    """The proposal was not committed in time. Propose again."""
+
+    code: str = "proposal_expired"
+
+
+class ProposalStaleError(ProposalError):
+    """The session has changed, so the commit would not do what the proposal says. Propose again."""
+
+    code: str = "proposal_stale"
+
+
+class NotUndoableError(RejectedError):
+    """The effect of the proposal cannot be taken back, or it was not committed."""
+
+    code: str = "not_undoable"
+
+
 class InvalidNameError(RejectedError):
     """A name or id has an invalid form."""
 

@@ -37,6 +37,7 @@ from cueline.events.checkpoint import CheckpointEvent
 from cueline.events.fact import Fact
 from cueline.events.fleet import DispatcherEvent, FleetEvent
 from cueline.events.inbox import InboxMessage
+from cueline.events.proposal import ProposalRejected
 from cueline.events.sanitize import Redactor, needs_sanitizing, sanitize
 from cueline.events.session import SessionEvent
 from cueline.events.store import INLINE_LIMIT, Draft, RecordedEvent
@@ -79,7 +80,7 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         get_args(FleetEvent),
         get_args(CheckpointEvent),
         get_args(TokenEvent),
-        (DescendantAsked,),
+        (DescendantAsked, ProposalRejected),
     )
 }
 """The class of every fact that this cueline can read, by type."""

@@ -12,16 +12,27 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import AwareDatetime, BeforeValidator
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route as StarletteRoute
 
 from cueline.client.client import Client
-from cueline.client.document import document
-from cueline.client.open_read_models import Page
-from cueline.client.session import Session
 from cueline.errors import CuelineError
+from cueline.gateway.answer import document_of
 from cueline.gateway.events import events_of, events_of_log, response_of
-from cueline.gateway.guard import Guard, caller_of
+from cueline.gateway.guard import Guard, caller_of, path_of
 from cueline.gateway.login import login
-from cueline.gateway.problem import MEDIA_TYPE, SCHEMA, problem, problem_of, problem_of_input
+from cueline.gateway.mcp import LOOPBACK, Endpoint, server
+from cueline.gateway.pages.actions import actions
+from cueline.gateway.pages.lists import lists
+from cueline.gateway.pages.page import error_page, files
+from cueline.gateway.pages.session import session
+from cueline.gateway.problem import (
+    MEDIA_TYPE,
+    SCHEMA,
+    problem,
+    problem_of,
+    problem_of_input,
+    status_of,
+)
 from cueline.gateway.rate_limit import RateLimit
 from cueline.gateway.routes import ROUTES, Route, pairs
 
@@ -43,12 +54,15 @@ _After = Annotated[int, Header(ge=0, description="Only events after this positio
 _NAME: Final = re.compile(r"{(\w+)}")
 
 
-def app(client: Client, *, token: str | None = None) -> FastAPI:
+def app_of(
+    client: Client, *, token: str | None = None, hosts: tuple[str, ...] | None = LOOPBACK
+) -> FastAPI:
     """Return the ASGI app of the API of one log.
 
     Args:
         client: the client that carries out the requests; the caller closes it after the app.
         token: a token that counts beside those of the log, with all rights of the process's user.
+        hosts: see `Endpoint`.
     """
     made = FastAPI(
         title="cueline",
@@ -68,7 +82,10 @@ def app(client: Client, *, token: str | None = None) -> FastAPI:
 
     strangers = RateLimit(most=20, per_second=0.5)
     made.add_middleware(Guard, client=client, token=token, strangers=strangers)
-    made.include_router(login(client, strangers))
+    for router in (login(client, strangers), files(), lists, session, actions()):
+        made.include_router(router)
+    endpoint = Endpoint(server(), hosts)
+    made.router.routes.append(StarletteRoute("/mcp", endpoint, include_in_schema=False))
     for route in ROUTES:
         made.add_api_route(
             f"/v1{route.path}",
@@ -107,7 +124,7 @@ def _endpoint(route: Route) -> Callable[..., Awaitable[Response]]:
             given |= {name: getattr(body, name) for name in body.model_fields_set}
         if key is not None:
             given["key"] = key
-        return JSONResponse(_document(await route.call(caller_of(request).client, **given)))
+        return JSONResponse(document_of(await route.call(caller_of(request).client, **given)))
 
     named = [Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request)]
     named += [
@@ -154,24 +171,21 @@ def _operation(route: Route) -> str:
     return "_".join((route.method.lower(), *words, *(["one"] if route.path.endswith("}") else [])))
 
 
-def _document(result: object) -> Any:
-    """Return the JSON of a result: that of `--json`."""
-    if isinstance(result, Session):
-        return document(result.receipt)
-    if isinstance(result, Page):
-        told = {"rows": document(result.rows), "more": result.more}
-        return told if result.damage is None else told | {"damage": str(result.damage)}
-    return document(result)
-
-
 def _problems() -> dict[int | str, dict[str, Any]]:
     content = {MEDIA_TYPE: {"schema": SCHEMA}}
     return {each: {"description": "A problem", "content": content} for each in _PROBLEMS}
 
 
-async def _answer_error(_: Request, error: Exception) -> Response:
+def _wants_page(request: Request) -> bool:
+    is_api = path_of(request.scope).startswith("/v1/")
+    return not is_api and "text/html" in request.headers.get("accept", "")
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, CuelineError):
         raise error
+    if _wants_page(request):
+        return error_page(request, error.__class__.__name__, str(error), status_of(error))
     return problem_of(error)
 
 
@@ -187,9 +201,11 @@ async def _answer_bug(_: Request, error: Exception) -> Response:
     return problem(500, "Failed", said)
 
 
-async def _answer_http(_: Request, error: Exception) -> Response:
+async def _answer_http(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
+    if _wants_page(request):
+        return error_page(request, error.detail, error.detail, error.status_code)
     refused = problem(error.status_code, error.detail, error.detail)
     refused.headers.update(error.headers or {})  # those of a 405 name the methods
     return refused

@@ -1,16 +1,16 @@
 """Signs a browser in by a code from the shell, and out."""
 
 import re
-from html import escape
 from typing import Final
 
 from fastapi import APIRouter, Request
 from starlette.datastructures import QueryParams
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
 from cueline.client.client import Client
 from cueline.client.tokens import BROWSER_HOURS, TokenBook, revoke_token
 from cueline.gateway.guard import caller_of, cookie_name, too_many
+from cueline.gateway.pages.page import render
 from cueline.gateway.problem import problem
 from cueline.gateway.rate_limit import RateLimit
 
@@ -23,10 +23,14 @@ def login(client: Client, strangers: RateLimit) -> APIRouter:
     book = TokenBook(client.log)
 
     @router.get("/login")
-    async def ask(code: str = "", next: str = "/", said: str = "") -> Response:  # noqa: A002 - the word of the link
+    async def ask(
+        request: Request,
+        code: str = "",
+        next: str = "/",  # noqa: A002 - the word of the link
+        said: str = "",
+    ) -> Response:
         """Ask for the code. Only the button uses it up: programs open links to preview them."""
-        told = {"code": code, "next": _own(next), "said": said}
-        return HTMLResponse(_PAGE % {name: escape(each) for name, each in told.items()})
+        return render(request, "login.html", code=code, next=_own(next), said=said)
 
     @router.post("/login")
     async def sign_in(request: Request) -> Response:
@@ -72,14 +76,3 @@ def login(client: Client, strangers: RateLimit) -> APIRouter:
 def _own(path: str) -> str:
     """Return *path* if it is one of this server, else the first page."""
     return path if _OWN_PATH.fullmatch(path) else "/"
-
-
-_PAGE: Final = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Sign in · cueline</title>
-<main><h1>cueline</h1>
-<p role="status">%(said)s</p>
-<form method="post"><label>Code <input name="code" value="%(code)s" required autofocus></label>
-<input type="hidden" name="next" value="%(next)s"><button>Sign in</button></form>
-<p>At a shell, <code>cueline open</code> gives a code.</p></main></html>
-"""

@@ -50,10 +50,15 @@ def problem(
     return JSONResponse(told, status, media_type=MEDIA_TYPE)
 
 
+def status_of(error: CuelineError) -> int:
+    """Return the HTTP status of an error."""
+    otherwise = 503 if error.retryable else 500
+    return next((each for kind, each in STATUSES.items() if isinstance(error, kind)), otherwise)
+
+
 def problem_of(error: CuelineError) -> JSONResponse:
     """Return the response for an error of cueline."""
-    otherwise = 503 if error.retryable else 500
-    status = next((each for kind, each in STATUSES.items() if isinstance(error, kind)), otherwise)
+    status = status_of(error)
     told = error.to_json()
     name, detail = str(told.pop("error")), str(told.pop("message"))
     if isinstance(error, ConfigError):

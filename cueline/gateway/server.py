@@ -13,8 +13,10 @@ from typing import Any
 import uvicorn
 
 from cueline.client.client import Client
+from cueline.client.server_address import announced
 from cueline.errors import ConfigError
-from cueline.gateway.api import app
+from cueline.gateway.api import app_of
+from cueline.gateway.mcp import LOOPBACK
 
 DRAIN_SECONDS = 5
 """How long open requests may take after a signal."""
@@ -33,6 +35,11 @@ class Address:
     """The file with the private key, in PEM."""
     behind_proxy: bool = False
     """Whether a proxy in front adds TLS."""
+
+    @property
+    def hosts(self) -> tuple[str, ...] | None:
+        """The names that requests may have in `Host`; None: every name."""
+        return LOOPBACK if _is_loopback(self.host) and not self.behind_proxy else None
 
     def check(self) -> None:
         """Refuse an address at which tokens would be sent in clear text.
@@ -74,7 +81,7 @@ async def serve(
     Args:
         client: carries out the requests; the caller closes it.
         address: where to listen.
-        token: see `app`.
+        token: see `app_of`.
         ready: called with the URL once requests are accepted.
         say: called with each warning and error of the server; it can contain secrets.
 
@@ -83,7 +90,7 @@ async def serve(
     """
     address.check()
     config = uvicorn.Config(
-        app(client, token=token),
+        app_of(client, token=token, hosts=address.hosts),
         host=address.host,
         port=address.port,
         ssl_certfile=address.certificate,
@@ -99,10 +106,16 @@ async def serve(
     logger = logging.getLogger("uvicorn.error")
     logger.addHandler(told)
     logger.propagate = False
-    server = _Server(config, ready)
+    url = asyncio.get_running_loop().create_future()
+    server = _Server(config, url.set_result)
     serving = asyncio.create_task(server.serve())
     try:
-        await asyncio.shield(serving)
+        await asyncio.wait((url, serving), return_when=asyncio.FIRST_COMPLETED)
+        if url.done():
+            async with announced(client.log, url.result()):
+                ready(url.result())
+                await asyncio.shield(serving)
+        await serving
     except asyncio.CancelledError:
         server.should_exit = True
         await serving

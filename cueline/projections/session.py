@@ -237,6 +237,8 @@ def list_sessions(
     status: str | None = None,
     agent: str | None = None,
     labels: Mapping[str, str] | None = None,
+    text: str | None = None,
+    min_cost: float | None = None,
     since: datetime | None = None,
     limit: int = 100,
 ) -> list[SessionRow]:
@@ -248,6 +250,8 @@ def list_sessions(
             ("status = ?", "waiting" if paused else status),
             ("paused = ?", paused or None),
             ("agent = ?", agent),
+            ("instr(lower(id || ' ' || coalesce(goal, '')), ?) > 0", text and text.lower()),
+            ("CAST(cost AS REAL) >= ?", min_cost),
             ("updated_us >= ?", None if since is None else to_us(since)),
             *labelled,
         ]

@@ -122,13 +122,12 @@ class Views:
 
     def keep_to(self, tenant: str) -> None:
         """Hide the rows of other tenants from all later queries of this connection."""
+        where = f"substr(stream, instr(stream, '-') + 1, {len(tenant) + 1}) = '{tenant}/'"
         for model in MODELS:
             if "stream" in model.__dataclass_fields__:
                 # A temporary view hides the table of its name.
-                self.db.execute(
-                    f'CREATE TEMP VIEW {model.TABLE} AS SELECT * FROM "{self.schema}".{model.TABLE} '  # noqa: S608 - our own names, and a tenant has no quotes
-                    f"WHERE substr(stream, instr(stream, '-') + 1, {len(tenant) + 1}) = '{tenant}/'"
-                )
+                rows = f'SELECT * FROM "{self.schema}".{model.TABLE} WHERE {where}'  # noqa: S608 - our own names
+                self.db.execute(f"CREATE TEMP VIEW {model.TABLE} AS {rows}")
 
     def close(self) -> None:
         """Close the file."""

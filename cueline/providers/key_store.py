@@ -1,6 +1,7 @@
 """The keys of providers that users have stored on this machine, encrypted (002-024).
 
 They are in one file, in the folder that `folder_of` names. Nothing shows a stored key again.
+The master key also seals texts that go through other hands and come back, such as proposals.
 A file, folder or master key that cannot be used raises `ConfigError`; the message says what
 to do.
 """
@@ -10,7 +11,7 @@ import json
 import os
 import stat
 import tempfile
-from base64 import b64decode, b64encode, urlsafe_b64decode
+from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -95,6 +96,32 @@ class MasterKey:
             )
             raise ConfigError(self.source, why) from None
 
+    def seal(self, content: bytes, purpose: str) -> str:
+        """Return *content* encrypted as letters, digits, `-` and `_`; see `unseal`."""
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - 50 ms
+
+        nonce = os.urandom(_NONCE_BYTES)
+        cipher = AESGCM(self._key.get_secret_value())
+        sealed = cipher.encrypt(nonce, content, _sealed_for(purpose))
+        return urlsafe_b64encode(nonce + sealed).decode().rstrip("=")
+
+    def unseal(self, text: str, purpose: str) -> bytes:
+        """Return the content of *text*, a result of `seal` with the same *purpose*.
+
+        Raises:
+            ValueError: another key or purpose sealed it, or somebody has changed it.
+        """
+        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - 50 ms
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - 50 ms
+
+        cipher = AESGCM(self._key.get_secret_value())
+        try:
+            sealed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+            nonce, rest = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
+            return cipher.decrypt(nonce, rest, _sealed_for(purpose))
+        except (InvalidTag, ValueError):
+            raise ValueError("not sealed with this key for this purpose") from None
+
 
 def new_master_key(path: Path) -> MasterKey:
     """Write a new master key to the file *path*, which nobody else can read; return it.
@@ -114,6 +141,10 @@ def new_master_key(path: Path) -> MasterKey:
 
 def _associated(owner: KeyOwner) -> bytes:
     return "\0".join(("cueline key", *map(str, owner))).encode()
+
+
+def _sealed_for(purpose: str) -> bytes:
+    return f"cueline seal\0{purpose}".encode()
 
 
 def _key_in(text: SecretStr) -> Secret[bytes] | None:
@@ -183,11 +214,8 @@ class KeyStore:
     def secrets(self) -> list[SecretStr]:
         """Return every stored key and the master key, as far as this process can read them."""
         try:
-            rows = self.rows()
-            master = self._master() if rows else None
+            rows, master = self.rows(), self._master()
         except ConfigError:
-            return []
-        if master is None:
             return []
         found = list(master.forms)
         for row in rows:
@@ -212,6 +240,13 @@ class KeyStore:
         with self._changing() as rows:
             return rows.pop((provider, user), None) is not None
 
+    def master_key(self) -> MasterKey:
+        """Return the master key; without stored keys, a missing one is made."""
+        with suppress(ConfigError):
+            return self._master()
+        with self._locked():
+            return self._master(make=True)
+
     @property
     def master_source(self) -> str:
         """The place of the master key: the variable, or the path of the file."""
@@ -232,16 +267,22 @@ class KeyStore:
     @contextmanager
     def _changing(self) -> Iterator[dict[tuple[str, str], StoredKey]]:
         """Yield the rows for a change, and write them; no other process writes meanwhile."""
+        with self._locked() as folder:
+            rows = {(each.provider, each.user): each for each in _rows(self.path)}
+            yield rows
+            _replace(self.path, [rows[owner] for owner in sorted(rows)])
+            os.fsync(folder)
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        """Yield a descriptor of the folder, in which no other process writes meanwhile."""
         path = self.path
         try:
             make_folder(path.parent)
             folder = os.open(path.parent, os.O_RDONLY)
             try:
                 fcntl.flock(folder, fcntl.LOCK_EX)
-                rows = {(each.provider, each.user): each for each in _rows(path)}
-                yield rows
-                _replace(path, [rows[owner] for owner in sorted(rows)])
-                os.fsync(folder)
+                yield folder
             finally:
                 os.close(folder)
         except OSError as error:

@@ -82,6 +82,21 @@ async def test_the_name_on_an_approval_is_that_of_the_token(log):
         ),
         (["send", "approve"], "GET", "/v1/tokens", None, "admin"),
         (["send"], "POST", "/v1/breakers/x/reset", {}, "admin"),
+        # A model's address would get the provider's key; a script is a file of the server.
+        (
+            ["send"],
+            "POST",
+            "/v1/sessions/one/model",
+            {"model": {"provider": "ollama", "model": "x", "base_url": "http://evil.example"}},
+            "admin",
+        ),
+        (
+            ["send"],
+            "POST",
+            "/v1/sessions/one/model",
+            {"model": {"provider": "", "model": "scripted//etc/passwd"}},
+            "admin",
+        ),
     ],
 )
 async def test_a_token_without_the_scope_is_refused_and_nothing_is_recorded(  # noqa: PLR0917

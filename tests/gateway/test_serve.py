@@ -72,6 +72,24 @@ async def test_a_client_goes_on_by_position_after_the_server_was_killed(log):
         assert whole == before + second.positions(client, before[-1])
 
 
+# 002-032, 002-033
+async def test_a_proposal_outlives_the_server_and_is_committed_once(log):
+    async with open_runtime(log, on="inline") as runtime:
+        await (await runtime.start(HELLO, "Go", id="one", open=True)).result()
+    body = {"action": "send", "arguments": {"session": "one", "text": "And?"}}
+    with Serving(log) as first, first.client() as client:
+        proposal = client.post("/proposals", json=body).json()
+        os.kill(first.process.pid, signal.SIGKILL)
+    said = []
+    for _ in range(2):
+        with Serving(log) as serving, serving.client() as client:
+            said.append(client.post(f"/proposals/{proposal['id']}/commit").json())
+            os.kill(serving.process.pid, signal.SIGKILL)
+
+    assert [True, False] == [each["recorded"] for each in said]
+    assert said[0]["version"] == said[1]["version"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_a_signal_ends_it_and_the_exit_code_is_0(log, number):
     with Serving(log) as serving, serving.client() as client:
@@ -109,3 +127,23 @@ def test_an_address_that_would_show_tokens_to_others_is_refused(address, why):
 def test_this_machine_may_be_served_without_encryption(host):
     Address(host=host).check()
     Address(host="0.0.0.0", behind_proxy=True).check()
+
+
+def test_open_finds_the_server_and_signs_in(log):
+    words = (sys.executable, "-m", "cueline.cli", "open", "--print", "--log", str(log))
+    with Serving(log) as serving:
+        with serving.client() as client:
+            url = str(client.base_url).rstrip("/").removesuffix("/v1")
+        told = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+        with httpx2.Client(follow_redirects=True) as browser:
+            code = browser.get(told).text
+            form = dict(part.split("=") for part in told.partition("?")[2].split("&"))
+            page = browser.post(f"{url}/login", data=form)
+        serving.process.send_signal(signal.SIGTERM)
+        serving.process.wait(20)
+    gone = subprocess.run(words, capture_output=True, text=True, check=False)
+
+    assert told.startswith(f"{url}/login?code=cue_")
+    assert form["code"] in code
+    assert (200, True) == (page.status_code, "<h1>Sessions</h1>" in page.text)
+    assert (2, True) == (gone.returncode, "`cueline serve` starts one" in gone.stderr)

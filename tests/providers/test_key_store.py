@@ -2,7 +2,9 @@
 
 import base64
 import json
+import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from pydantic import SecretStr
@@ -191,3 +193,35 @@ def test_a_former_key_cannot_be_put_back_in_place_of_the_present_one(store):
 
     with pytest.raises(ConfigError, match="another master key or version encrypted it"):
         store.key("anthropic", "ann")
+
+
+def test_a_sealed_text_opens_for_its_purpose_only(environ):
+    key = KeyStore(environ).master_key()
+    sealed = key.seal(b"pause one", "proposal")
+
+    assert re.fullmatch(r"[\w-]+", sealed)
+    assert sealed != key.seal(b"pause one", "proposal")
+    assert b"pause one" == key.unseal(sealed, "proposal")
+    for text, purpose in [(sealed, "task"), (sealed[:-1], "proposal"), ("", "proposal")]:
+        with pytest.raises(ValueError, match="not sealed with this key"):
+            key.unseal(text, purpose)
+
+
+def test_the_master_key_is_made_once(tmp_path):
+    environ = {"CUELINE_KEYS_FOLDER": str(tmp_path / "keys")}
+
+    def made(_):
+        return KeyStore(environ).master_key().forms[0].get_secret_value()
+
+    with ThreadPoolExecutor(8) as threads:
+        assert 1 == len(set(threads.map(made, range(8))))
+    assert 0o600 == (tmp_path / "keys/master.key").stat().st_mode & 0o777
+
+
+def test_a_lost_master_key_of_stored_keys_is_not_replaced(tmp_path):
+    store = KeyStore({"CUELINE_KEYS_FOLDER": str(tmp_path)})
+    put(store, KEY)
+    (tmp_path / "master.key").unlink()
+
+    with pytest.raises(ConfigError, match="restore the master key"):
+        store.master_key()

@@ -1,0 +1,81 @@
+"""Carries out what people ask for on a page: the requests of the API, from forms.
+
+The fields of a form are those of the request's body, as texts. The answer is a sentence; a new
+session is opened.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, get_args
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ValidationError
+from starlette.datastructures import QueryParams
+from starlette.responses import Response
+
+from cueline.client.session import Session
+from cueline.errors import CuelineError
+from cueline.events.agent import ModelChoice
+from cueline.events.fact import json_or_text
+from cueline.gateway.guard import caller_of
+from cueline.gateway.pages.page import link_of, render
+from cueline.gateway.problem import status_of
+from cueline.gateway.routes import ROUTES, Route
+
+_SAID: Final = {"pause": "It will pause.", "stop": "It will stop.", "resume": "It goes on."}
+
+
+def actions() -> APIRouter:
+    """Return a route for each request of the API."""
+    router = APIRouter(include_in_schema=False)
+    for route in ROUTES:
+        if route.method == "POST":
+            router.add_api_route(f"/act{route.path}", _action(route), methods=["POST"])
+    return router
+
+
+def _action(route: Route) -> Callable[[Request], Awaitable[Response]]:
+    async def act(request: Request) -> Response:
+        form = dict(QueryParams((await request.body()).decode(errors="replace")))
+        answer, _, resolution = form.pop("answer", "").partition(":")
+        if answer:  # the button of a question
+            form |= {"verdict": answer, "resolution": resolution}
+        try:
+            assert route.body is not None, "each request has a body"
+            body = route.body.model_validate(_values(route.body, form))
+            asked = {name: getattr(body, name) for name in body.model_fields_set}
+            done = await route.call(caller_of(request).client, **request.path_params, **asked)
+        except ValidationError as error:
+            first = error.errors()[0]
+            said = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            return render(request, "said.html", said=said, failed=True, status=422)
+        except CuelineError as error:
+            status = status_of(error)
+            return render(request, "said.html", said=str(error), failed=True, status=status)
+        if isinstance(done, Session):
+            answered = render(request, "said.html", said="Started.", failed=False)
+            root = request.scope.get("root_path", "")
+            answered.headers["HX-Redirect"] = f"{root}{link_of(done.id)}"
+            return answered
+        said = _SAID.get(route.path.rpartition("/")[2], "Recorded.")
+        answered = render(request, "said.html", said=said, failed=False)
+        answered.headers["HX-Trigger"] = "changed"
+        return answered
+
+    return act
+
+
+def _values(body: type[BaseModel], form: dict[str, str]) -> dict[str, Any]:
+    """Return the values of the fields that were filled in; what is no text is JSON."""
+    told: dict[str, Any] = {}
+    for name, text in form.items():
+        if text == "":
+            continue
+        field = body.model_fields.get(name)
+        kind = None if field is None else field.annotation
+        if kind is ModelChoice:
+            told[name] = {"provider": "", "model": text}  # `PROVIDER/NAME`, as at a shell
+        elif field is None or str in (kind, *get_args(kind)):
+            told[name] = text
+        else:
+            told[name] = json_or_text(text)
+    return told
