@@ -95,7 +95,7 @@ class Folder:
         started = spawn_agent_process(
             shown, sys.executable, *words, cwd=self.path, env=env, use_unstable_protocol=True
         )
-        async with started as (agent, process):
+        async with asyncio.timeout(90), started as (agent, process):
             await agent.initialize(protocol_version=1)
             yield shown, agent, process
 
