@@ -3,7 +3,7 @@
 import os
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,8 +21,41 @@ from cueline.console.text import json_of
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.stream import trouble_message
 
+if TYPE_CHECKING:
+    from cueline.gateway.server import Address
+
+HOST, PORT = "127.0.0.1", 8642
 _FEWEST = 16
 """The fewest characters of a token that somebody chooses."""
+
+
+CertificateOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The certificates for TLS, in PEM.")
+]
+KeyOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The key of the certificate, in PEM.")
+]
+ProxyOption = Annotated[bool, typer.Option("--behind-proxy", help="A proxy in front adds TLS.")]
+
+
+def address_of(
+    host: str, port: int, certificate: Path | None, key: Path | None, *, behind_proxy: bool
+) -> "Address":
+    """Return the address of a server.
+
+    Raises:
+        ConfigError: tokens would be sent unencrypted, or the packages of the server are missing.
+    """
+    try:
+        from cueline.gateway.server import Address
+    except ModuleNotFoundError as error:
+        why = f"{error.name} is missing: `pip install 'cueline[serve]'` installs it"
+        raise ConfigError("serve", why) from error
+    address = Address(
+        host=host, port=port, certificate=certificate, key=key, behind_proxy=behind_proxy
+    )
+    address.check()
+    return address
 
 
 def serve(
@@ -30,18 +63,15 @@ def serve(
     *,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Listen at this address of the machine.")
-    ] = "127.0.0.1",
+    ] = HOST,
     port: Annotated[
         int, typer.Option(min=0, max=65535, metavar="N", help="Listen at this port; 0: a free one.")
-    ] = 8642,
-    certificate: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The certificates for TLS, in PEM.")
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The key of the certificate, in PEM.")
-    ] = None,
-    behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="A proxy in front adds TLS.")
+    ] = PORT,
+    certificate: CertificateOption = None,
+    key: KeyOption = None,
+    behind_proxy: ProxyOption = False,
+    while_stdin: Annotated[
+        bool, typer.Option("--while-stdin", help="End when the standard input ends.")
     ] = False,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
@@ -61,18 +91,9 @@ def serve(
       cueline serve --host 0.0.0.0 --certificate cert.pem --key key.pem
       curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8642/v1/sessions
     """
-    try:
-        from cueline.gateway.server import Address
-        from cueline.gateway.server import serve as serve_log
-    except ModuleNotFoundError as error:
-        why = f"{error.name} is missing: `pip install 'cueline[serve]'` installs it"
-        raise ConfigError("serve", why) from error
+    address = address_of(host, port, certificate, key, behind_proxy=behind_proxy)
     outside = settings_context_of(ctx)
     check_trust(ctx, log, asks=is_attended() and not as_json)
-    address = Address(
-        host=host, port=port, certificate=certificate, key=key, behind_proxy=behind_proxy
-    )
-    address.check()
     token = os.environ.get(TOKEN) or None
     if token is not None and len(token) < _FEWEST:
         raise ConfigError(TOKEN, f"it has fewer than {_FEWEST} characters; choose a longer token")
@@ -93,6 +114,11 @@ def serve(
         say(trouble_message(stream, error))
 
     async def work() -> None:
+        from cueline.gateway.server import end_with_stdin
+        from cueline.gateway.server import serve as serve_log
+
+        if while_stdin:
+            end_with_stdin()
         async with open_client(log, must_exist=False) as client:
             with_settings = client.log.with_settings(outside.settings)
             async with runtime_on(with_settings, on_trouble=trouble) as runtime:

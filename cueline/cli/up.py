@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -16,11 +16,13 @@ from cueline.agents.preflight import check_log
 from cueline.cli import open_log
 from cueline.cli.failure import Exit, print_redacted
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.cli.serve import HOST, CertificateOption, KeyOption, ProxyOption, address_of
 from cueline.cli.settings_context import SettingsContext, settings_context_of
 from cueline.cli.terminal import is_attended
 from cueline.cli.trust import check_trust
 from cueline.cli.up_process import keep, leave, place_of, print_up
 from cueline.client.blueprint_folder import read_blueprints
+from cueline.client.server_address import server_of
 from cueline.console.progress import progress
 from cueline.errors import ClusterError, ConfigError
 from cueline.events.log_url import LogUrl
@@ -29,11 +31,46 @@ from cueline.runtime.up import UpPlan
 from cueline.runtime.up_record import UpRecord, find_up, up_output
 
 READY_SECONDS = 120.0
+_LAST_PORT = 65535
 _MOST = 1000
 """The most workers of each kind; more would take the machine down."""
 LOOK_SECONDS = 0.1
 _JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 """The variable that Ray sets in the processes of a job."""
+
+
+class _Served(NamedTuple):
+    """Where the HTTP server listens."""
+
+    place: str | None
+    """As `[HOST]:PORT`; None: there is none."""
+    certificate: Path | None
+    key: Path | None
+    behind_proxy: bool
+
+    def words(self) -> list[str]:
+        """Return the options that protect the server."""
+        files = {"--certificate": self.certificate, "--key": self.key}
+        named = [word for name, file in files.items() if file for word in (name, str(file))]
+        return [*named, *["--behind-proxy"] * self.behind_proxy]
+
+    def command(self, outside: SettingsContext, log: LogUrl) -> tuple[str, ...]:
+        """Return the command of the server; empty without one.
+
+        Raises:
+            ConfigError: the place is no `[HOST]:PORT`, or tokens would be sent unencrypted.
+        """
+        if self.place is None:
+            return ()
+        host, colon, port = self.place.rpartition(":")
+        if not colon or not port.isdecimal() or int(port) > _LAST_PORT:
+            raise ConfigError("--serve", f"{self.place!r} is not of the form :8642 or HOST:8642")
+        host = host.strip("[]") or HOST
+        address_of(host, int(port), self.certificate, self.key, behind_proxy=self.behind_proxy)
+        settings = [] if outside.path is None else ["--config", str(outside.path)]
+        place = ["--log", str(log), "--host", host, "--port", port]
+        words = ["serve", "--json", "--while-stdin", *place, *self.words()]
+        return tuple(keeper_command([*settings, *words]))
 
 
 def up(
@@ -74,6 +111,15 @@ def up(
             metavar="FOLDER", help="Agent files that the runners offer, for `cueline submit`."
         ),
     ] = None,
+    serve: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[HOST]:PORT", help="Also serve HTTP and pages there: see `cueline serve`."
+        ),
+    ] = None,
+    certificate: CertificateOption = None,
+    key: KeyOption = None,
+    behind_proxy: ProxyOption = False,
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready.")] = False,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
@@ -89,6 +135,7 @@ def up(
       cueline up
       cueline up --detach --runners 2
       cueline up --blueprints agents
+      cueline up --serve :8642
       cueline up --address 10.0.0.5:6379 --recover none
     """
     if recover not in {"all", "none"}:
@@ -101,6 +148,7 @@ def up(
     offered = () if folder is None else read_blueprints(folder, under=outside.under)
     for each in offered:
         outside.note(each)
+    served = _Served(serve, certificate, key, behind_proxy)
     plan = UpPlan(
         log=log,
         # An empty variable counts as not set.
@@ -111,6 +159,7 @@ def up(
         settings=settings,
         blueprints=offered,
         folder=folder,
+        serve=served.command(outside, log),
     )
     exists, files = check_log(log, shared=True)  # before `_detach` makes a folder
     _check_lasts(log, files)
@@ -124,7 +173,7 @@ def up(
         # Not in the actors: the projection of a long log takes longer than they have to start.
         open_log.ask(log, lambda reader: reader.catch_up())
     if detach and plan.address is None:
-        record, said = _detach(plan, outside)
+        record, said = _detach(plan, outside, served)
         text = f"up: {place_of(record)}; what it says goes to {said}"
         print_up(record, text, as_json=as_json)
         return
@@ -172,15 +221,16 @@ def keeper_command(words: Sequence[str]) -> list[str]:
     return [sys.executable, "-P", "-m", "cueline.cli", *words]
 
 
-def _detach(plan: UpPlan, outside: SettingsContext) -> tuple[UpRecord, Path]:
+def _detach(plan: UpPlan, outside: SettingsContext, served: _Served) -> tuple[UpRecord, Path]:
     """Start `up` as a separate process; when it is ready, return its record and output file."""
     said = up_output(plan.log)
     settings = [] if outside.path is None or outside.is_found else ["--config", str(outside.path)]
+    at = [] if served.place is None else ["--serve", served.place, *served.words()]
     # Not through a link: it could lead to a file that must not be overwritten.
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     with os.fdopen(os.open(said, flags, 0o600), "wb") as output:
         keeper = subprocess.Popen(  # noqa: S603 - our own command
-            keeper_command([*settings, "up", *_words(plan)]),
+            keeper_command([*settings, "up", *_words(plan), *at]),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -188,17 +238,22 @@ def _detach(plan: UpPlan, outside: SettingsContext) -> tuple[UpRecord, Path]:
             start_new_session=True,
         )
     try:
-        return _ready(keeper, plan.log, said, outside), said
+        return _ready(keeper, plan, said, outside), said
     except BaseException:
         # After Ctrl-C, too: else the log would be up a moment later, without a waiting command.
         keeper.terminate()
         raise
 
 
+def _listens(plan: UpPlan) -> bool:
+    """Whether the HTTP server listens, if there is to be one."""
+    return not plan.serve or open_log.ask(plan.log, lambda each: server_of(each.log)) is not None
+
+
 def _ready(
-    keeper: subprocess.Popen[bytes], log: LogUrl, said: Path, outside: SettingsContext
+    keeper: subprocess.Popen[bytes], plan: UpPlan, said: Path, outside: SettingsContext
 ) -> UpRecord:
-    """Wait until the `up` of *log* is ready, and return its record.
+    """Wait until the `up` of *plan* is ready, and its server, and return its record.
 
     Raises:
         Exit: the process has ended; its output is printed.
@@ -206,7 +261,7 @@ def _ready(
     """
     deadline = time.monotonic() + READY_SECONDS
     with progress("starting Ray, and what drives the sessions") as stop:
-        while (running := find_up(log)) is None:
+        while (running := find_up(plan.log)) is None or not _listens(plan):
             with suppress(subprocess.TimeoutExpired):
                 code = keeper.wait(LOOK_SECONDS)
                 stop()

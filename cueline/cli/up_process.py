@@ -52,6 +52,8 @@ async def keep(plan: UpPlan, outside: SettingsContext, *, as_json: bool) -> None
             ready()
             print_up(kept.record, f"up: {place_of(kept.record)}", as_json=as_json)
             typer.echo(_found(kept.found, recovers=plan.recover), err=as_json)
+            if kept.url is not None:
+                typer.echo(f"pages at {kept.url}; `cueline open` signs you in", err=as_json)
             ended = asyncio.create_task(over.wait())
             watching = asyncio.create_task(_watch(kept, outside))
             looking = asyncio.create_task(_look(kept))

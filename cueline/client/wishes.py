@@ -37,6 +37,7 @@ from cueline.events.inbox import (
 from cueline.events.session import MessageReceived, SessionCompleted, SessionFailed, SessionStopped
 from cueline.events.store import Appended
 from cueline.events.stream import shown
+from cueline.providers.defaults import has_model_files
 from cueline.runtime.inline import drive_to_end
 
 Wish = Annotated[
@@ -54,8 +55,6 @@ W = TypeVar("W", bound=BaseModel)
 
 WISHES: Final = {each.model_fields["type"].default: each for each in get_args(get_args(Wish)[0])}
 """The kinds of wishes, by their types."""
-SCRIPTED: Final = "scripted"
-"""The provider whose models are files."""
 _KEYS: Final = {MessageSent: "send", ModelChangeAsked: "model"}
 """The prefix of the keys of messages in the log; else it is the type."""
 _ENDS: Final[dict[type, str]] = {
@@ -142,15 +141,16 @@ def key_of(value: Wish, key: str) -> str:
 def chosen(client: Connection, now: CurrentSession, value: ModelChangeAsked) -> ModelChangeAsked:
     """Return *value* with the provider and the parameters of its model.
 
-    An address could get the key, and a script is a file of this machine.
+    An address could get the key, and a model can be a file of this machine.
 
     Raises:
         ConfigError: the model cannot be used.
-        ForbiddenError: the person may not choose an address, a key or a script.
+        ForbiddenError: the person may not choose an address, a key or a file.
     """
     model = value.model
-    providers = (model.provider, model.model.partition("/")[0], now.agent.provider)
-    if model.base_url or model.key_variable or model.headers or SCRIPTED in providers:
+    before, slash, _ = model.model.partition("/")
+    provider = model.provider or (before if slash else now.agent.provider)
+    if model.base_url or model.key_variable or model.headers or has_model_files(provider):
         client.log.check_may("admin")
     is_name = model == ModelChoice(provider="", model=model.model)
     found = chosen_model(now.agent, model.model if is_name else model, now.allowances)

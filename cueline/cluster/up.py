@@ -1,6 +1,7 @@
 """Starts and ends the actors of `cueline up`, which outlive their process on a cluster."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -24,6 +25,7 @@ from cueline.cluster.node_check import check_nodes
 from cueline.cluster.proxy import Proxy
 from cueline.cluster.ray_call import DEAD, UNCLEAR, Handle, ask_head, call, end_frozen_actor, poll
 from cueline.cluster.runner_directory import living_nodes
+from cueline.cluster.server import ServerActor
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence
 from cueline.runtime.actor_factory import ActorFactory
@@ -39,7 +41,8 @@ class Up:
     def __init__(
         self, connection: RayConnection, namespace: str, factory: ActorFactory, keeper: Presence
     ) -> None:
-        self._namespace = namespace
+        self.namespace = namespace
+        """The namespace of the actors in Ray."""
         self._connection = connection
         self._keeper = keeper
         self._context = ClusterContext(
@@ -89,11 +92,11 @@ class Up:
             ClusterError: one has a keeper that lives.
         """
         ours = self._context.named("dispatcher")
-        for name in await ask_head(partial(actors_of, self._namespace, DISPATCHERS)):
+        for name in await ask_head(partial(actors_of, self.namespace, DISPATCHERS)):
             if name == ours:
                 continue
             with suppress(*DEAD, ValueError):
-                other = await ask_head(partial(ray.get_actor, name, self._namespace))
+                other = await ask_head(partial(ray.get_actor, name, self.namespace))
                 await self._ask(other, "hand_over")
                 ray.kill(other)
 
@@ -113,6 +116,23 @@ class Up:
         name = self._context.named("dispatcher")
         made_of = (self._context, wanted, self._keeper)
         return self._context.create(DispatcherActor, name, *made_of, restarts=True)
+
+    async def serve(self, words: Sequence[str], folder: str) -> str:
+        """Start the HTTP server by the command *words* in a folder, and return its URL.
+
+        Ray starts it again where it dies, and it ends with the other actors.
+
+        Raises:
+            ClusterError: it does not start; the message says why.
+        """
+        name = self._context.named("server")
+        server = self._context.create(ServerActor, name, words, folder, restarts=True)
+        try:
+            url: str = await call(server.start.remote(), START_SECONDS)
+        except (*DEAD, *UNCLEAR) as error:
+            reason = f"it does not start ({type(error).__name__})"
+            raise ClusterError("the server", reason) from error
+        return url
 
     async def watch(self) -> list[str]:
         """Wait up to about half a minute for errors, and return them.
@@ -150,4 +170,4 @@ class Up:
         with suppress(TimeoutError):  # the head is away, and may be gone
             async with asyncio.timeout(STOP_SECONDS):
                 version = None if self._has_log else VERSION
-                await ask_head(partial(end_actors, self._namespace, OWNER, version))
+                await ask_head(partial(end_actors, self.namespace, OWNER, version))

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -122,6 +123,18 @@ async def serve(
         raise
     finally:
         logger.removeHandler(told)
+
+
+def end_with_stdin() -> None:
+    """End this process, as by SIGTERM, when its standard input ends: with who started it."""
+    loop = asyncio.get_running_loop()
+
+    def look() -> None:
+        if not os.read(0, 4096):
+            loop.remove_reader(0)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    loop.add_reader(0, look)
 
 
 class _LogHandler(logging.Handler):

@@ -121,7 +121,7 @@ def find_model_file(table: object, folder: Path) -> None:
     if not isinstance(table, dict):
         return
     provider, model = table.get("provider"), table.get("model")
-    if isinstance(provider, str) and isinstance(model, str) and model and _is_file(provider):
+    if isinstance(provider, str) and isinstance(model, str) and model and has_model_files(provider):
         table["model"] = str(folder / model)
 
 
@@ -142,7 +142,8 @@ def with_model_file(asks: Asks) -> Asks:
     return asks.model_copy(update={"parameters": parameters, "model": path.name})
 
 
-def _is_file(provider: str) -> bool:
+def has_model_files(provider: str) -> bool:
+    """Whether the models of a provider are files of this machine."""
     try:
         return provider_named(provider).record_file is not None
     except ConfigError:

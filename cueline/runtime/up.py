@@ -38,6 +38,8 @@ class UpPlan:
     """The blueprints that the runners offer."""
     folder: Path | None = None
     """The folder of the blueprints."""
+    serve: tuple[str, ...] = ()
+    """The command of the HTTP server; empty: there is none."""
 
 
 @asynccontextmanager
@@ -53,7 +55,9 @@ async def run_up(plan: UpPlan) -> AsyncIterator["UpProcess"]:
         try:
             found = await up.start()
             try:
-                yield UpProcess(up.record, found, up.actors.watch, up.log.store.last_position)
+                url = await up.serve()
+                last = up.log.store.last_position
+                yield UpProcess(up.record, found, up.actors.watch, last, url)
             finally:
                 with suppress(OSError):  # the folder of the log may be gone
                     up.note(ready=False)
@@ -73,6 +77,7 @@ async def start_up(plan: UpPlan) -> tuple[UpRecord, int]:
     async with _starting(plan, "ray") as up:
         try:
             found = await up.start()
+            await up.serve()
         except BaseException:
             await up.end()
             raise
@@ -106,7 +111,7 @@ async def _starting(
                 blueprints=plan.blueprints,
             )
             actors = Up(connection, namespace, factory, record.keeper)
-            yield _StartingUp(log, record, actors, wanted)
+            yield _StartingUp(log, record, actors, wanted, plan.serve)
 
 
 def heartbeat_times(cluster: ClusterSettings) -> HeartbeatTimes:
@@ -124,6 +129,8 @@ class _StartingUp:
     """`cluster.up.Up`, which imports Ray."""
     wanted: Any
     """The `DispatcherSettings` of *actors*."""
+    command: tuple[str, ...]
+    """See `UpPlan.serve`."""
 
     async def start(self) -> int:
         """Start the actors, write the record, and return the number of undriven sessions."""
@@ -136,6 +143,12 @@ class _StartingUp:
         started = await self.actors.start(self.wanted, abandoned)
         self.note(ready=True)
         return int(started.found)
+
+    async def serve(self) -> str | None:
+        """Start the HTTP server, which finds the running `up`, and return its URL."""
+        if not self.command:
+            return None
+        return str(await self.actors.serve(self.command, str(Path.cwd())))
 
     def note(self, *, ready: bool) -> None:
         """Record whether the actors accept sessions."""
@@ -158,6 +171,8 @@ class UpProcess:
     """Returns the errors since the last call; raises `ClusterError` at the end."""
     look: Callable[[], Awaitable[int]]
     """Checks the log; raises `LogLostError` if its file is gone."""
+    url: str | None = None
+    """The URL of the HTTP server."""
 
 
 def record_of(log: OpenLog, address: str) -> UpRecord:

@@ -8,9 +8,12 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 import cueline
 from cueline.client.tokens import issue_token
+from cueline.gateway import app
 from cueline.gateway.mcp import TOOLS
 from cueline.testing.wait import await_until
 from tests.gateway.conftest import TOKEN, served
@@ -335,3 +338,18 @@ async def test_a_proposal_is_made_and_committed_over_http(log):
     assert ("PauseAsked", False) == (again.json()["message"], again.json()["recorded"])
     assert ("resume", 200) == (undo["action"], rejected.status_code)
     assert (409, "proposal_invalid") == (over.status_code, over.json()["code"])
+
+
+async def test_the_endpoint_is_mounted_below_a_path_of_another_app(log):
+    ours = app(log, token=TOKEN, on="inline")
+    transport = httpx2.ASGITransport(Starlette(routes=[Mount("/cueline", ours)]))
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    try:
+        async with httpx2.AsyncClient(
+            transport=transport, base_url="http://example.org/cueline", headers=headers
+        ) as http:
+            listed = await posted(http, "tools/list")
+    finally:
+        await ours.aclose()
+
+    assert list(TOOLS) == [each["name"] for each in listed["tools"]]

@@ -5,12 +5,16 @@ import os
 import signal
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import ray
 
-from cueline.actors.presence import presence_of
+from cueline.actors.presence import living, presence_of
+from cueline.cli.up import keeper_command
+from cueline.client.server_address import server_of
 from cueline.clock import SystemClock
+from cueline.cluster.cluster_context import VERSION
 from cueline.cluster.dispatcher import DispatcherActor, DispatcherSettings
 from cueline.cluster.ray_call import DEAD, DISPATCHER, UNCLEAR, call
 from cueline.cluster.up import Up
@@ -18,7 +22,7 @@ from cueline.errors import ClusterError
 from cueline.events.fleet import FLEET_STREAM
 from cueline.runtime.actor_factory import actor_factory_of, namespace_of
 from cueline.runtime.inline import inline
-from cueline.testing.wait import PATIENCE_SECONDS
+from cueline.testing.wait import PATIENCE_SECONDS, await_answer, await_until
 
 SCRIPT = """
 [[reply]]
@@ -216,3 +220,32 @@ async def started_again(kept, epoch):
                 continue
             if started.epoch > epoch:
                 return started
+
+
+async def test_the_server_comes_back_where_it_dies_and_ends_with_up(world, tmp_path):
+    words = ["serve", "--json", "--while-stdin", "--port", "0", "--log", str(world.log.url)]
+    async with up(world) as (kept, _):
+        url = await kept.serve(keeper_command(words), str(tmp_path))
+        assert url == await server_of(world.log)
+        first = await server_but(world, ())
+        os.kill(first, signal.SIGKILL)
+        second = await server_but(world, {first})
+        name = f"up/server@{VERSION}"
+        ray.kill(ray.get_actor(name, kept.namespace), no_restart=False)
+        third = await server_but(world, {first, second})
+
+    await await_until(lambda: not runs(third))
+
+
+async def server_but(world, pids):
+    """Return the pid of a server that is none of *pids*, as soon as there is one."""
+
+    async def ask():
+        present = await living(world.log.board, world.log.clock.now())
+        return next((p.pid for p in present if p.role == "server" and p.pid not in pids), None)
+
+    return await await_answer(ask)
+
+
+def runs(pid):
+    return Path(f"/proc/{pid}").exists()
