@@ -56,6 +56,7 @@ PYDANTIC = {
 }
 PYDANTIC |= {"gateway", "providers", "testing", "tools"}
 HOMES = {
+    "acp": {"cli", "gateway"},
     "anthropic": {"providers"},
     "cryptography": {"providers"},
     "docstring_parser": {"tools"},

@@ -23,6 +23,7 @@ MAY_MISS |= {"psycopg"}  # who has a log in PostgreSQL installs the extra
 MAY_MISS |= {"pydantic_ai"}  # who runs an agent of it installs the extra
 MAY_MISS |= {"langchain_core", "langgraph"}  # likewise, who has graphs of LangGraph
 MAY_MISS |= {"fastapi", "sse_starlette", "starlette", "uvicorn"}  # likewise, who serves HTTP
+MAY_MISS |= {"acp"}  # likewise, who has an editor start it
 
 def imported(tree):
     for node in ast.walk(tree):

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from cueline.client.verify import Verified
     from cueline.client.workflow import WorkflowState
     from cueline.events.agent import Policy
+    from cueline.events.inbox import StartAsked
     from cueline.projections.approval import PendingRow
     from cueline.projections.audit import AuditRow
     from cueline.projections.breaker import BreakerRow
@@ -142,6 +143,16 @@ class Reader:
         from cueline.client.limits import budget_of_session
 
         return await budget_of_session(self.log, await self.history(session))
+
+    async def start_request(self, session: str) -> "StartAsked":
+        """Return the request that started a session, with the session's agent.
+
+        Raises:
+            CorruptEventError: the request cannot be read.
+        """
+        from cueline.actors.session_tree import read_start_request
+
+        return await read_start_request(self.log.journal(), await self.find(session))
 
     async def session_ids(self) -> list[str]:
         """Return the ids of all sessions, the last changed first."""
