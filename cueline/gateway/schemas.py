@@ -51,10 +51,14 @@ class AnswerSchemas:
         if get_origin(found) is Page:
             return {
                 "type": "object",
-                "required": ["rows", "more"],
+                "required": ["rows", "more", "next"],
                 "properties": {
                     "rows": {"type": "array", "items": self._of(get_args(found)[0])},
                     "more": {"type": "boolean", "description": "Whether there are further rows."},
+                    "next": {
+                        "type": ["string", "null"],
+                        "description": "The `cursor` of the next page; null if there is none.",
+                    },
                     "damage": {"type": "string", "description": "The damage that ends the rows."},
                 },
             }
