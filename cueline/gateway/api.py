@@ -18,6 +18,7 @@ from starlette.routing import Route as StarletteRoute
 
 from cueline.client.client import Client
 from cueline.errors import CuelineError
+from cueline.gateway.agui import add_agui
 from cueline.gateway.answer import document_of
 from cueline.gateway.events import events_of, events_of_log, response_of
 from cueline.gateway.guard import Guard, caller_of, path_of
@@ -116,6 +117,7 @@ def app_of(
         stream = await client.find(session)
         return response_of(events_of(client, stream, last_event_id))
 
+    add_agui(made)
     described = made.openapi
 
     def openapi() -> dict[str, Any]:

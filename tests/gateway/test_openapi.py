@@ -8,6 +8,7 @@ import jsonschema_rs
 
 from cueline.gateway.routes import ROUTES
 from tests.gateway.conftest import TOKEN, served
+from tests.gateway.reference import PAGE, page
 from tests.gateway.test_api import PAYS, TALKS, pay
 from tests.scripted import scripted
 
@@ -46,6 +47,10 @@ async def test_each_answer_is_as_it_is_described(log):
                 checked.append(path)
 
     assert len(checked) > 12
+
+
+def test_the_page_of_the_api_is_made_from_its_table():
+    assert page() == PAGE.read_text(), "run `python -m tests.gateway.reference`"
 
 
 async def test_the_same_answer_is_not_sent_twice(log):
