@@ -72,7 +72,8 @@ async def _begun(client: Client, asked: ag.RunAgentInput) -> tuple[Session, int]
     text = "" if said is None else _text_of(said)
     session = await _session_of(client, asked.thread_id)
     if session is None:
-        blueprint = (asked.forwarded_props or {}).get("blueprint")
+        given = asked.forwarded_props
+        blueprint = given.get("blueprint") if isinstance(given, dict) else None
         if not isinstance(blueprint, str):
             why = "name the blueprint of a new thread in `forwardedProps.blueprint`"
             raise ConfigError("forwardedProps", why)

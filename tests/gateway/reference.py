@@ -1,17 +1,23 @@
 """Write the reference of the HTTP API: `python -m tests.gateway.reference`."""
 
+from inspect import Parameter
 from pathlib import Path
 from typing import get_args
 
 from cueline.gateway.routes import ROUTES, Route
 
-PAGE = Path(__file__).parents[2] / "docs/reference/http.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/http-api.md"
 _HEAD = """# What can be asked over HTTP?
 
-This page is made from the table of the API, `cueline/gateway/routes.py`. [How to use it](../guides/http.md) is another page; `GET /v1/openapi.json` has the schemas of all answers.
+This page is made from the table of the API, `cueline/gateway/routes.py`.
+[Here](../guides/http.md) is how to use it; `/v1/openapi.json` has the schemas of all answers.
 
-A list answers `{"rows": […], "more": false, "next": null}`. If there are more rows, `next` is the `cursor` of the next page.
-A refused request answers a problem (RFC 9457): 401 without a valid token, 403 without the scope, 404, 409 and 422 for what cannot be done, 429 for too many requests.
+A list answers `{"rows": […], "more": false, "next": null}`.
+If there are more rows, `next` is the `cursor` of the next page.
+
+A refused request answers a problem (RFC 9457): 401 without a valid token, 403 without the scope,
+404, 409 and 422 for what cannot be done, 429 for too many requests.
+
 A `GET` has an `ETag`; with `If-None-Match` the answer is 304 if nothing has changed.
 """
 
@@ -36,9 +42,8 @@ def _section(route: Route) -> str:
     if fields:
         kind = "parameter" if route.method == "GET" else "field"
         told += ["", f"| {kind} | default | is |", "| --- | --- | --- |"]
-        told += [
-            f"| `{name}` | {_default(default)} | {_line(text)} |" for name, text, default in fields
-        ]
+    for name, text, default in fields:
+        told.append(f"| `{name}` | {_default(default)} | {_line(text)} |")
     if route.keyed:
         told += ["", "With the header `Idempotency-Key`, a second request is not recorded again."]
     if route.command:
@@ -47,7 +52,7 @@ def _section(route: Route) -> str:
 
 
 def _default(default: object) -> str:
-    if default is ... or default is type:
+    if default in (..., Parameter.empty):
         return "required"
     return "" if default in (None, "", (), [], {}) else f"`{default}`"
 

@@ -81,5 +81,8 @@ async def test_a_new_thread_needs_a_blueprint(log):
         none = await http.post("/v1/agui", json=body)
         unknown = await http.post("/v1/agui", json=body | {"forwardedProps": {"blueprint": "x"}})
 
+        odd = await http.post("/v1/agui", json=body | {"forwardedProps": [None]})
+
+    assert 422 == odd.status_code
     assert (422, "forwardedProps") == (none.status_code, none.json()["field"])
     assert (409, True) == (unknown.status_code, "no runner has ever offered" in unknown.text)
