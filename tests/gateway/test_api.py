@@ -259,7 +259,7 @@ async def test_the_description_has_each_parameter_and_field_with_its_text(log):
         each for one in operations for each in one.get("parameters", ()) if each["in"] != "path"
     ]
     bodies = {name: each for name, each in told["components"]["schemas"].items() if "Body" in name}
-    assert len(ROUTES) + 2 == len(operations)
+    assert len(ROUTES) + 3 == len(operations)  # with the streams, and AG-UI
     assert [] == [each["name"] for each in asked if not each.get("description")]
     assert {"text", "lane", "attachments", "name"} == set(bodies["MessageSentBody"]["properties"])
     assert [] == [

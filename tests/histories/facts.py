@@ -121,6 +121,8 @@ BREAKER = [
     BreakerHeld(at=AT, until=AT, kind="rate_limited"),
     BreakerHalfOpened(at=AT, probe=f"{SESSION}/2.m", until=AT),
     BreakerClosed(at=AT),
+]
+PEOPLE = [
     ProposalRejected(action="pause", session=SESSION),
     TokenIssued(
         token="abcd2345",
@@ -199,6 +201,7 @@ FACTS: list[Fact] = [
     *APPROVALS,
     *BUDGET,
     *BREAKER,
+    *PEOPLE,
     *DISPATCHER,
     *FLEET,
     *THREAD,
