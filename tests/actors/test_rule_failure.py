@@ -244,9 +244,11 @@ NOT_OF_A_SESSION = {
     "backtest.py",
     "fleet.py",
     "fleet_worker.py",
+    "person.py",
     "plan_fault.py",
     "policy_fault.py",
     "reconcile.py",
+    "token.py",
 }
 """The rules of what no outcome of a session passes through."""
 

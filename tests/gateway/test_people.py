@@ -20,6 +20,7 @@ from cueline.errors import ConfigError, ForbiddenError, UnknownSessionError
 from cueline.gateway.rate_limit import RateLimit
 from tests.gateway.conftest import served
 from tests.gateway.test_api import PAYS, TALKS, pay
+from tests.gateway.test_events import received
 from tests.scripted import HELLO, scripted
 
 
@@ -145,6 +146,20 @@ async def test_a_session_of_another_tenant_does_not_exist(log):
                 for path in ("/v1/fleet", "/v1/status", "/v1/verify")
             ]
             costs = (await ada.get("/v1/costs")).json()["total"]["sessions"]
+            live = await received(ada, "/v1/events", most=3)
+            pages = [
+                (await ada.get(path, headers={"Accept": "text/html"})).status_code
+                for path in (
+                    "/sessions/default:theirs",
+                    "/sessions/default:theirs/at/2",
+                    "/sessions/default:theirs/versions/2",
+                    "/sessions/default:theirs/earlier?before=3",
+                    "/sessions/default:theirs/live?after=0",
+                    "/sessions/acme:ours/compare?other=default/theirs",
+                )
+            ]
+            acted = await ada.post("/act/sessions/default:theirs/stop")
+            shown = (await ada.get("/", headers={"Accept": "text/html"})).text
 
     assert ["acme/ours"] == [each["id"] for each in listed]
     assert ["acme/ours"] == [each["session"] for each in asked]
@@ -153,6 +168,9 @@ async def test_a_session_of_another_tenant_does_not_exist(log):
     assert [404, 404, 404] == [events.status_code, sent.status_code, decided.status_code]
     assert [403, 403, 403] == foreign
     assert 1 == costs
+    assert {"session-acme/ours"} == {each["stream"] for _, _, each in live}
+    assert ([404] * 6, 404) == (pages, acted.status_code)
+    assert ("acme:ours" in shown, "theirs" in shown) == (True, False)
 
 
 async def test_the_limits_of_a_person_hold_in_python_too(log):

@@ -127,7 +127,7 @@ async def _changes(client: Client) -> AsyncIterator[ServerSentEvent]:
     async for position in client.changes():
         if position > last:
             last = position
-            yield ServerSentEvent(event="changed", data=str(position))
+            yield ServerSentEvent(event="changed", data="")
             await client.log.clock.sleep(_SECONDS)
 
 
