@@ -40,7 +40,9 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
 async def opened(http, **looks):
     """Yield a page of a browser that is signed in by the token, and what it complained of."""
     async with async_playwright() as driver:
-        browser = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = await driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
         context = await browser.new_context(base_url=str(http.base_url), **looks)
         page, complaints = await context.new_page(), []
         page.on("console", lambda said: complaints.append(said.text))
