@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cueline.events.journal import Journal
     from cueline.events.message import Arguments
     from cueline.events.sanitize import Redactor
-    from cueline.stores.backend import LogBackend
+    from cueline.stores.backend import LogBackend, LogServer
 
 
 Message = TypeVar("Message", bound="InboxMessage")
@@ -68,6 +68,11 @@ class OpenLog:
     def url(self) -> LogUrl:
         """The log's URL."""
         return self.backend.url
+
+    @property
+    def server(self) -> "LogServer | None":
+        """The server that carries out requests about the log; None: this process does."""
+        return getattr(self.backend, "server", None)
 
     @property
     def user(self) -> str:
