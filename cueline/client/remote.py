@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 C = TypeVar("C")
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T", bound="Receipt")
 _ROWS = (
     "client.limits",
     "client.open_read_models",
@@ -75,7 +76,7 @@ def _result(client: "Connection", told: Any, kind: Any) -> Any:
     if isinstance(told, dict) and told.get("damage"):
         raise LogUnavailableError(str(client.log.url), told["damage"])
     if kind is Session:
-        receipt = read_as(told, StartReceipt)
+        receipt = receipt_from(told, StartReceipt)
         return Session(client, client.log.session_stream(receipt.session), receipt)
     if get_origin(kind) is Page:
         return Page(read_as(told["rows"], _rows_of(kind)), told["more"])
@@ -93,6 +94,14 @@ def _kind_of(method: Callable[..., object]) -> Any:
         names |= vars(import_module(f"cueline.{each}"))
     said = SimpleNamespace(__annotations__={"return": signature(method).return_annotation})
     return type_hints(said, method.__globals__, names)["return"]
+
+
+def receipt_from(told: Any, kind: "type[T]") -> "T":
+    """Return the receipt of a server, whose own process is another one here."""
+    if told["read_by"] == "here":
+        told = {**told, "read_by": "elsewhere"}
+    receipt: T = read_as(told, kind)
+    return receipt
 
 
 def read_as(told: Any, kind: Any) -> Any:
@@ -151,7 +160,7 @@ async def start_at(server: LogServer, request: Any) -> "Receipt":
         "messages": [each.model_dump(mode="json") for each in request.messages],
     }
     try:
-        return cast("Receipt", read_as(await server.call("start", said), StartReceipt))
+        return receipt_from(await server.call("start", said), StartReceipt)
     except UnknownOutcomeError as error:
         why = f"{error.reason}; `cueline resume {request.id}` continues it, or says that it is not"
         raise UnknownOutcomeError(error.stream, why) from error

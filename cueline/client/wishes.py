@@ -19,7 +19,7 @@ from cueline.client.receipt import (
     StopReceipt,
     receipt_fields,
 )
-from cueline.client.remote import read_as
+from cueline.client.remote import receipt_from
 from cueline.deciders.session import DRIVEN
 from cueline.errors import ConfigError, SessionFinishedError
 from cueline.events.agent import ModelChoice
@@ -121,8 +121,7 @@ async def wish(client: Connection, stream: str, value: Wish, *, key: str | None 
     if (server := client.log.server) is not None:
         said = value.model_dump(mode="json", exclude_defaults=True)
         told = await server.call(value.type, said | {"session": shown(stream), "key": key})
-        receipt: Receipt = read_as(told, _RECEIPTS.get(type(value), Receipt))
-        return receipt
+        return receipt_from(told, _RECEIPTS.get(type(value), Receipt))
     client.log.check_sees(stream)
     key = None if key is None else key_of(value, key)
     if isinstance(value, DecisionGiven):

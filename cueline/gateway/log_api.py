@@ -117,7 +117,7 @@ async def follow(request: Request, after: int) -> Response:
     client = _reading(request)
     seen = (
         each
-        async for each in client.log.store.follow(after, CATEGORIES)
+        async for each in client.log.store.follow(after, ("session",))
         if _is_sent(client, each.stream)
     )
     return _lines(_with_heartbeats(seen))

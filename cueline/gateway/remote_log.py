@@ -6,9 +6,7 @@ checks it; nothing is ever appended from here.
 # ruff: noqa: ARG002, D102 - the ports `LogBackend`, `EventStore` and `PresenceBoard` have the
 # parameters, and say what each method promises
 
-import json
 from collections.abc import AsyncGenerator, Collection, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -17,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import msgspec
 
 from cueline.clock import Clock
-from cueline.errors import CorruptEventError, CuelineError, RejectedError
+from cueline.errors import CorruptEventError, RejectedError
 from cueline.events.log_url import LogUrl
 from cueline.events.snapshot import NO_SNAPSHOTS, NoSnapshots
 from cueline.events.store import (
@@ -65,9 +63,9 @@ class RemoteBackend:
         must_exist: bool = False,
         read_only: bool = False,
     ) -> "RemoteStore":
-        """See `LogBackend.open`; asks the server for the log's id."""
+        """See `LogBackend.open`; `LogServer.greet` shows whether it can be used."""
         self.server.use(clock)
-        return RemoteStore(self.server, self.server.get_now("/about")["log"])
+        return RemoteStore(self.server)
 
     def migrate(self, writers: Sequence[str] = (), readers: Sequence[str] = ()) -> bool:
         raise self._refused("migrate")
@@ -91,8 +89,7 @@ class RemoteBackend:
         """See `LogBackend.read_up`; the server is asked again after 2 s."""
         asked_at, text = _up.get(self.server.name, (-UP_SECONDS, ""))
         if monotonic() - asked_at >= UP_SECONDS:
-            with suppress(CuelineError):  # the last answer counts, until the server is back
-                text = json.dumps(self.server.get_now("/up"))
+            text = self.server.running_up() or text  # until the server is back, the last answer
             _up[self.server.name] = monotonic(), text
         return text
 
@@ -118,9 +115,12 @@ class RemoteBackend:
 class RemoteStore:
     """See `EventStore`; it reads."""
 
-    def __init__(self, server: HttpServer, log_id: str) -> None:
-        self.log_id = log_id
+    def __init__(self, server: HttpServer) -> None:
         self._server = server
+
+    @property
+    def log_id(self) -> str:
+        return self._server.log_id
 
     async def head(self, stream: str) -> Head:
         return (await self.heads((stream,)))[stream]

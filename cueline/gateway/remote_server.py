@@ -36,6 +36,8 @@ _TOO_MANY: Final = 429
 _LATER: Final = frozenset({_TOO_MANY, 502, 503, 504})
 """The statuses of a server or proxy that may answer later."""
 _TIMEOUT: Final = httpx2.Timeout(3 * HEARTBEAT_SECONDS, connect=5.0)
+_AT_ONCE: Final = httpx2.Timeout(2.0)
+"""For a question that blocks the event loop."""
 _LONG: Final = httpx2.Timeout(600.0, connect=5.0)
 """For requests that the server answers when it has read the log, or run a session to its end."""
 
@@ -62,6 +64,8 @@ class HttpServer:
             "timeout": _TIMEOUT,
         }
         self._http = httpx2.AsyncClient(**self._how)
+        self.log_id = ""
+        """The log's id, once it was asked for."""
         self._clock: Clock
 
     def use(self, clock: Clock) -> None:
@@ -72,20 +76,23 @@ class HttpServer:
         """Close the connections."""
         await self._http.aclose()
 
-    def get_now(self, path: str) -> Any:
-        """Return the JSON at *path* of the log, without an event loop and without a repetition.
-
-        Raises:
-            LogUnavailableError: the server cannot be reached, or is no cueline of this version.
-            CuelineError: the server's error.
-        """
+    async def greet(self) -> None:
+        """See `LogServer.greet`; learns the log's id."""
         try:
-            with httpx2.Client(**self._how) as http:
-                answer = http.get(f"{PREFIX}{path}")
+            answer = await self._http.get(f"{PREFIX}/about")
         except httpx2.TransportError as error:
             raise self._unreachable(error) from None
         self._check(answer)
-        return answer.json()
+        self.log_id = str(answer.json()["log"])
+
+    def running_up(self) -> str | None:
+        """Return the record of the log's `cueline up`; None if the server does not say at once."""
+        try:
+            with httpx2.Client(**{**self._how, "timeout": _AT_ONCE}) as http:
+                answer = http.get(f"{PREFIX}/up")
+        except httpx2.TransportError:
+            return None
+        return answer.text if answer.is_success else None
 
     async def get(self, path: str, **query: Any) -> httpx2.Response:
         """Return the answer to a question about the log.
@@ -313,6 +320,7 @@ def _error_of(problem: Mapping[str, Any]) -> CuelineError:
         return errors.RejectedError(problem["type"], detail)
     error = kind.__new__(kind, detail)
     vars(error).update({key: each for key, each in problem.items() if key not in _MEMBERS})
+    error.args = tuple(problem[name] for name in kind.names if name in problem) or (detail,)
     if any(name not in problem for name in kind.names):
         # A value that is no text or number was not sent, so the server's message is used.
         missing = {name: getattr(kind, name, None) for name in kind.names if name not in problem}

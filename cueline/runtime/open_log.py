@@ -254,15 +254,18 @@ async def open_log(
     store = backend.open(clock, must_exist=must_exist, read_only=read_only)
     try:
         board = _open_presence(backend, clock, notice)
+        opened = OpenLog(
+            backend=backend,
+            store=store,
+            notifier=StreamNotifier(store),
+            board=board,
+            clock=clock,
+            snapshots=backend.open_snapshots(),
+        )
         try:
-            yield OpenLog(
-                backend=backend,
-                store=store,
-                notifier=StreamNotifier(store),
-                board=board,
-                clock=clock,
-                snapshots=backend.open_snapshots(),
-            )
+            if opened.server is not None:
+                await opened.server.greet()
+            yield opened
         finally:
             await board.close()
     finally:

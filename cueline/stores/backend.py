@@ -116,6 +116,13 @@ class LogServer(Protocol):
     The backend of such a log has it as its attribute `server`.
     """
 
+    async def greet(self) -> None:
+        """Check once that the server can be used.
+
+        Raises:
+            LogUnavailableError: it cannot be reached, refuses the token, or is another server.
+        """
+
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Return the JSON of the result of a client's method, or of the wish of this type.
 
