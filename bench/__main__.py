@@ -40,6 +40,7 @@ BENCHES = (
     "host_kill",
     "node_kill",
     "idle",
+    "gateway",
     "fleet_simulation",
     "postgres",
 )

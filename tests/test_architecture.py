@@ -65,6 +65,8 @@ PYDANTIC = {
 }
 PYDANTIC |= {"gateway", "providers", "testing", "tools"}
 HOMES = {
+    "acp": {"cli", "gateway"},
+    "ag_ui": {"gateway"},
     "anthropic": {"providers"},
     "cryptography": {"providers"},
     "docstring_parser": {"tools"},

@@ -93,6 +93,7 @@ _PANELS = {
         LazyCommand("up", "Keep cueline running for a log."),
         LazyCommand("down", "End the actors that `up` started."),
         LazyCommand("serve", "Serve the HTTP API of a log."),
+        LazyCommand("acp", "Serve an editor: the Agent Client Protocol."),
         LazyCommand("open", "Open a page in the browser.", "open_page:open_page"),
         LazyCommand("tokens", "Issue and revoke tokens.", "tokens:group"),
         LazyCommand("status", "Show the processes of a log."),

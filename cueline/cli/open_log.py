@@ -34,7 +34,7 @@ def run(work: Coroutine[object, object, T]) -> T:
 @asynccontextmanager
 async def reader(path: LogName, *, must_exist: bool = True) -> AsyncIterator["Reader"]:
     """Open the log at *path* for reading; see `open_reader`."""
-    from cueline.client.reader import open_reader
+    from cueline.client.open_reader import open_reader
 
     async with open_reader(path, must_exist=must_exist, notice=_notice) as opened:
         yield opened

@@ -40,17 +40,17 @@ class RunOptions:
     """The log, the place and the watcher of a session."""
 
     log: LogUrl
-    on: On
-    detach: bool
-    address: str | None
+    on: On = "auto"
+    detach: bool = False
+    address: str | None = None
     attended: bool
     """Whether questions are asked at this terminal."""
     as_json: bool
-    json_stream: bool
+    json_stream: bool = False
     """Whether each fact, and at the end the result, is printed as a line of JSON."""
-    plain: bool
-    hide_thinking: bool
-    without_secrets: tuple[str, ...]
+    plain: bool = False
+    hide_thinking: bool = False
+    without_secrets: tuple[str, ...] = ()
     """The secrets that may be unset in this environment."""
     context: SettingsContext
 

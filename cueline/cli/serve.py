@@ -70,7 +70,9 @@ def serve(
     certificate: CertificateOption = None,
     key: KeyOption = None,
     behind_proxy: ProxyOption = False,
-    while_stdin: Annotated[bool, typer.Option("--while-stdin", hidden=True)] = False,
+    while_stdin: Annotated[
+        bool, typer.Option("--while-stdin", help="End when the standard input ends.")
+    ] = False,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:

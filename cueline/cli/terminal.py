@@ -24,13 +24,16 @@ _answers: ContextVar[TextIO | None] = ContextVar("answers", default=None)
 
 
 @contextmanager
-def only_json_on_stdout() -> Iterator[None]:
-    """Redirect to stderr the stdout of tools and the processes that they start."""
+def only_json_on_stdout() -> Iterator[TextIO]:
+    """Redirect to stderr the stdout of tools and the processes that they start.
+
+    Yields the real stdout.
+    """
     out = sys.stdout
     try:
         number = out.fileno()
     except OSError:  # a test's
-        yield
+        yield out
         return
     out.flush()
     with os.fdopen(os.dup(number), "w", encoding=out.encoding, errors="replace") as answers:
@@ -38,7 +41,7 @@ def only_json_on_stdout() -> Iterator[None]:
         os.dup2(sys.stderr.fileno(), number)
         sys.stdout = sys.stderr
         try:
-            yield
+            yield answers
         finally:
             sys.stdout.flush()
             os.dup2(answers.fileno(), number)

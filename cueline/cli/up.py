@@ -73,6 +73,9 @@ class _Served(NamedTuple):
         return tuple(keeper_command([*settings, *words]))
 
 
+_NOWHERE = _Served(None, None, None, behind_proxy=False)
+
+
 def up(
     ctx: typer.Context,
     *,
@@ -221,7 +224,9 @@ def keeper_command(words: Sequence[str]) -> list[str]:
     return [sys.executable, "-P", "-m", "cueline.cli", *words]
 
 
-def _detach(plan: UpPlan, outside: SettingsContext, served: _Served) -> tuple[UpRecord, Path]:
+def _detach(
+    plan: UpPlan, outside: SettingsContext, served: _Served = _NOWHERE
+) -> tuple[UpRecord, Path]:
     """Start `up` as a separate process; when it is ready, return its record and output file."""
     said = up_output(plan.log)
     settings = [] if outside.path is None or outside.is_found else ["--config", str(outside.path)]

@@ -47,6 +47,8 @@ class Page(Sequence[T], Generic[T]):
     """Whether there are further rows beyond the limit."""
     damage: CorruptEventError | None = None
     """The unreadable event; the rows have the data before it."""
+    next: str | None = None
+    """The cursor of the next page; None if there is none, or if all rows come at once."""
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -68,9 +70,17 @@ class ReadModels:
     db: Database
     damage: CorruptEventError | None
 
-    def page(self, rows: Sequence[R], limit: int | None = None) -> Page[R]:
-        """Return the first *limit* of *rows*."""
-        return Page(tuple(rows[:limit]), limit is not None and len(rows) > limit, self.damage)
+    def page(
+        self,
+        rows: Sequence[R],
+        limit: int | None = None,
+        cursor_of: Callable[[R], str] | None = None,
+    ) -> Page[R]:
+        """Return the first *limit* of *rows*, with the cursor after the last of them."""
+        more = limit is not None and len(rows) > limit
+        shown_rows = tuple(rows[:limit])
+        last = cursor_of(shown_rows[-1]) if more and cursor_of is not None else None
+        return Page(shown_rows, more, self.damage, last)
 
 
 @asynccontextmanager

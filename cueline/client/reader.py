@@ -1,12 +1,11 @@
 """Reads one log; each method imports the modules that it needs, so that `list` is quick."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cueline.client.argument_check import check_limit
+from cueline.client.argument_check import check_limit, cursor_of, read_cursor, read_position
 from cueline.client.open_read_models import (
     Notice,
     Page,
@@ -16,9 +15,7 @@ from cueline.client.open_read_models import (
     session_ids,
 )
 from cueline.client.remote import at_server
-from cueline.config.config_file import DEFAULT_LOG
-from cueline.events.log_url import LogName
-from cueline.runtime.open_log import OpenLog, open_log
+from cueline.runtime.open_log import OpenLog
 
 if TYPE_CHECKING:
     from cueline.client.export import Export
@@ -34,14 +31,12 @@ if TYPE_CHECKING:
     from cueline.client.verify import Verified
     from cueline.client.workflow import WorkflowState
     from cueline.events.agent import Policy
+    from cueline.events.inbox import StartAsked
     from cueline.projections.approval import PendingRow
     from cueline.projections.audit import AuditRow
     from cueline.projections.breaker import BreakerRow
     from cueline.projections.session import RunRow, SessionRow
     from cueline.projections.transcript import TranscriptLine
-
-_MOST_IDS = 10_000
-"""The most ids that a server is asked for."""
 
 
 class Reader:
@@ -150,10 +145,20 @@ class Reader:
 
         return await budget_of_session(self.log, await self.history(session))
 
+    async def start_request(self, session: str) -> "StartAsked":
+        """Return the request that started a session, with the session's agent.
+
+        Raises:
+            CorruptEventError: the request cannot be read.
+        """
+        from cueline.actors.session_tree import read_start_request
+
+        return await read_start_request(self.log.journal(), await self.find(session))
+
     async def session_ids(self) -> list[str]:
         """Return the ids of all sessions, the last changed first."""
         if self.log.server is not None:
-            return [each.id for each in await self.sessions(limit=_MOST_IDS)]
+            return [each.id for each in await self.sessions(limit=10_000)]
         async with read_models(self.log, self.notice) as models:
             return session_ids(models)
 
@@ -182,6 +187,7 @@ class Reader:
         min_cost: float | None = None,
         since: datetime | None = None,
         limit: int = 50,
+        cursor: str | None = None,
     ) -> "Page[SessionRow]":
         """Return the sessions that match, the last changed first.
 
@@ -194,21 +200,22 @@ class Reader:
             min_cost: the least cost in US dollars.
             since: changed at this time or later.
             limit: the maximum number of rows.
+            cursor: the `next` of a page, for the rows after it.
 
         Raises:
-            ConfigError: there is no such status, or the limit is less than 1.
+            ConfigError: there is no such status or cursor, or the limit is less than 1.
         """
         from cueline.client.rows import STATUSES, check_status, with_drivers
         from cueline.projections.session import list_sessions
 
         which: dict[str, Any] = {"status": status, "agent": agent, "labels": labels}
-        which |= {"text": text, "min_cost": min_cost, "since": since}
+        which |= {"text": text, "min_cost": min_cost, "since": since, "place": read_cursor(cursor)}
         check_status(status, STATUSES)
         check_limit(limit)
         async with read_models(self.log, self.notice) as models:
             fitting = list_sessions(models.db, **which, limit=limit + 1)
         rows = await with_drivers(self.log, fitting)
-        return models.page(rows, limit)
+        return models.page(rows, limit, cursor_of)
 
     @at_server
     async def runs(
@@ -218,6 +225,7 @@ class Reader:
         blueprint: str | None = None,
         runner: str | None = None,
         limit: int = 50,
+        cursor: str | None = None,
     ) -> "Page[RunRow]":
         """Return the runs that match, the last changed first.
 
@@ -226,20 +234,21 @@ class Reader:
             blueprint: the name that they were started by.
             runner: the incarnation that has claimed them.
             limit: the maximum number of rows.
+            cursor: the `next` of a page, for the rows after it.
 
         Raises:
-            ConfigError: there is no such status, or the limit is less than 1.
+            ConfigError: there is no such status or cursor, or the limit is less than 1.
         """
         from cueline.client.rows import RUN_STATUSES, check_status
         from cueline.projections.session import list_runs
 
         check_status(status, RUN_STATUSES)
         check_limit(limit)
+        which: dict[str, Any] = {"status": status, "blueprint": blueprint, "runner": runner}
+        place = read_cursor(cursor)
         async with read_models(self.log, self.notice) as models:
-            found = list_runs(
-                models.db, status=status, blueprint=blueprint, runner=runner, limit=limit + 1
-            )
-        return models.page(found, limit)
+            found = list_runs(models.db, **which, place=place, limit=limit + 1)
+        return models.page(found, limit, cursor_of)
 
     @at_server
     async def blueprints(self) -> "list[BlueprintRow]":
@@ -305,6 +314,7 @@ class Reader:
         since: datetime | None = None,
         until: datetime | None = None,
         limit: int = 1000,
+        cursor: str | None = None,
     ) -> "Page[AuditRow]":
         """Return the newest events that match, in the order of the log.
 
@@ -316,22 +326,24 @@ class Reader:
             since: recorded at this time or later.
             until: recorded at this time or earlier.
             limit: the maximum number of rows.
+            cursor: the `next` of a page, for the events before it.
 
         Raises:
-            ConfigError: no event has this *type*, or the limit is less than 1.
+            ConfigError: no event has this *type*, there is no such cursor, or the limit is less
+            than 1.
         """
         from cueline.client.rows import check_type
         from cueline.projections.audit import audit
 
         check_type(type)
         check_limit(limit)
-        stream, when = await self._stream(session), {"since": since, "until": until}
-        most = limit + 1
+        which: dict[str, Any] = {"since": since, "until": until, "before": read_position(cursor)}
+        which |= {"session": await self._stream(session), "type": type, "tool": tool}
         async with read_models(self.log, self.notice) as models:
-            newest = audit(
-                models.db, session=stream, type=type, tool=tool, actor=actor, limit=most, **when
-            )
-        return Page(tuple(newest[-limit:]), len(newest) > limit, models.damage)
+            newest = audit(models.db, actor=actor, limit=limit + 1, **which)
+        more = len(newest) > limit
+        last = str(newest[-limit].position) if more else None
+        return Page(tuple(newest[-limit:]), more, models.damage, last)
 
     @at_server
     async def breakers(self) -> "Page[BreakerRow]":
@@ -397,23 +409,3 @@ class Reader:
         """Bring the read models up to date, without a time limit."""
         async with read_models(self.log, self.notice):
             pass
-
-
-@asynccontextmanager
-async def open_reader(
-    log: LogName = DEFAULT_LOG, *, must_exist: bool = True, notice: Notice = print_notice
-) -> AsyncIterator[Reader]:
-    """Open the log with this URL or path for reading; the log is not changed.
-
-    Args:
-        log: its URL or path.
-        must_exist: False: a missing log counts as empty.
-        notice: called with information for the user, such as why reading takes long.
-
-    Raises:
-        ConfigError: the URL has an unknown scheme.
-        LogUnavailableError: the log does not exist, or cannot be read.
-        LogFormatError: another format wrote it.
-    """
-    async with open_log(log, must_exist=must_exist, read_only=True, notice=notice) as opened:
-        yield Reader(opened, notice)

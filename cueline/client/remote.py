@@ -79,7 +79,7 @@ def _result(client: "Connection", told: Any, kind: Any) -> Any:
         receipt = receipt_from(told, StartReceipt)
         return Session(client, client.log.session_stream(receipt.session), receipt)
     if get_origin(kind) is Page:
-        return Page(read_as(told["rows"], _rows_of(kind)), told["more"])
+        return Page(read_as(told["rows"], _rows_of(kind)), told["more"], next=told["next"])
     return read_as(told, kind)
 
 

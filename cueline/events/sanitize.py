@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from operator import is_not
 from types import NoneType
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin
@@ -43,13 +43,19 @@ T = TypeVar("T")
 Record = TypeVar("Record", bound=BaseModel)
 
 
+@lru_cache(maxsize=256)
+def _spellings(secret: str) -> tuple[Spelling, ...]:
+    """Return the forms of *secret*, which each journal of this process needs."""
+    return tuple(spellings(secret))
+
+
 class Redactor:
     """Removes known secrets from text, in each form in which they are likely to appear."""
 
     def __init__(self, secrets: Iterable[SecretStr] = ()) -> None:
         known = {fit(secret.get_secret_value().strip()) for secret in secrets}
         known = {value for value in known if len(value) >= SHORTEST_SECRET}
-        found = {each.text: each for value in known for each in spellings(value)}
+        found = {each.text: each for value in known for each in _spellings(value)}
         # Replacing cannot remove a secret that our own marker contains.
         kept = [each for text, each in found.items() if not any(text in mark for mark in _MARKS)]
         kept.sort(key=lambda each: (-len(each.text), each.text))

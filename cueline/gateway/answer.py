@@ -12,6 +12,6 @@ def document_of(result: object) -> Any:
     if isinstance(result, Session):
         return document(result.receipt)
     if isinstance(result, Page):
-        told = {"rows": document(result.rows), "more": result.more}
+        told = {"rows": document(result.rows), "more": result.more, "next": result.next}
         return told if result.damage is None else told | {"damage": str(result.damage)}
     return document(result)

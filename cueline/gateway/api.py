@@ -3,12 +3,14 @@
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from hashlib import sha256
 from importlib.metadata import version
 from inspect import Parameter, Signature
 from typing import Annotated, Any, Final, get_args, get_origin
 
 from fastapi import Body, FastAPI, Header, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic import AwareDatetime, BeforeValidator
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
@@ -16,6 +18,7 @@ from starlette.routing import Route as StarletteRoute
 
 from cueline.client.client import Client
 from cueline.errors import CuelineError
+from cueline.gateway.agui import add_agui
 from cueline.gateway.answer import document_of
 from cueline.gateway.events import events_of, events_of_log, response_of
 from cueline.gateway.guard import Guard, caller_of, path_of
@@ -36,6 +39,7 @@ from cueline.gateway.problem import (
 )
 from cueline.gateway.rate_limit import RateLimit
 from cueline.gateway.routes import ROUTES, Route, pairs
+from cueline.gateway.schemas import AnswerSchemas
 
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _PROBLEMS: Final = (400, 401, 403, 404, 409, 411, 413, 422, 429, 500, 503)
@@ -53,6 +57,7 @@ _Time = Annotated[AwareDatetime, BeforeValidator(_is_iso)]
 """A time that is no number."""
 _After = Annotated[int, Header(ge=0, description="Only events after this position of the log.")]
 _NAME: Final = re.compile(r"{(\w+)}")
+METHOD_NOT_ALLOWED: Final = 405
 
 
 def app_of(
@@ -88,7 +93,9 @@ def app_of(
     made.include_router(log_api)
     endpoint = Endpoint(server(), hosts)
     made.router.routes.append(StarletteRoute("/mcp", endpoint, include_in_schema=False))
+    schemas = AnswerSchemas()
     for route in ROUTES:
+        answer = {"application/json": {"schema": schemas.of(route.call)}}
         made.add_api_route(
             f"/v1{route.path}",
             _endpoint(route),
@@ -96,6 +103,7 @@ def app_of(
             summary=route.summary,
             description=_description(route),
             operation_id=_operation(route),
+            responses={200: {"description": "The answer.", "content": answer}},
             response_model=None,
         )
 
@@ -111,6 +119,15 @@ def app_of(
         stream = await client.find(session)
         return response_of(events_of(client, stream, last_event_id))
 
+    add_agui(made)
+    described = made.openapi
+
+    def openapi() -> dict[str, Any]:
+        told = described()
+        told["components"]["schemas"] |= schemas.components
+        return told
+
+    made.openapi = openapi  # type: ignore[method-assign]  # as FastAPI's documentation does it
     return made
 
 
@@ -126,7 +143,8 @@ def _endpoint(route: Route) -> Callable[..., Awaitable[Response]]:
             given |= {name: getattr(body, name) for name in body.model_fields_set}
         if key is not None:
             given["key"] = key
-        return JSONResponse(document_of(await route.call(caller_of(request).client, **given)))
+        answer = JSONResponse(document_of(await route.call(caller_of(request).client, **given)))
+        return _unless_known(request, answer) if route.method == "GET" else answer
 
     named = [Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request)]
     named += [
@@ -156,6 +174,16 @@ def _endpoint(route: Route) -> Callable[..., Awaitable[Response]]:
         )
     endpoint.__signature__ = Signature(named)  # type: ignore[attr-defined]
     return endpoint
+
+
+def _unless_known(request: Request, answer: Response) -> Response:
+    """Return *answer* with a tag of its content, or 304 if the caller has the same."""
+    tag = f'W/"{sha256(answer.body).hexdigest()[:32]}"'
+    if tag in request.headers.get("if-none-match", ""):
+        answer = Response(status_code=304)
+    answer.headers["etag"] = tag
+    answer.headers["cache-control"] = "private, no-cache"
+    return answer
 
 
 def _description(route: Route) -> str:
@@ -209,5 +237,10 @@ async def _answer_http(request: Request, error: Exception) -> Response:
     if _wants_page(request):
         return error_page(request, error.detail, error.detail, error.status_code)
     refused = problem(error.status_code, error.detail, error.detail)
-    refused.headers.update(error.headers or {})  # those of a 405 name the methods
+    refused.headers.update(error.headers or {})
+    if error.status_code == METHOD_NOT_ALLOWED:  # several routes have the same path
+        path = path_of(request.scope)
+        routes = [each for each in request.app.routes if isinstance(each, APIRoute)]
+        fitting = (each.methods or () for each in routes if each.path_regex.match(path))
+        refused.headers["allow"] = ", ".join(sorted(set().union(*fitting)))
     return refused

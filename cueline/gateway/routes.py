@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field, create_model
 from cueline.client import rows
 from cueline.client.client import Client
 from cueline.client.decide import question_of
+from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
 from cueline.client.start import StartOptions
 from cueline.client.tokens import issue_token, revoke_token, rotate_token, tokens
 from cueline.client.wishes import make_wish, wish
@@ -35,6 +36,12 @@ from cueline.events.inbox import (
 
 _ONLY_HERE: Final = ("by", "without_secrets")
 """What only a process with the log may say: who asks, and which secrets it does without."""
+_RECEIPTS: Final[dict[type, type]] = {
+    PauseAsked: PauseReceipt,
+    StopAsked: StopReceipt,
+    DecisionGiven: DecisionReceipt,
+}
+"""The answers to wishes, if they are more than a `Receipt`."""
 _QUOTED: Final = {"GroupBy": rows.GroupBy}
 """The types that a method names without importing them."""
 
@@ -134,6 +141,7 @@ def _wishes(
         asked = make_wish(kind, **said)
         return await wish(client, stream, asked, key=key)  # type: ignore[call-overload]
 
+    call.__annotations__["return"] = _RECEIPTS.get(kind, Receipt)
     told = inspect.getdoc(kind) or ""
     return Route(
         method="POST",

@@ -42,9 +42,10 @@ def audit(
     actor: str | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
+    before: int | None = None,
     limit: int = 1000,
 ) -> list[AuditRow]:
-    """Return the newest matching events, in log order.
+    """Return the newest matching events before a position, in log order.
 
     *session* is a stream, and *actor* may lack its `:name`.
     """
@@ -56,6 +57,7 @@ def audit(
             ("? IN (actor, substr(actor, 1, instr(actor || ':', ':') - 1))", actor),
             ("recorded_us >= ?", to_us(since) if since else None),
             ("recorded_us <= ?", to_us(until) if until else None),
+            ("position < ?", before),
         ]
     )
     return select(db, AuditRow, f"{where} ORDER BY position DESC", values, limit)[::-1]

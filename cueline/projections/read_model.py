@@ -195,10 +195,22 @@ def new_row(model: type[ReadModel], /, **known: object) -> Row:
 
 
 def matching(asked: Iterable[tuple[str, object]]) -> tuple[str, list[object]]:
-    """Return the SQL condition and parameters of pairs of SQL and value; None matches all."""
+    """Return the SQL condition and parameters of pairs of SQL and value; None matches all.
+
+    A tuple is several values.
+    """
     given = [(sql, value) for sql, value in asked if value is not None]
     where = f"WHERE {' AND '.join(sql for sql, _ in given)}" if given else ""
-    return where, [value for _, value in given]
+    values: list[object] = []
+    for _, value in given:
+        values += value if isinstance(value, tuple) else (value,)
+    return where, values
+
+
+def after(place: tuple[int, str] | None) -> tuple[str, object]:
+    """Return the condition for the rows after *place*: their time of change, and stream."""
+    values = None if place is None else (place[0], *place)
+    return "(updated_us < ? OR updated_us = ? AND stream > ?)", values
 
 
 class Rows:

@@ -12,7 +12,7 @@ from sqlite_utils import Database
 
 from cueline.events.codes import DRIVEN, TERMINAL, Cause
 from cueline.events.store import from_us, to_us
-from cueline.projections.read_model import LARGEST, Id, Names, Read, ask, matching, select
+from cueline.projections.read_model import LARGEST, Id, Names, Read, after, ask, matching, select
 
 OVER = tuple(map(str, sorted(TERMINAL)))
 _LABEL = "? IN (SELECT key || '\x1f' || value FROM json_each(labels_json))"
@@ -240,9 +240,10 @@ def list_sessions(
     text: str | None = None,
     min_cost: float | None = None,
     since: datetime | None = None,
+    place: tuple[int, str] | None = None,
     limit: int = 100,
 ) -> list[SessionRow]:
-    """Return sessions, last changed first; *status* may also be `paused`."""
+    """Return sessions after *place*, last changed first; *status* may also be `paused`."""
     paused = status == "paused"
     labelled = [(_LABEL, f"{key}\x1f{value}") for key, value in (labels or {}).items()]
     where, values = matching(
@@ -253,6 +254,7 @@ def list_sessions(
             ("instr(lower(id || ' ' || coalesce(goal, '')), ?) > 0", text and text.lower()),
             ("CAST(cost AS REAL) >= ?", min_cost),
             ("updated_us >= ?", None if since is None else to_us(since)),
+            after(place),
             *labelled,
         ]
     )
@@ -265,15 +267,17 @@ def list_runs(
     status: str | None = None,
     blueprint: str | None = None,
     runner: str | None = None,
+    place: tuple[int, str] | None = None,
     limit: int = LARGEST,
 ) -> list[RunRow]:
-    """Return runs, last changed first."""
+    """Return runs after *place*, last changed first."""
     where, values = matching(
         [
             ("blueprint <> ?", ""),
             ("blueprint = ?", blueprint),
             ("claimed_by = ?", runner),
             (f"{_RUN_STATUS} = ?", status),
+            after(place),
         ]
     )
     return select(db, RunRow, f"{where} ORDER BY updated_us DESC, stream", values, limit)

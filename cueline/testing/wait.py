@@ -2,7 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 PAUSE_SECONDS = 0.005
 PATIENCE_SECONDS = 120.0
@@ -19,6 +22,21 @@ def wait_until(condition: Callable[[], object], within: float = PATIENCE_SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"not within {within} s"
         time.sleep(PAUSE_SECONDS)
+
+
+async def await_answer(
+    ask: Callable[[], Awaitable[T | None]], within: float = PATIENCE_SECONDS
+) -> T:
+    """Return the first answer of *ask* that is not None; other tasks run meanwhile.
+
+    Raises:
+        AssertionError: there was none, in *within* seconds.
+    """
+    deadline = time.monotonic() + within
+    while (answer := await ask()) is None:
+        assert time.monotonic() < deadline, f"not within {within} s"
+        await asyncio.sleep(PAUSE_SECONDS)
+    return answer
 
 
 async def await_until(condition: Callable[[], object], within: float = PATIENCE_SECONDS) -> None:

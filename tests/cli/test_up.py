@@ -29,6 +29,7 @@ class Troubled:
         keeper=SimpleNamespace(pid=7), kept_by="process", address="10.0.0.5:6379", version="0.1.0"
     )
     found = 0
+    url = None
 
     def __init__(self):
         self._lines = [["\x1b[2Jtold \u202etxt"]]

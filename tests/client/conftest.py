@@ -8,7 +8,8 @@ import pytest
 
 from cueline.client.document import document
 from cueline.client.open_read_models import Page
-from cueline.client.reader import Reader, open_reader
+from cueline.client.open_reader import open_reader
+from cueline.client.reader import Reader
 from cueline.errors import CuelineError
 from cueline.runtime import loop
 from tests.cli.conftest import Shell, asking, finished, one_finished, shell

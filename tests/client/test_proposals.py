@@ -34,6 +34,12 @@ async def pay() -> str:
     return "paid"
 
 
+@pytest.fixture(autouse=True)
+def keys(tmp_path, monkeypatch):
+    """Have a master key of this test's own: proposals are sealed with it."""
+    monkeypatch.setenv("CUELINE_KEYS_FOLDER", str(tmp_path / "keys"))
+
+
 @pytest.fixture
 async def runtime(tmp_path):
     async with cueline.open_runtime(tmp_path / "log.db", on="inline") as opened:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from cueline.client.client import open_client
-from cueline.client.reader import open_reader
+from cueline.client.open_reader import open_reader
 from cueline.runtime import loop
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)

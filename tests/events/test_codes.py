@@ -67,6 +67,7 @@ NAMES = {
     *("needs", "own_name", "step", "wait"),
     *("version", "whole", "whose", "zone"),
     *("checkpoint", "namespace", "newest", "task", "thread"),
+    *("person", "scopes", "tenant", "token"),
 }
 """Streams, effects, digests, people, machines, limits, providers with their models."""
 SETTINGS = {

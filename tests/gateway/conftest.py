@@ -34,6 +34,12 @@ async def served(path):
             await asyncio.wait((serving,))
 
 
+@pytest.fixture(autouse=True)
+def keys(tmp_path, monkeypatch):
+    """Have a master key of this test's own: proposals are sealed with it."""
+    monkeypatch.setenv("CUELINE_KEYS_FOLDER", str(tmp_path / "keys"))
+
+
 @pytest.fixture
 def log(tmp_path):
     return tmp_path / "log.db"

@@ -37,7 +37,8 @@ async def test_questions_are_answered_as_in_python(log):
         shown = (await http.get("/v1/sessions/one")).json()
         lines = (await http.get("/v1/sessions/on/transcript")).json()
 
-        assert {"rows": document((await runtime.sessions()).rows), "more": False} == listed
+        rows = document((await runtime.sessions()).rows)
+        assert {"rows": rows, "more": False, "next": None} == listed
         assert document(await runtime.show("one")) == shown
         assert document((await runtime.transcript("one")).rows) == lines["rows"]
         assert [] == (await http.get("/v1/sessions", params={"agent": "other"})).json()["rows"]
@@ -51,6 +52,28 @@ async def test_each_question_about_the_log_has_an_answer(log):
             assert 200 == said.status_code, (each.path, said.text)
 
         assert len(asked) >= 9
+
+
+@pytest.mark.parametrize(("path", "key"), [("/v1/sessions", "id"), ("/v1/audit", "position")])
+async def test_pages_follow_one_another_although_rows_are_added(log, path, key):
+    async with served(log) as (runtime, http):
+        for n in range(5):
+            await (await runtime.start(HELLO, "Go", id=f"s{n}")).result()
+        whole = [each[key] for each in (await http.get(path)).json()["rows"]]
+        found, cursor = [], None
+        while True:
+            asked = {"limit": 2} | ({"cursor": cursor} if cursor else {})
+            page = (await http.get(path, params=asked)).json()
+            rows = [each[key] for each in page["rows"]]
+            found = rows + found if key == "position" else found + rows
+            if cursor is None:
+                await (await runtime.start(HELLO, "Go", id="later")).result()
+            cursor = page["next"]
+            assert page["more"] == (cursor is not None)
+            if cursor is None:
+                break
+
+    assert whole == found
 
 
 async def test_a_message_with_a_key_is_recorded_once(log):
@@ -126,6 +149,8 @@ async def test_a_fork_is_started(log):
     [
         (("GET", "/v1/sessions/nothing", {}), 404, "UnknownSessionError", None),
         (("GET", "/v1/sessions", {"params": {"limit": "0"}}), 422, "ConfigError", "limit"),
+        (("GET", "/v1/sessions", {"params": {"cursor": "x"}}), 422, "ConfigError", "cursor"),
+        (("GET", "/v1/audit", {"params": {"cursor": "-1"}}), 422, "ConfigError", "cursor"),
         (("GET", "/v1/sessions", {"params": {"limit": "x"}}), 422, "InvalidInput", "limit"),
         (("GET", "/v1/sessions", {"params": {"labels": "x"}}), 422, "ConfigError", "labels"),
         (("GET", "/v1/sessions", {"params": {"status": "odd"}}), 422, "ConfigError", "status"),
@@ -234,7 +259,7 @@ async def test_the_description_has_each_parameter_and_field_with_its_text(log):
         each for one in operations for each in one.get("parameters", ()) if each["in"] != "path"
     ]
     bodies = {name: each for name, each in told["components"]["schemas"].items() if "Body" in name}
-    assert len(ROUTES) + 2 == len(operations)
+    assert len(ROUTES) + 3 == len(operations)  # with the streams, and AG-UI
     assert [] == [each["name"] for each in asked if not each.get("description")]
     assert {"text", "lane", "attachments", "name"} == set(bodies["MessageSentBody"]["properties"])
     assert [] == [

@@ -51,6 +51,7 @@ from cueline.events.fleet import (
     WorkersPending,
 )
 from cueline.events.proposal import ProposalRejected
+from cueline.events.token import TokenIssued, TokenRevoked
 from tests.histories.session_facts import (
     AGENT,
     AT,
@@ -120,7 +121,21 @@ BREAKER = [
     BreakerHeld(at=AT, until=AT, kind="rate_limited"),
     BreakerHalfOpened(at=AT, probe=f"{SESSION}/2.m", until=AT),
     BreakerClosed(at=AT),
+]
+PEOPLE = [
     ProposalRejected(action="pause", session=SESSION),
+    TokenIssued(
+        token="abcd2345",
+        digest="0f" * 32,
+        person="ada",
+        tenant="acme",
+        scopes=("send", "approve:write_*"),
+        at=AT,
+        expires_at=AT,
+        by="lin",
+        note="nightly report",
+    ),
+    TokenRevoked(token="abcd2345", at=AT, by="lin", reason="replaced"),
 ]
 DISPATCHER = [
     DispatcherStarted(incarnation="d1", machine="m1", pid=42, epoch=1, recover=True, at=AT),
@@ -186,6 +201,7 @@ FACTS: list[Fact] = [
     *APPROVALS,
     *BUDGET,
     *BREAKER,
+    *PEOPLE,
     *DISPATCHER,
     *FLEET,
     *THREAD,

@@ -22,7 +22,7 @@ from cueline.errors import ClusterError
 from cueline.events.fleet import FLEET_STREAM
 from cueline.runtime.actor_factory import actor_factory_of, namespace_of
 from cueline.runtime.inline import inline
-from cueline.testing.wait import PATIENCE_SECONDS, await_until
+from cueline.testing.wait import PATIENCE_SECONDS, await_answer, await_until
 
 SCRIPT = """
 [[reply]]
@@ -239,13 +239,12 @@ async def test_the_server_comes_back_where_it_dies_and_ends_with_up(world, tmp_p
 
 async def server_but(world, pids):
     """Return the pid of a server that is none of *pids*, as soon as there is one."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            present = await living(world.log.board, world.log.clock.now())
-            for each in present:
-                if each.role == "server" and each.pid not in pids:
-                    return each.pid
-            await SystemClock().sleep(0.1)
+
+    async def ask():
+        present = await living(world.log.board, world.log.clock.now())
+        return next((p.pid for p in present if p.role == "server" and p.pid not in pids), None)
+
+    return await await_answer(ask)
 
 
 def runs(pid):

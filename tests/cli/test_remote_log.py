@@ -30,8 +30,6 @@ from cueline.events.log_url import LogUrl
 from tests.cli.conftest import CUELINE
 from tests.gateway.test_serve import TOKEN
 
-pytest_plugins = ["tests.cli.conftest"]
-
 ASKS = """
 [[reply]]
 text = "The list is old."
@@ -184,7 +182,6 @@ READS = [
 ]
 
 
-# C46
 def test_each_wish_answers_as_on_a_log_of_ones_own(shell, server):
     said = []
     for log, work in ((str(shell.folder / "other.db"), "work_a"), (server.url, "work_b")):
@@ -211,7 +208,6 @@ def test_each_wish_answers_as_on_a_log_of_ones_own(shell, server):
     assert {0, 2, 3} <= {int(code) for code, _ in there.values()}
 
 
-# C46
 def test_each_question_is_answered_as_from_the_log_itself(shell, server):
     shell.agent(ASKS, tools=("list_files", "delete_file"))
     (shell.folder / "work" / "list.txt").touch()
@@ -327,7 +323,6 @@ async def cutting(port, first):
         listening.close()
 
 
-# 001-061
 def test_a_request_whose_answer_was_lost_counts_once(shell, server):
     shell.agent(ASKS, tools=("list_files", "delete_file"))
 
@@ -346,7 +341,6 @@ def test_a_request_whose_answer_was_lost_counts_once(shell, server):
     assert [receipt.version] == [each["version"] for each in sent]
 
 
-# 001-061
 def test_a_start_whose_answer_was_lost_is_reported_with_its_id(shell, server):
     shell.agent(ASKS, tools=("list_files", "delete_file"))
 
@@ -421,7 +415,6 @@ async def test_another_server_and_an_older_cueline_are_named(status, kind, said)
             await asyncio.to_thread(connected, url)
 
 
-# C17
 async def test_a_token_does_from_afar_what_its_scopes_say(shell, server):
     agent = shell.agent(ASKS, tools=("list_files", "delete_file"))
     async with open_client(shell.log) as client:
@@ -441,7 +434,7 @@ async def test_a_token_does_from_afar_what_its_scopes_say(shell, server):
             await client.show("two")
 
 
-# C17
+# C46
 async def test_a_tenant_reads_only_the_streams_of_its_own_from_afar(shell, server):
     agent = shell.agent(ASKS, tools=("list_files", "delete_file"))
     async with open_runtime(shell.log, on="inline") as runtime:
