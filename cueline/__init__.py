@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cueline.agents.agent import Agent, ToolSettings
     from cueline.agents.backoff import retry_with_backoff
     from cueline.agents.workflow import Procedure, Step, Workflow
-    from cueline.client.runtime import Runtime, open_runtime
+    from cueline.client.runtime import Runtime, connect, open_runtime
     from cueline.client.session import Result, Session
     from cueline.clock import SystemClock
     from cueline.errors import CuelineError, ToolFailedError
@@ -49,6 +49,7 @@ __all__ = [
     "ToolFailedError",
     "ToolSettings",
     "Workflow",
+    "connect",
     "open_runtime",
     "retry_with_backoff",
     "tool",
@@ -82,6 +83,7 @@ _HOMES = {
     "ToolFailedError": "cueline.errors",
     "ToolSettings": "cueline.agents.agent",
     "Workflow": "cueline.agents.workflow",
+    "connect": "cueline.client.runtime",
     "open_runtime": "cueline.client.runtime",
     "retry_with_backoff": "cueline.agents.backoff",
     "tool": "cueline.tools.tool",

@@ -38,7 +38,16 @@ MAY_IMPORT |= {
     "client": {*MAY_IMPORT} - {"cluster", "console"},
     "testing": {*MAY_IMPORT},
     "cli": {*MAY_IMPORT, "client", "gateway"},
-    "gateway": {"client", "console", "deciders", "errors", "events", "projections"},
+    "gateway": {
+        "client",
+        "clock",
+        "config",
+        "console",
+        "deciders",
+        "errors",
+        "events",
+        "projections",
+    },
     "cueline": {*MAY_IMPORT, "client"} - {"cluster"},
 }
 
@@ -63,7 +72,7 @@ HOMES = {
     "docstring_parser": {"tools"},
     "fastapi": {"gateway"},
     "genai_prices": {"providers"},
-    "httpx2": {"agents", "providers"},
+    "httpx2": {"agents", "gateway", "providers"},
     "hypothesis": {"testing"},
     "langchain_core": {"adapters"},
     "langgraph": {"adapters"},
@@ -75,7 +84,8 @@ HOMES = {
     "mcp_types": {"gateway"},
     "jsonschema_rs": {"tools"},
     "msgspec": PORTS
-    | {"cli", "client", "deciders", "providers", "stores", "testing", "tools", "runtime"},
+    | {"cli", "client", "deciders", "providers", "stores", "testing", "tools", "runtime"}
+    | {"gateway"},
     "pydantic": PYDANTIC,
     "pydantic_ai": {"adapters"},
     "pydantic_core": PYDANTIC,

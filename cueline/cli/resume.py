@@ -15,6 +15,7 @@ from cueline.cli.terminal import print_json
 from cueline.cli.up_lookup import command, resume_command
 from cueline.client.client import Client, open_client
 from cueline.client.fork import fork_request
+from cueline.client.remote import RemoteRequest
 from cueline.client.rerun import RerunDifference, RerunResult, rerun_request
 from cueline.client.resume import ResumeRequest, resume_request
 from cueline.client.session import Session
@@ -48,7 +49,7 @@ def resume(
     async def resumed() -> Exit:
         async with open_client(options.log) as client:
 
-            async def request_of(each: str) -> ResumeRequest:
+            async def request_of(each: str) -> ResumeRequest | RemoteRequest:
                 return await resume_request(
                     client,
                     await client.find(each),

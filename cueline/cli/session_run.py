@@ -130,7 +130,7 @@ async def run_session(
                 if recorder.left:
                     terminal.pause()
                 rested = await terminal.until_it_rests()
-            if rested and log.backend.writer_place != "process":
+            if rested and log.backend.writer_place != "process" and log.server is None:
                 await _check_kept(log, stream, terminal.watcher.reader.version)
     except ClusterError:
         recorded = f"it is recorded; once Ray can be used, `{way}` goes on"

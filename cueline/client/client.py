@@ -16,6 +16,7 @@ from cueline.client.fleet import Count, ScaleReceipt, scale
 from cueline.client.fork import fork_request
 from cueline.client.inputs import Attachable, Output
 from cueline.client.reader import Reader
+from cueline.client.remote import at_server
 from cueline.client.rerun import RerunResult, rerun_request
 from cueline.client.resume import resume_request
 from cueline.client.runs import retry, submit
@@ -46,10 +47,10 @@ class Client(Reader):
     stop = of_named(Session.stop)
     approve = of_asking(Session.approve)
     deny = of_asking(Session.deny)
-    propose = proposals.propose
-    commit_proposal = proposals.commit_proposal
-    reject_proposal = proposals.reject_proposal
-    undo_proposal = proposals.undo_proposal
+    propose = at_server(proposals.propose)
+    commit_proposal = at_server(proposals.commit_proposal)
+    reject_proposal = at_server(proposals.reject_proposal)
+    undo_proposal = at_server(proposals.undo_proposal)
 
     def session(self, id: str) -> Session:  # noqa: A002 - the word of the log
         """Return the session with that id or stream, to read it or to send messages to it.
@@ -61,6 +62,7 @@ class Client(Reader):
         """
         return Session(self, self.log.session_stream(id), name=id)
 
+    @at_server
     async def reset_breaker(self, name: str, by: str | None = None) -> bool:
         """Close a circuit breaker, so that its calls are sent again.
 
@@ -79,6 +81,7 @@ class Client(Reader):
         user, now = by or self.log.user, self.log.clock.now()
         return await reset_breaker(self.log.journal(), name, user, now)
 
+    @at_server
     async def scale(
         self,
         *,
@@ -181,6 +184,7 @@ class Client(Reader):
         request = start_request(agent, options, now=self.log.clock.now(), user=self.log.user)
         return await request.submit(self)
 
+    @at_server
     async def submit(
         self,
         blueprint: str,
@@ -221,6 +225,7 @@ class Client(Reader):
         )
         return await submit(self, blueprint, options, queue_seconds=queue_seconds)
 
+    @at_server
     async def retry(self, run: str) -> Session:
         """Start an ended run again: a new session with the same goal, parameters and labels.
 
@@ -258,6 +263,7 @@ class Client(Reader):
                 left.close()  # else Python warns that it was never awaited
         return list(await asyncio.gather(*[each.result() for each in begun]))
 
+    @at_server
     async def resume(
         self,
         id: str,  # noqa: A002 - the word of the log
@@ -295,6 +301,7 @@ class Client(Reader):
         )
         return await request.submit(self)
 
+    @at_server
     async def fork(
         self,
         session: str,

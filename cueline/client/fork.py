@@ -14,6 +14,7 @@ from cueline.agents.preflight import check_resumed
 from cueline.agents.secret import waiver
 from cueline.client.argument_check import make_value
 from cueline.client.context import Connection
+from cueline.client.remote import RemoteRequest
 from cueline.client.session import Session
 from cueline.client.start import StartRequest, check_id_is_free
 from cueline.config.settings import APPROVAL_SECONDS
@@ -83,7 +84,7 @@ async def fork_request(
     accept_with: str,
     without_secrets: Collection[str] = (),
     attached: bool = False,
-) -> ForkRequest:
+) -> ForkRequest | RemoteRequest:
     """Check a fork, and return it. See `Client.fork`, which raises the same errors.
 
     *accept_with* is the option that accepts changed tools; *attached*: a person is at a
@@ -91,6 +92,10 @@ async def fork_request(
     """
     name = new_id() if id is None else id
     await check_id_is_free(client.log, name)
+    if client.log.server is not None:
+        said = {"session": shown(stream), "at": at, "goal": goal, "id": name}
+        said["accept_changed_tools"] = accept_changed_tools
+        return RemoteRequest(client.log.session_stream(name), "fork", said)
     point, agent, open_ = await _past(client, stream, at)
     if agent.plan is not None:
         why = "it follows a plan, whose past cannot be forked: start another session"

@@ -4,13 +4,17 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack, aclosing, contextmanager, suppress
 
+import msgspec
+
 from cueline.actors.background_task import background_task
 from cueline.actors.live_text import LiveTextSubscription, TextDelta, receive
 from cueline.actors.session_owner import owner_of
+from cueline.errors import CuelineError
 from cueline.events.session import ModelFailed, ModelReplied, SessionEvent
 from cueline.events.store import Presence, RecordedEvent
 from cueline.runtime.open_log import OpenLog
 from cueline.runtime.place import Place
+from cueline.stores.backend import LogServer
 
 __all__ = ["TextDelta", "live_text", "with_live_text"]
 
@@ -30,6 +34,10 @@ def live_text(
     with ExitStack() as stack:
         here = None if place is None else place.live_text
         pieces = LiveTextSubscription()
+        if (server := log.server) is not None:
+            stack.enter_context(background_task(_follow_server(server, stream, pieces)))
+            yield pieces
+            return
         if here is not None:
             pieces = stack.enter_context(here.subscribe(stream))
         local = None if here is None else place
@@ -65,6 +73,13 @@ async def _follow_owner(
     finally:
         if receiving is not None:
             receiving.cancel()
+
+
+async def _follow_server(server: LogServer, stream: str, pieces: LiveTextSubscription) -> None:
+    with suppress(CuelineError):  # the follower of the log gets its errors
+        async with aclosing(server.live_text(stream)) as lines:
+            async for line in lines:
+                pieces.put(msgspec.json.decode(line, type=TextDelta))
 
 
 async def _receive(owner: Presence, stream: str, pieces: LiveTextSubscription) -> None:

@@ -14,6 +14,7 @@ from cueline.client.open_read_models import (
     read_models,
     session_ids,
 )
+from cueline.client.remote import at_server
 from cueline.runtime.open_log import OpenLog
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Reader:
         self.log = log
         self.notice = notice
 
+    @at_server
     async def show(self, session: str) -> "SessionDetails":
         """Return the details of one session, without reading its stream."""
         from cueline.client.show import session_details
@@ -80,6 +82,7 @@ class Reader:
 
         return await read_ends(self.log, await self.find(session), outputs=outputs)
 
+    @at_server
     async def transcript(self, session: str) -> "Page[TranscriptLine]":
         """Return the conversation and the calls of a session, line by line."""
         from cueline.projections.transcript import transcript
@@ -135,6 +138,7 @@ class Reader:
 
         return await rerun_result(self.history, session)
 
+    @at_server
     async def budget(self, session: str) -> "Budget":
         """Return the limits of a session, and how much of each is used."""
         from cueline.client.limits import budget_of_session
@@ -153,6 +157,8 @@ class Reader:
 
     async def session_ids(self) -> list[str]:
         """Return the ids of all sessions, the last changed first."""
+        if self.log.server is not None:
+            return [each.id for each in await self.sessions(limit=10_000)]
         async with read_models(self.log, self.notice) as models:
             return session_ids(models)
 
@@ -163,11 +169,14 @@ class Reader:
             UnknownSessionError: no session matches, or more than one; the message lists some.
             ConfigError: *name* is no text.
         """
+        if (server := self.log.server) is not None:
+            return str(await server.call("find", {"session": name}))
         return await find_session(self.log, name, self.session_ids)
 
     async def _stream(self, name: str | None) -> str | None:
         return None if name is None else await self.find(name)
 
+    @at_server
     async def sessions(
         self,
         *,
@@ -208,6 +217,7 @@ class Reader:
         rows = await with_drivers(self.log, fitting)
         return models.page(rows, limit, cursor_of)
 
+    @at_server
     async def runs(
         self,
         *,
@@ -240,18 +250,21 @@ class Reader:
             found = list_runs(models.db, **which, place=place, limit=limit + 1)
         return models.page(found, limit, cursor_of)
 
+    @at_server
     async def blueprints(self) -> "list[BlueprintRow]":
         """Return all blueprints that runners offer or have offered, by name."""
         from cueline.client.runs import blueprints_of
 
         return await blueprints_of(self.log)
 
+    @at_server
     async def runners(self) -> "list[RunnerRow]":
         """Return the registered runners with their blueprints."""
         from cueline.client.runs import runners_of
 
         return await runners_of(self.log)
 
+    @at_server
     async def pending(self) -> "Page[PendingRow]":
         """Return the questions that wait for a person, the most urgent first."""
         from cueline.projections.approval import pending_approvals
@@ -259,6 +272,7 @@ class Reader:
         async with read_models(self.log, self.notice) as models:
             return models.page(pending_approvals(models.db))
 
+    @at_server
     async def costs(
         self,
         by: "GroupBy" = "session",
@@ -289,6 +303,7 @@ class Reader:
         async with read_models(self.log, self.notice) as models:
             return costs_of(models, by, limit, stream=stream, **days)
 
+    @at_server
     async def audit(
         self,
         *,
@@ -330,6 +345,7 @@ class Reader:
         last = str(newest[-limit].position) if more else None
         return Page(tuple(newest[-limit:]), more, models.damage, last)
 
+    @at_server
     async def breakers(self) -> "Page[BreakerRow]":
         """Return the circuit breakers, closed ones last."""
         from cueline.projections.breaker import list_breakers
@@ -337,12 +353,14 @@ class Reader:
         async with read_models(self.log, self.notice) as models:
             return models.page(list_breakers(models.db, self.log.clock.now()))
 
+    @at_server
     async def verify(self) -> "Verified":
         """Check every event of the log, and the data beside the events."""
         from cueline.client.verify import verify_log
 
         return await verify_log(self.log)
 
+    @at_server
     async def status(self) -> "LogStatus":
         """Return the processes that run the sessions of the log.
 
@@ -353,6 +371,7 @@ class Reader:
 
         return await status_of(self.log, notice=self.notice)
 
+    @at_server
     async def fleet(self) -> "FleetStatus":
         """Return the hosts and runners: desired numbers, existing workers, waiting work.
 

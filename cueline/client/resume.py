@@ -9,6 +9,7 @@ from cueline.agents.secret import waiver
 from cueline.client.context import Connection
 from cueline.client.current_session import CurrentSession, current_session, post
 from cueline.client.receipt import Receipt, receipt_fields
+from cueline.client.remote import RemoteRequest
 from cueline.client.session import Session
 from cueline.deciders.session import rests
 from cueline.deciders.session.current_agent import with_tools
@@ -16,6 +17,7 @@ from cueline.deciders.session.delegation import with_children
 from cueline.deciders.session.messages import waived_secrets
 from cueline.events.agent import ToolSpec
 from cueline.events.inbox import ResumeAsked, SecretsWaived
+from cueline.events.stream import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +78,17 @@ async def resume_request(
     accept_changed_tools: bool,
     accept_with: str,
     without_secrets: Collection[str],
-) -> ResumeRequest:
+) -> ResumeRequest | RemoteRequest:
     """Check a resume, and return it. *accept_with* is the option that accepts changed tools.
+
+    The server of a log checks it later, when it is sent.
 
     Raises the errors of `Client.resume`.
     """
     client.log.check_may("send")
+    if client.log.server is not None:
+        changed = {"accept_changed_tools": accept_changed_tools}
+        return RemoteRequest(stream, "resume", {"id": shown(stream), **changed})
     log, now = client.log, await current_session(client.cache, stream)
     owner = await owner_of(log.store, log.board, stream, log.clock.now())
     ours = owner is not None and client.place.has(owner.incarnation)

@@ -9,13 +9,14 @@ from typing import Literal, get_args
 
 from cueline.actors.background_task import Trouble
 from cueline.actors.runner_slots import SLOTS, Slots
-from cueline.client.client import Client
+from cueline.client.client import Client, open_client
 from cueline.config.config_file import DEFAULT_LOG
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.log_url import LogName, LogUrl
 from cueline.events.stream import trouble_message
 from cueline.runtime.inline import inline
 from cueline.runtime.open_log import OpenLog, open_log
+from cueline.runtime.place import Place
 from cueline.runtime.up_record import find_up
 from cueline.stores.backend import backend_of
 
@@ -34,12 +35,17 @@ class Runtime(Client):
 def place_for(log: LogUrl, on: On = "auto", address: str | None = None) -> PlaceName:
     """Return the place where a command on *log* runs its sessions.
 
-    This is the running `cueline up` of the log; else the Ray of *address* or RAY_ADDRESS,
-    or, with *on* `ray`, a new one; else this process.
+    This is the running `cueline up` of the log, or the log's server; else the Ray of *address*
+    or RAY_ADDRESS, or, with *on* `ray`, a new one; else this process.
+
+    Raises:
+        ConfigError: the log has a server, which has the sessions.
     """
+    if log.is_remote and on != "auto":
+        raise ConfigError(str(log), f"its sessions run at the server: leave {on!r} out")
     if on == "inline":
         return "inline"
-    if find_up(log) is not None:
+    if log.is_remote or find_up(log) is not None:
         return "up"
     # A variable that is set to nothing is not set.
     named = address or os.environ.get("RAY_ADDRESS")
@@ -58,7 +64,11 @@ async def runtime_on(
         LogUnavailableError: the log cannot be used there.
     """
     scope: set[str] = set()
-    if place_for(log.url, on, address) == "inline":
+    found = place_for(log.url, on, address)
+    if log.server is not None:
+        yield Runtime(log, Place(log.url))
+        return
+    if found == "inline":
         async with inline(log, scope=scope, on_trouble=on_trouble) as here:
             yield Runtime(log, here)
         return
@@ -112,3 +122,25 @@ async def open_runtime(
         log = replace(opened, slots=Slots(slots, workers))
         async with runtime_on(log, on=on, address=address, on_trouble=on_trouble) as runtime:
             yield runtime
+
+
+@asynccontextmanager
+async def connect(server: str, *, token: str | None = None) -> AsyncIterator[Client]:
+    """Connect to the `cueline serve` at the URL *server*, which carries out the requests.
+
+    The client has the methods of a local one. It retries for a minute while the server is away.
+
+    Args:
+        server: the URL: `https://…`, or `http://` and an address of this machine.
+        token: a token that `cueline tokens issue` made; by default that in CUELINE_TOKEN.
+
+    Raises:
+        ConfigError: the URL is no such URL, or there is no token.
+        LogUnavailableError: the server cannot be reached, refuses the token, or is no
+            `cueline serve` of this version.
+    """
+    url = LogUrl.of(server)
+    if not url.is_remote:
+        raise ConfigError(str(url), "this is no URL of a server; `open_runtime` opens a log")
+    async with open_client(replace(url, token=token or "")) as client:
+        yield client

@@ -10,6 +10,7 @@ from cueline.actors.session_tree import read_start_request
 from cueline.client.history import History
 from cueline.client.open_read_models import Notice, is_far_behind, print_notice, read_models
 from cueline.client.question import approval_of, is_decided
+from cueline.client.remote import read_as
 from cueline.client.rows import with_drivers
 from cueline.errors import UnknownSessionError
 from cueline.events.inbox import RaiseAsked, StopAsked
@@ -147,11 +148,17 @@ async def sums_of(
 
     None if the read models are far behind, so that this would take long.
     """
-    if await is_far_behind(log, BEHIND):
+    row: SessionRow | None
+    if log.server is not None:
+        told = await log.server.call("show", {"session": shown(stream)})
+        row = details = read_as(told, SessionDetails)
+        below = list(details.tree)
+    elif await is_far_behind(log, BEHIND):
         return None, []
-    async with read_models(log, notice) as models:
-        row = find_session(models.db, stream)
-        below = list(map(_tree_session, descendants(models.db, stream)))
+    else:
+        async with read_models(log, notice) as models:
+            row = find_session(models.db, stream)
+            below = list(map(_tree_session, descendants(models.db, stream)))
     if row is None:
         return None, below
     inherited = Summary(turns=row.inherited_turns, cost=row.inherited_cost)

@@ -12,7 +12,7 @@ from cueline.actors.inbox import new_id
 from cueline.actors.session_owner import owner_of
 from cueline.actors.session_tree import child_of, read_start_request
 from cueline.agents.agent import Agent
-from cueline.agents.preflight import agent_to_record, check_limits
+from cueline.agents.preflight import agent_to_record, check_limits, check_resumed
 from cueline.agents.secret import waiver
 from cueline.client.argument_check import make_value
 from cueline.client.context import Connection
@@ -25,6 +25,7 @@ from cueline.client.inputs import (
     with_output,
 )
 from cueline.client.receipt import receipt_of_start
+from cueline.client.remote import start_at
 from cueline.client.schedule import At, Every, schedule_of
 from cueline.client.session import Session
 from cueline.config.environment import user_name
@@ -104,6 +105,9 @@ class StartRequest:
         """
         client.log.check_may("send")
         stream, asked = client.log.session_stream(self.id), self.asked
+        if (server := client.log.server) is not None:
+            remote = await start_at(server, self)
+            return Session(client, stream, remote, (self.output or asked.agent.output,))
         parent = None if self.parent is None else client.log.session_stream(self.parent)
         if self.key is not None and await exists(client.log, stream):
             return await self._session_of_key(client, stream, parent)
@@ -226,6 +230,31 @@ def request_of(
     return StartRequest(
         name, asked, waived, parent=options.parent, output=options.output, key=options.key
     )
+
+
+def check_recorded(log: OpenLog, request: StartRequest) -> StartRequest:
+    """Check here a start that another machine has checked, and return it by the log's person.
+
+    Raises:
+        ForbiddenError: the agent could run any command here, which needs the scope `admin`.
+        ConfigError: correct the value, setting, folder or variable that the message names.
+        ToolChangedError: the tool is another one here.
+        ToolImportError: make the tool importable here.
+    """
+    log.check_may("admin")
+    asked, waived = request.asked, request.waived
+    check_resumed(
+        asked.agent,
+        log.url,
+        waived=() if waived is None else waived.names,
+        accept_changed_tools=False,
+        accept_with="the same files on both machines",
+    )
+    user = log.user
+    agent = asked.agent.model_copy(update={"key_owner": user})
+    by = {"agent": agent, "asked_by": user, "asked_at": log.clock.now()}
+    secrets = None if waived is None else waived.model_copy(update={"by": user})
+    return replace(request, asked=asked.model_copy(update=by), waived=secrets)
 
 
 def name_of(id: str | None, key: str | None) -> str:  # noqa: A002 - the word of the log

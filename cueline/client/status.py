@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal, cast
 
 from cueline.actors.presence import living, silent_seconds
@@ -104,6 +104,14 @@ async def status_of(log: OpenLog, *, notice: Notice = print_notice) -> LogStatus
     up = None if record is None else row_of(record)
     undriven = len(streams) - len(owners)
     return LogStatus(up, processes, len(owners), undriven, log.backend.describe(), damage)
+
+
+def running_up(log: OpenLog) -> UpRecord | None:
+    """Return the record of the running `cueline up`, without the secrets of its processes."""
+    record = find_up(log.url)
+    if record is None:
+        return None
+    return replace(record, keeper=replace(record.keeper, address="", token=""))
 
 
 def row_of(up: UpRecord) -> UpRow:

@@ -19,6 +19,7 @@ from uuid import uuid4
 
 from cueline.actors.fold import fold
 from cueline.client.context import Connection
+from cueline.client.remote import at_server
 from cueline.deciders.person import SCOPES as SCOPES  # noqa: PLC0414 - commands explain them
 from cueline.deciders.person import Person, wrong_scope
 from cueline.deciders.token import TOKEN, Exchange, Issue, Revoke, TokenCommand, TokenState
@@ -143,6 +144,7 @@ def person_of(token: TokenIssued) -> Person:
     return Person(token.person, token.tenant, frozenset(token.scopes))
 
 
+@at_server
 async def tokens(client: Connection) -> list[TokenRow]:
     """Return the tokens of the log, the newest first; nobody can read their texts.
 
@@ -172,6 +174,7 @@ async def tokens(client: Connection) -> list[TokenRow]:
     return rows[::-1]
 
 
+@at_server
 async def issue_token(
     client: Connection,
     person: str,
@@ -218,6 +221,7 @@ async def issue_code(
     return await _issue(client, "code", person, scopes, tenant, seconds, "")
 
 
+@at_server
 async def revoke_token(client: Connection, token: str) -> TokenRow:
     """End a token at once.
 
@@ -237,6 +241,7 @@ async def revoke_token(client: Connection, token: str) -> TokenRow:
     return next(each for each in await tokens(client) if each.id == token)
 
 
+@at_server
 async def rotate_token(client: Connection, token: str, *, days: float = DAYS) -> NewToken:
     """Replace a token by one with the same rights; the old one counts for an hour more.
 

@@ -19,6 +19,7 @@ from cueline.client.receipt import (
     StopReceipt,
     receipt_fields,
 )
+from cueline.client.remote import receipt_from
 from cueline.deciders.session import DRIVEN
 from cueline.errors import ConfigError, SessionFinishedError
 from cueline.events.agent import ModelChoice
@@ -57,6 +58,11 @@ WISHES: Final = {each.model_fields["type"].default: each for each in get_args(ge
 """The kinds of wishes, by their types."""
 _KEYS: Final = {MessageSent: "send", ModelChangeAsked: "model"}
 """The prefix of the keys of messages in the log; else it is the type."""
+_RECEIPTS: Final[dict[type, type[Receipt]]] = {
+    PauseAsked: PauseReceipt,
+    StopAsked: StopReceipt,
+    DecisionGiven: DecisionReceipt,
+}
 _ENDS: Final[dict[type, str]] = {
     SessionCompleted: "completed",
     SessionFailed: "failed",
@@ -112,6 +118,10 @@ async def wish(client: Connection, stream: str, value: Wish, *, key: str | None 
         ConfigError: the model or an edit cannot be used; nothing was recorded.
         CorruptEventError: an event was damaged or emptied.
     """
+    if (server := client.log.server) is not None:
+        said = value.model_dump(mode="json", exclude_defaults=True)
+        told = await server.call(value.type, said | {"session": shown(stream), "key": key})
+        return receipt_from(told, _RECEIPTS.get(type(value), Receipt))
     client.log.check_sees(stream)
     key = None if key is None else key_of(value, key)
     if isinstance(value, DecisionGiven):

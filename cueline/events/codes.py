@@ -16,6 +16,9 @@ from pydantic import Field
 from cueline.events.agent_parts import NO_DEMANDS, Demands
 from cueline.events.fact import Part
 
+Resolution = Literal["happened", "run_again", "do_not_run"]
+"""A person's resolution of a call in doubt."""
+
 
 class Status(StrEnum):
     """The status of the work; presence shows whether a process drives the session."""

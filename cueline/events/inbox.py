@@ -12,13 +12,12 @@ from pydantic import AwareDatetime, Field, JsonValue
 
 from cueline.events.agent import AgentSpec, ModelChoice, ToolSpec
 from cueline.events.budget import Allowance
+from cueline.events.codes import Resolution as Resolution  # noqa: PLC0414 - its word
 from cueline.events.fact import LONGEST_SECONDS, PAYABLE, Fact, Part
 from cueline.events.message import Attachment
 from cueline.events.start import ChildCall, Mode, Run, Schedule
 
 Lane = Literal["note", "steer", "followup"]
-Resolution = Literal["happened", "run_again", "do_not_run"]
-"""A person's resolution of a call in doubt."""
 SET_BY_CUELINE: Final = "set by cueline"
 """The mark of a message's fields that the sender may not set."""
 

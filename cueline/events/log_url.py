@@ -2,13 +2,14 @@
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cueline.errors import ConfigError
 
 SQLITE = "sqlite"
 MEMORY = "memory"
+REMOTE = ("http", "https")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 _PASSWORDS = (
     (re.compile(r"(//[^/@]*?:)[^/]*@"), r"\1***@"),
@@ -26,6 +27,8 @@ class LogUrl:
     scheme: str
     rest: str
     """The part after the scheme and colon; for SQLite the path. It may hold a password."""
+    token: str = field(default="", compare=False)
+    """The token for the server of the log; no text of the `LogUrl` has it."""
 
     @classmethod
     def of(cls, name: "LogName") -> "LogUrl":
@@ -51,6 +54,11 @@ class LogUrl:
                 raise ConfigError(text, "write `sqlite:///` and the path, or the path alone")
             rest = str(Path(rest.removeprefix("///")))
         return cls(scheme, rest)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the log is reached through a `cueline serve`."""
+        return self.scheme in REMOTE
 
     def absolute(self) -> "LogUrl":
         """Return the log's name for use in any working directory."""

@@ -22,6 +22,7 @@ from cueline.gateway.agui import add_agui
 from cueline.gateway.answer import document_of
 from cueline.gateway.events import events_of, events_of_log, response_of
 from cueline.gateway.guard import Guard, caller_of, path_of
+from cueline.gateway.log_api import log_api
 from cueline.gateway.login import login
 from cueline.gateway.mcp import LOOPBACK, Endpoint, server
 from cueline.gateway.pages.actions import actions
@@ -89,6 +90,7 @@ def app_of(
     made.add_middleware(Guard, client=client, token=token, strangers=strangers)
     for router in (login(client, strangers), files(), lists, session, actions()):
         made.include_router(router)
+    made.include_router(log_api)
     endpoint = Endpoint(server(), hosts)
     made.router.routes.append(StarletteRoute("/mcp", endpoint, include_in_schema=False))
     schemas = AnswerSchemas()

@@ -8,6 +8,7 @@ import inspect
 import textwrap
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from inspect import Parameter
 from itertools import pairwise
 from types import MappingProxyType
@@ -59,6 +60,8 @@ class Route:
     query: Mapping[str, Parameter]
     """The parameters that may follow the path."""
     body: type[BaseModel] | None = None
+    wish: type[BaseModel] | None = None
+    """The model of the wish that it records."""
     keyed: bool = False
     """Whether the header `Idempotency-Key` is the argument `key`."""
     summary: str = ""
@@ -118,7 +121,6 @@ def _wishes(
     kind: type[BaseModel],
     command: str,
     *,
-    keyed: bool = False,
     without: Collection[str] = (),
 ) -> Route:
     """Return the route of a wish: the public fields of its model are the body."""
@@ -148,7 +150,8 @@ def _wishes(
         command=command,
         query={},
         body=create_model(f"{kind.__name__}Body", __config__={"extra": "forbid"}, **fields),
-        keyed=keyed,
+        wish=kind,
+        keyed=True,
         summary=told.partition("\n")[0],
         description=told.partition("\n")[2].strip(),
     )
@@ -175,7 +178,7 @@ def _told(call: Callable[..., Awaitable[object]]) -> tuple[str, str, dict[str, s
     """
     head, _, rest = (inspect.getdoc(call) or "").partition("\n\nRaises")[0].partition("\n\nArgs:\n")
     summary, _, description = head.partition("\n")
-    arguments, name = field_docs(StartOptions), ""
+    arguments, name = {**field_docs(StartOptions)}, ""
     for line in rest.partition("\n\n")[0].splitlines():
         first, colon, text = line.strip().partition(": ")
         if colon and first in inspect.signature(call).parameters:
@@ -185,6 +188,7 @@ def _told(call: Callable[..., Awaitable[object]]) -> tuple[str, str, dict[str, s
     return summary, description.strip(), arguments
 
 
+@cache
 def field_docs(kind: type) -> dict[str, str]:
     """Return the docstrings of the fields of a class, by name."""
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
@@ -220,10 +224,8 @@ ROUTES: Final = (
     _asks(f"{_SESSION}/check", Client.check, "cueline replay {session} --json", texts=_OF_A_CHECK),
     _asks(f"{_SESSION}/rerun", Client.rerun_result, ""),
     _asks(f"{_SESSION}/budget", Client.budget, "cueline budget show {session} --json"),
-    _wishes(f"{_SESSION}/messages", MessageSent, "cueline send {session} TEXT", keyed=True),
-    _wishes(
-        f"{_SESSION}/model", ModelChangeAsked, "cueline send {session} --model MODEL", keyed=True
-    ),
+    _wishes(f"{_SESSION}/messages", MessageSent, "cueline send {session} TEXT"),
+    _wishes(f"{_SESSION}/model", ModelChangeAsked, "cueline send {session} --model MODEL"),
     _wishes(f"{_SESSION}/pause", PauseAsked, "cueline pause {session}"),
     _wishes(f"{_SESSION}/limits", RaiseAsked, "cueline budget raise {session}"),
     _wishes(f"{_SESSION}/stop", StopAsked, "cueline stop {session}"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from sqlite_utils import Database
 
+from cueline.events.codes import Resolution
 from cueline.events.store import to_us
 from cueline.events.stream import shown
 from cueline.projections.read_model import Id, Names, Read, Row, matching, new_row, select
@@ -18,14 +19,13 @@ from cueline.projections.session import OVER
 
 if TYPE_CHECKING:  # a list that is up to date needs no facts
     from cueline.events.approval import ApprovalOpened
-    from cueline.events.inbox import Resolution
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """One answer to the question about a call in doubt."""
 
-    resolution: "Resolution"
+    resolution: Resolution
     then: str
     """The effect of the answer."""
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cueline.events.journal import Journal
     from cueline.events.message import Arguments
     from cueline.events.sanitize import Redactor
-    from cueline.stores.backend import LogBackend
+    from cueline.stores.backend import LogBackend, LogServer
 
 
 Message = TypeVar("Message", bound="InboxMessage")
@@ -68,6 +68,11 @@ class OpenLog:
     def url(self) -> LogUrl:
         """The log's URL."""
         return self.backend.url
+
+    @property
+    def server(self) -> "LogServer | None":
+        """The server that carries out requests about the log; None: this process does."""
+        return getattr(self.backend, "server", None)
 
     @property
     def user(self) -> str:
@@ -249,15 +254,18 @@ async def open_log(
     store = backend.open(clock, must_exist=must_exist, read_only=read_only)
     try:
         board = _open_presence(backend, clock, notice)
+        opened = OpenLog(
+            backend=backend,
+            store=store,
+            notifier=StreamNotifier(store),
+            board=board,
+            clock=clock,
+            snapshots=backend.open_snapshots(),
+        )
         try:
-            yield OpenLog(
-                backend=backend,
-                store=store,
-                notifier=StreamNotifier(store),
-                board=board,
-                clock=clock,
-                snapshots=backend.open_snapshots(),
-            )
+            if opened.server is not None:
+                await opened.server.greet()
+            yield opened
         finally:
             await board.close()
     finally:

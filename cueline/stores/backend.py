@@ -1,10 +1,10 @@
 """The backends of logs by URL scheme: cueline's own, and those of installed packages."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, cast
 
 from cueline.clock import Clock
 from cueline.errors import ConfigError
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 GROUP: Final = "cueline.stores"
 """The group of entry points by which a package adds a backend; the name is the scheme."""
 BACKENDS = {
-    scheme: EntryPoint(scheme, f"cueline.stores.{value}", GROUP)
+    scheme: EntryPoint(scheme, f"cueline.{value}", GROUP)
     for scheme, value in (
-        ("sqlite", "sqlite_backend:SqliteBackend"),
-        ("memory", "memory_backend:MemoryBackend"),
-        ("postgresql", "postgres.backend:PostgresBackend"),
+        ("sqlite", "stores.sqlite_backend:SqliteBackend"),
+        ("memory", "stores.memory_backend:MemoryBackend"),
+        ("postgresql", "stores.postgres.backend:PostgresBackend"),
+        ("http", "gateway.remote_log:RemoteBackend"),
+        ("https", "gateway.remote_log:RemoteBackend"),
     )
 }
 """Cueline's own backends by scheme. The class is called with the log's URL."""
@@ -106,6 +108,33 @@ class LogBackend(Protocol):
 
     def owns(self, path: Path) -> bool:
         """Whether the file at *path* belongs to the log, or is stored beside the log."""
+
+
+class LogServer(Protocol):
+    """The server of a log: carries out the requests of a client that cannot open the log.
+
+    The backend of such a log has it as its attribute `server`.
+    """
+
+    async def greet(self) -> None:
+        """Check once that the server can be used.
+
+        Raises:
+            LogUnavailableError: it cannot be reached, refuses the token, or is another server.
+        """
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Return the JSON of the result of a client's method, or of the wish of this type.
+
+        Raises:
+            CuelineError: the error of the method at the server.
+            RejectedError: the server has no such method, or does not take an argument.
+            LogUnavailableError: the server cannot be used; nothing was recorded.
+            UnknownOutcomeError: the connection broke; the request may be recorded.
+        """
+
+    def live_text(self, stream: str) -> AsyncGenerator[str]:
+        """Yield the pieces of the replies of a session, each as JSON, without end."""
 
 
 _loaded: dict[str, Callable[[LogUrl], LogBackend]] = {}
