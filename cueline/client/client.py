@@ -64,14 +64,11 @@ class Client(Reader):
 
     @at_server
     async def reset_breaker(self, name: str, by: str | None = None) -> bool:
-        """Close a circuit breaker, so that its calls are sent again.
+        """Close a circuit breaker, so that its calls are sent again; False if it was closed already.
 
         Args:
             name: the breaker's name, as in `cueline breakers`.
             by: the person who resets it; by default the login of this process.
-
-        Returns:
-            True if this call closed the breaker; False if the breaker was closed already.
 
         Raises:
             RejectedError: there is no such breaker.
@@ -239,9 +236,7 @@ class Client(Reader):
         return await retry(self, await self.find(run))
 
     async def gather(self, *sessions: Session | Awaitable[Session]) -> list[Result]:
-        """Start sessions, wait for all, and return their results in order.
-
-        A session that fails or waits for a person also has a `Result`.
+        """Start sessions, wait for all, and return their results in order, also of failed ones.
 
         Args:
             sessions: sessions, or results of `start` that are not awaited yet.
