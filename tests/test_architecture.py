@@ -128,7 +128,8 @@ class Import(NamedTuple):
 
 
 def files(*folders: str) -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+    found = (path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    for path in sorted(path for path in found if "node_modules" not in path.parts):
         yield str(path.relative_to(ROOT)), ast.parse(path.read_text())
 
 

@@ -64,7 +64,7 @@ class Client(Reader):
 
     @at_server
     async def reset_breaker(self, name: str, by: str | None = None) -> bool:
-        """Close a circuit breaker, so that its calls are sent again; False if it was closed already.
+        """Close a circuit breaker: its calls are sent again. False: it was closed already.
 
         Args:
             name: the breaker's name, as in `cueline breakers`.
