@@ -203,6 +203,18 @@ def test_a_long_wait_does_not_hide_the_work():
     assert first > 4 * wait
 
 
+def test_a_wait_that_goes_on_is_seen():
+    began = datetime(2026, 5, 4, 7, 30, tzinfo=UTC)
+    told = {"name": "x", "says": "x", "version": 1}
+    work = Bar(kind="tool", began=began, ended=began + timedelta(seconds=1), **told)
+    wait = Bar(kind="wait", began=began + timedelta(seconds=1.5), **told)
+
+    drawn = timeline([work, wait], began + timedelta(hours=1), "/v/")
+    _, shown = [float(each) for each in re.findall(r'width="([\d.]+)"', drawn)]
+
+    assert shown > 50
+
+
 def test_the_pages_are_small():
     assert (
         sum(each.stat().st_size for each in STATIC.iterdir() if each.suffix in {".js", ".css"})

@@ -11,6 +11,8 @@ from markupsafe import Markup, escape
 
 from cueline.console.text import count, duration, is_diff, money, visible
 
+_HEADS: Final = ("--- ", "+++ ")
+"""The beginnings of the lines of a diff that name the files."""
 _CLASSES: Final = {"+": "added", "-": "removed", "@": "place"}
 
 
@@ -30,7 +32,7 @@ def diff(text: str) -> Markup:
     lines = visible(text).split("\n")
     marks = _CLASSES if is_diff(lines) else {}
     shown = (
-        f'<span class="{marks[line[0]]}">{escape(line)}</span>'
+        f'<span class="{"place" if line.startswith(_HEADS) else marks[line[0]]}">{escape(line)}</span>'
         if line[:1] in marks
         else str(escape(line))
         for line in lines

@@ -168,7 +168,8 @@ class _Scale:
     def _place(self, seconds: float) -> float:
         place, at = 0.0, 0.0
         for begins, ends in [*self.spans, (self._end, self._end)]:
-            place += min(max(min(seconds, begins) - at, 0.0), self._most)
+            if (gap := begins - at) > 0:  # in it, time goes evenly, but perhaps faster
+                place += min(gap, self._most) * (min(seconds, begins) - at) / gap
             if seconds <= begins:
                 return place
             place += min(seconds, ends) - begins
