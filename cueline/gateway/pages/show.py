@@ -32,12 +32,16 @@ def diff(text: str) -> Markup:
     lines = visible(text).split("\n")
     marks = _CLASSES if is_diff(lines) else {}
     shown = (
-        f'<span class="{"place" if line.startswith(_HEADS) else marks[line[0]]}">{escape(line)}</span>'
+        f'<span class="{_class_of(line)}">{escape(line)}</span>'
         if line[:1] in marks
         else str(escape(line))
         for line in lines
     )
     return Markup("\n".join(shown))  # noqa: S704 - each line is escaped
+
+
+def _class_of(line: str) -> str:
+    return "place" if line.startswith(_HEADS) else _CLASSES[line[0]]
 
 
 def pretty(value: object) -> str:
