@@ -99,7 +99,7 @@ def serve(
         raise ConfigError(TOKEN, f"it has fewer than {_FEWEST} characters; choose a longer token")
 
     def ready(url: str, code: str) -> None:
-        link = f"{url}/login?code={code}"
+        link = f"{url}/login?code={code}" if code else None
         if as_json:
             typer.echo(json_of({"url": f"{url}/v1", "sign_in": link}))
             return
@@ -122,8 +122,9 @@ def serve(
         async with open_client(log, must_exist=False) as client:
             with_settings = client.log.with_settings(outside.settings)
             async with runtime_on(with_settings, on_trouble=trouble) as runtime:
-                code = await issue_code(runtime, runtime.log.user)
-                told = partial(ready, code=code.text)
+                # Whoever keeps the server asks for a code when somebody needs one.
+                code = None if while_stdin else await issue_code(runtime, runtime.log.user)
+                told = partial(ready, code="" if code is None else code.text)
                 await serve_log(runtime, address, token=token, ready=told, say=say)
 
     open_log.run(work())

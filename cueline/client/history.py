@@ -220,6 +220,9 @@ async def follow_facts(
     Raises:
         CorruptEventError: an event is damaged.
     """
+    async for recorded in log.store.read_back(stream, limit=1):
+        if recorded.version <= after and recorded.type in _ENDS:
+            return
     async with aclosing(log.notifier.changes(stream)) as growing:
         async for heard in growing:
             async for recorded, fact in log.journal().read(stream, after, None, heard):

@@ -194,7 +194,7 @@ async def _checked(client: Connection, sealed: _Sealed) -> Plan:
 
     Raises the errors of `commit_proposal`.
     """
-    if (await client.log.store.head(_own_stream(sealed))).version != NO_STREAM:
+    if (await client.log.store.head(_own_stream(client, sealed))).version != NO_STREAM:
         raise ProposalError(sealed.action, "the proposal was rejected; propose again")
     if client.log.clock.now().timestamp() > sealed.expires:
         raise ProposalExpiredError(sealed.action, "its 15 minutes have passed; propose again")
@@ -223,11 +223,12 @@ async def reject_proposal(client: Connection, proposal: str) -> RejectReceipt:
         RejectedError: it was committed.
     """
     sealed = _unseal(client, proposal)
+    client.log.check_may("approve" if sealed.action in ("approve", "deny") else "send")
     if await _first_receipt(client, sealed) is not None:
         raise RejectedError(sealed.action, "it was committed; `undo_proposal` can undo some")
     fact = ProposalRejected(action=sealed.action, session=sealed.stream)
     write = FactWrite(
-        stream=_own_stream(sealed),
+        stream=_own_stream(client, sealed),
         steps=[[fact]],
         expected_version=ANY,
         actor=f"user:{client.log.user}",
@@ -280,8 +281,9 @@ async def _first_receipt(client: Connection, sealed: _Sealed) -> Receipt | None:
     return None
 
 
-def _own_stream(sealed: _Sealed) -> str:
-    tenant = tenant_of(sealed.stream) if sealed.stream else DEFAULT_TENANT
+def _own_stream(client: Connection, sealed: _Sealed) -> str:
+    own = client.log.tenant or DEFAULT_TENANT
+    tenant = tenant_of(sealed.stream) if sealed.stream else own
     return stream_name("proposal", sealed.nonce, tenant)
 
 

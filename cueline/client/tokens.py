@@ -122,6 +122,11 @@ class TokenBook:
             return None
         return token.issued if token.counts(self._log.clock.now()) else None
 
+    async def counts(self, token: str) -> bool:
+        """Whether the token with this id is valid."""
+        found = (await self.read()).get(token)
+        return found is not None and found.counts(self._log.clock.now())
+
     async def exchange(
         self, token: TokenIssued, *, kind: TokenKind, seconds: float, grace_seconds: float = 0
     ) -> NewToken | None:
@@ -199,9 +204,7 @@ async def issue_token(
         ForbiddenError: it needs the scope `admin`.
     """
     client.log.check_may("admin")
-    if not 0 < days <= _LONGEST_DAYS:
-        raise ConfigError("days", f"{days:g} is not between 0 and {_LONGEST_DAYS}")
-    seconds = timedelta(days=days).total_seconds()
+    seconds = _seconds_of(days)
     return await _issue(client, "token", person, scopes, tenant, seconds, note)
 
 
@@ -251,15 +254,15 @@ async def rotate_token(client: Connection, token: str, *, days: float = DAYS) ->
         days: the days until the new one expires.
 
     Raises:
+        ConfigError: the time is wrong.
         RejectedError: no token with this id counts.
         ForbiddenError: it needs the scope `admin`.
     """
     client.log.check_may("admin")
-    book = TokenBook(client.log)
+    seconds, book = _seconds_of(days), TokenBook(client.log)
     old = (await book.read()).get(token)
     made = None
     if old is not None and old.issued.kind == "token":
-        seconds = timedelta(days=days).total_seconds()
         made = await book.exchange(
             old.issued, kind="token", seconds=seconds, grace_seconds=GRACE_SECONDS
         )
@@ -302,6 +305,12 @@ async def _issue(  # noqa: PLR0917
     made, text = _made(pattern, kind, now, now + timedelta(seconds=seconds), client.log.user)
     await TokenBook(client.log).record(lambda _: Issue(made), by=client.log.user)
     return NewToken(id=made.token, text=text, expires_at=made.expires_at)
+
+
+def _seconds_of(days: float) -> float:
+    if not 0 < days <= _LONGEST_DAYS:
+        raise ConfigError("days", f"{days:g} is not between 0 and {_LONGEST_DAYS}")
+    return timedelta(days=days).total_seconds()
 
 
 def _made(

@@ -44,6 +44,8 @@ class ServerActor:
         while True:
             with suppress(OSError):
                 self._run()
+            if self._url.done() and self._url.exception() is not None:
+                return  # it has never listened
             Event().wait(_AGAIN_SECONDS)
 
     def _run(self) -> None:

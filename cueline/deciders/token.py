@@ -55,28 +55,31 @@ def decide(command: TokenCommand, state: TokenState) -> list[TokenEvent]:
         case Issue(issued=issued):
             return [issued]
         case Revoke(revoked=revoked):
-            return [revoked] if _lives(state, revoked) else []
+            token = state.get(revoked.token)
+            return [revoked] if token is not None and token.counts(revoked.at) else []
         case Exchange(revoked=revoked, issued=issued):
-            return [revoked, issued] if _lives(state, revoked) else []
+            token = state.get(revoked.token)
+            lives = token is not None and token.revoked is None and token.counts(issued.at)
+            return [revoked, issued] if lives else []
         case _:
             assert_never(command)
 
 
-def _lives(state: TokenState, revoked: TokenRevoked) -> bool:
-    token = state.get(revoked.token)
-    return token is not None and token.revoked is None and revoked.at < token.issued.expires_at
-
-
 def evolve(state: TokenState, event: TokenEvent) -> TokenState:
-    """Return *state* after *event*."""
+    """Return *state* after *event*; codes and browsers that have expired are forgotten."""
     match event:
         case TokenIssued():
-            return {**state, event.token: Token(event)}
+            kept = {name: each for name, each in state.items() if _is_kept(each, event.at)}
+            return {**kept, event.token: Token(event)}
         case TokenRevoked():
-            token = state[event.token]
-            return {**state, event.token: Token(token.issued, event)}
+            before = state.get(event.token)
+            return state if before is None else {**state, event.token: Token(before.issued, event)}
         case _:
             assert_never(event)
+
+
+def _is_kept(token: Token, now: datetime) -> bool:
+    return token.issued.kind == "token" or now < token.issued.expires_at
 
 
 TOKEN: Decider[TokenCommand, TokenState, TokenEvent] = Decider(

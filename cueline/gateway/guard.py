@@ -9,12 +9,13 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from time import monotonic
 from typing import Final
 
 from starlette.datastructures import URL, Headers
 from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cueline.client.client import Client
 from cueline.client.context import acting_for
@@ -26,6 +27,10 @@ from cueline.gateway.rate_limit import RateLimit
 
 BODY_LIMIT: Final = 40 * 1024 * 1024
 """The most bytes of a request's body: attachments of 30 MB in base64."""
+FORM_LIMIT: Final = 256 * 1024
+"""The most bytes of a form of a page: its fields are read at once."""
+OPEN_LIMIT: Final = 8 * 1024
+"""The most bytes of a request without a token."""
 OPEN: Final = ("/login", "/static/")
 """The beginnings of the paths that need no token."""
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -84,14 +89,31 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        refused = _too_large(headers)
+        refused = _too_large(headers, path_of(scope))
         if refused is None and not path_of(scope).startswith(OPEN):
             found = await self._caller(scope, headers)
             if isinstance(found, Response):
                 refused = found
             else:
                 scope.setdefault("state", {})["caller"] = found
+                send = self._while_it_counts(found, send)
         await (refused or self._app)(scope, receive, send)
+
+    def _while_it_counts(self, caller: Caller, send: Send) -> Send:
+        """Return *send*, which ends an answer of several parts when the caller's token ends."""
+        looked, ended = monotonic(), False
+
+        async def guarded(message: Message) -> None:
+            nonlocal looked, ended
+            if ended:
+                return
+            if message.get("more_body") and caller.token and monotonic() - looked >= 1:
+                looked, ended = monotonic(), not await self._book.counts(caller.token.token)
+                if ended:
+                    message = {"type": "http.response.body", "body": b""}
+            await send(message)
+
+        return guarded
 
     async def _caller(self, scope: Scope, headers: Headers) -> Caller | Response:
         """Return who sent the request, or the refusal."""
@@ -151,11 +173,18 @@ def too_many(wait: float) -> Response:
     return refused
 
 
-def _too_large(headers: Headers) -> Response | None:
+def _too_large(headers: Headers, path: str) -> Response | None:
     if "transfer-encoding" in headers:
         said = "the length of the body is missing; send the header `Content-Length`"
         return problem(411, "LengthRequired", said)
-    if int(headers.get("content-length", "0") or 0) > BODY_LIMIT:
-        most = f"the body is larger than {BODY_LIMIT // 1024 // 1024} MB"
+    limit = (
+        OPEN_LIMIT
+        if path.startswith(OPEN)
+        else FORM_LIMIT
+        if path.startswith("/act/")
+        else BODY_LIMIT
+    )
+    if int(headers.get("content-length", "0") or 0) > limit:
+        most = f"the body is larger than {limit // 1024:,} kB"
         return problem(413, "TooLarge", f"{most}; send less, or put the data into a file")
     return None

@@ -54,7 +54,10 @@ async def about(request: Request) -> Any:
 async def present(request: Request) -> Response:
     """Return the living processes without their secrets, the clock, and the running `up`."""
     log = _reading(request).log
-    every = [replace(each, token="", address="") for each in await log.board.all()]
+    hidden: dict[str, Any] = {"token": "", "address": ""}
+    if log.tenant is not None:  # the processes are of the whole log
+        hidden |= {"machine": "", "boot_id": "", "pid_namespace": ""}
+    every = [replace(each, **hidden) for each in await log.board.all()]
     return _json({"now": to_us(log.clock.now()), "present": every})
 
 

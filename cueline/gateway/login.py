@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from fastapi import APIRouter, Request
-from starlette.datastructures import QueryParams
+from starlette.datastructures import URL, QueryParams
 from starlette.responses import RedirectResponse, Response
 
 from cueline.client.client import Client
@@ -14,6 +14,7 @@ from cueline.gateway.pages.page import render
 from cueline.gateway.problem import problem
 from cueline.gateway.rate_limit import RateLimit
 
+_FAILED: Final = "This code does not count (any more). `cueline open` gives another."
 _OWN_PATH: Final = re.compile(r"/([^/\\].*)?")
 
 
@@ -27,9 +28,10 @@ def login(client: Client, strangers: RateLimit) -> APIRouter:
         request: Request,
         code: str = "",
         next: str = "/",  # noqa: A002 - the word of the link
-        said: str = "",
+        failed: bool = False,  # noqa: FBT001, FBT002 - a parameter of the link
     ) -> Response:
         """Ask for the code. Only the button uses it up: programs open links to preview them."""
+        said = _FAILED if failed else ""
         return render(request, "login.html", code=code, next=_own(next), said=said)
 
     @router.post("/login")
@@ -47,8 +49,8 @@ def login(client: Client, strangers: RateLimit) -> APIRouter:
         if token is not None and token.kind == "code":
             made = await book.exchange(token, kind="browser", seconds=seconds)
         if made is None:
-            said = "This code does not count (any more). `cueline open` gives another."
-            return RedirectResponse(request.url_for("ask").include_query_params(said=said), 303)
+            again = URL(f"{root}/login").include_query_params(failed=1)
+            return RedirectResponse(again, 303)
         answer = RedirectResponse(root + _own(form.get("next", "/")), 303)
         answer.set_cookie(
             cookie_name(client),
@@ -66,7 +68,7 @@ def login(client: Client, strangers: RateLimit) -> APIRouter:
         caller = caller_of(request)
         if caller.token is not None:
             await revoke_token(client, caller.token.token)
-        answer = RedirectResponse(request.url_for("ask"), 303)
+        answer = RedirectResponse(f"{request.scope.get('root_path', '')}/login", 303)
         answer.delete_cookie(cookie_name(client))
         return answer
 

@@ -12,6 +12,7 @@ from cueline.errors import (
     ForbiddenError,
     InvalidNameError,
     KeyReusedError,
+    MissingBlobError,
     RejectedError,
     UnknownSessionError,
 )
@@ -19,6 +20,7 @@ from cueline.errors import (
 STATUSES: Final[Mapping[type[CuelineError], int]] = {
     UnknownSessionError: 404,
     ForbiddenError: 403,
+    MissingBlobError: 404,
     ConfigError: 422,
     InvalidNameError: 422,
     RejectedError: 409,

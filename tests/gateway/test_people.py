@@ -267,7 +267,7 @@ async def test_a_browser_signs_in_once_by_a_code(log):
 
     assert cookie.has_nonstandard_attr("HttpOnly")
     assert 200 == listed.status_code
-    assert (303, True) == (again.status_code, "/login?said=" in again.headers["location"])
+    assert (303, True) == (again.status_code, "/login?failed=1" in again.headers["location"])
     assert [401, 401] == [as_bearer.status_code, code_as_bearer.status_code]
     assert 303 != out.status_code
 
@@ -341,3 +341,51 @@ async def test_another_process_that_revokes_is_noticed_at_once(log):
 
         assert await TokenBook(runtime.log).issued_to(made.text) is None
     assert [200, 401] == [before.status_code, after.status_code]
+
+
+async def test_a_replaced_token_can_be_ended_at_once(log):
+    async with served(log) as (runtime, http):
+        old = await issue_token(runtime, "ada", scopes=["read"])
+        await rotate_token(runtime, old.id)
+        await revoke_token(runtime, old.id)
+        said = await http.get("/v1/sessions", headers={"Authorization": f"Bearer {old.text}"})
+        for days in (-1, 0, 1e9):
+            with pytest.raises(ConfigError, match="days"):
+                await rotate_token(runtime, old.id, days=days)
+
+    assert 401 == said.status_code
+
+
+async def test_a_stream_ends_with_its_token(log):
+    async with served(log) as (runtime, http):
+        session = await runtime.start(TALKS, "Go", id="one", open=True)
+        await session.result()
+        made = await issue_token(runtime, "ada", scopes=["read"])
+        headers = {"Authorization": f"Bearer {made.text}"}
+        async with http.stream("GET", "/v1/events", headers=headers) as answer:
+            lines = answer.aiter_lines()
+            await anext(lines)
+            await revoke_token(runtime, made.id)
+            await runtime.log.clock.sleep(1)
+            await session.send("a secret")
+            rest = [line async for line in lines]
+
+    assert "a secret" not in "".join(rest)
+
+
+async def test_a_stranger_sends_little(log):
+    async with served(log) as (_, http), httpx2.AsyncClient(base_url=http.base_url) as other:
+        login = await other.post("/login", content=b"a=&" * 4000)
+        form = await http.post("/act/sessions/one/stop", content=b"a=&" * 100_000)
+
+    assert [413, 413] == [login.status_code, form.status_code]
+
+
+async def test_who_only_reads_can_reject_nothing(log):
+    async with served(log) as (runtime, _):
+        await (await runtime.start(TALKS, "Go", id="one", open=True)).result()
+        reads = acting_for(runtime, Person("ada", scopes=frozenset({"read"})))
+        proposed = await reads.propose("pause", {"session": "one"})
+
+        with pytest.raises(ForbiddenError, match="`send`"):
+            await reads.reject_proposal(proposed.id)

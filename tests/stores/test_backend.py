@@ -132,7 +132,7 @@ def test_the_schemes_of_packages_are_among_those_that_are_known(stores):
     with pytest.raises(ConfigError) as caught:
         backend_of("other:x")
 
-    known = "known are a path, sqlite, memory, postgresql, zip"
+    known = "known are a path, sqlite, memory, postgresql, http, https, zip"
     assert f"the scheme 'other'; {known}; a package" in str(caught.value)
     assert "(entry point group 'cueline.stores')" in str(caught.value)
     assert isinstance(backend_of("memory:x"), MemoryBackend)

@@ -5,6 +5,7 @@ session is opened.
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final, get_args
 
 from fastapi import APIRouter, Request
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
+from cueline.client.receipt import DecisionReceipt
 from cueline.client.session import Session
 from cueline.errors import CuelineError
 from cueline.events.agent import ModelChoice
@@ -21,6 +23,8 @@ from cueline.gateway.pages.page import link_of, render
 from cueline.gateway.problem import status_of
 from cueline.gateway.routes import ROUTES, Route
 
+_SHOWN_ONCE: Final = frozenset({"/tokens", "/tokens/{token}/rotate"})
+"""The requests whose answer has to be read whole: they are not for a page."""
 _SAID: Final = {"pause": "It will pause.", "stop": "It will stop.", "resume": "It goes on."}
 
 
@@ -28,7 +32,7 @@ def actions() -> APIRouter:
     """Return a route for each request of the API."""
     router = APIRouter(include_in_schema=False)
     for route in ROUTES:
-        if route.method == "POST":
+        if route.method == "POST" and route.path not in _SHOWN_ONCE:
             router.add_api_route(f"/act{route.path}", _action(route), methods=["POST"])
     return router
 
@@ -37,13 +41,19 @@ def _action(route: Route) -> Callable[[Request], Awaitable[Response]]:
     async def act(request: Request) -> Response:
         form = dict(QueryParams((await request.body()).decode(errors="replace")))
         answer, _, resolution = form.pop("answer", "").partition(":")
+        if form.pop("edit_was", "") == form.get("edit"):
+            form.pop("edit", None)
         if answer:  # the button of a question
             form |= {"verdict": answer, "resolution": resolution}
         try:
             assert route.body is not None, "each request has a body"
             body = route.body.model_validate(_values(route.body, form))
             asked = {name: getattr(body, name) for name in body.model_fields_set}
-            done = await route.call(caller_of(request).client, **request.path_params, **asked)
+            client = caller_of(request).client
+            done = await route.call(client, **request.path_params, **asked)
+            if isinstance(done, DecisionReceipt) and done.read_by == "nobody":
+                with suppress(CuelineError):  # it may need a person at a shell
+                    await client.resume(done.session)
         except ValidationError as error:
             first = error.errors()[0]
             said = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

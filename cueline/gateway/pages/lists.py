@@ -123,12 +123,10 @@ async def live(request: Request) -> Response:
 
 
 async def _changes(client: Client) -> AsyncIterator[ServerSentEvent]:
-    last = await client.log.store.last_position()
-    async for position in client.changes():
-        if position > last:
-            last = position
-            yield ServerSentEvent(event="changed", data="")
-            await client.log.clock.sleep(_SECONDS)
+    # The first one is for what has happened since the page was made.
+    async for _ in client.changes():
+        yield ServerSentEvent(event="changed", data="")
+        await client.log.clock.sleep(_SECONDS)
 
 
 def _page(request: Request, template: str, **values: Any) -> Response:

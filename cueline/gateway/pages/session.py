@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Header, Path, Request
 from markupsafe import Markup
 from sse_starlette import ServerSentEvent
 from starlette.responses import Response
@@ -91,12 +91,17 @@ async def earlier(request: Request, name: str, before: int) -> Response:
 
 
 @session.get("/sessions/{name}/live")
-async def live(request: Request, name: str, after: int) -> Response:
+async def live(
+    request: Request,
+    name: str,
+    after: int,
+    last_event_id: Annotated[int | None, Header(ge=0)] = None,
+) -> Response:
     """Send the new events of a session as HTML, and its replies as they come."""
     client = caller_of(request).client
     stream = await client.find(name)
-    after = int(request.headers.get("last-event-id", after))
-    return response_of(_live(client, stream, after, _here(request, stream)))
+    seen = after if last_event_id is None else last_event_id
+    return response_of(_live(client, stream, seen, _here(request, stream)))
 
 
 @session.get("/sessions/{name}/versions/{version}")
@@ -125,7 +130,7 @@ async def event(request: Request, name: str, version: int) -> Response:
 
 
 @session.get("/sessions/{name}/at/{version}")
-async def at(request: Request, name: str, version: int) -> Response:
+async def at(request: Request, name: str, version: Annotated[int, Path(ge=1)]) -> Response:
     """Show a session as it was at a version: its state, and what the model was sent."""
     history = await caller_of(request).client.history(name, until=version)
     if history.damage is not None:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from markdown_it import MarkdownIt
@@ -103,6 +103,7 @@ FILTERS: Final = {
     "diff": diff,
     "duration": duration,
     "examples": examples,
+    "json": partial(json.dumps, indent=2, ensure_ascii=False),
     "markdown": markdown,
     "money": money,
     "pretty": pretty,
