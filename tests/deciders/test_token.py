@@ -79,3 +79,22 @@ def test_a_person_may_what_the_scopes_say(scopes, may, may_not):
 def test_a_wrong_scope_is_named(scope):
     assert scope == wrong_scope(["read", "approve:shell", scope])
     assert wrong_scope(["read", "approve:shell"]) is None
+
+
+def test_a_code_that_has_expired_is_forgotten_and_a_token_is_not():
+    code = ISSUED.model_copy(update={"token": "code", "kind": "code"})
+    later = OTHER.model_copy(update={"at": NOW + timedelta(days=2)})
+    state = TOKEN.replay([ISSUED, code, later])
+    gone = TokenRevoked(token="code", at=NOW, by="lin", reason="used")
+
+    assert {"abc", "def"} == set(state)
+    assert state == TOKEN.replay([gone], state)
+
+
+def test_a_replaced_token_is_not_replaced_again_and_ends_when_it_is_revoked():
+    state = TOKEN.replay([ISSUED, ended(timedelta(hours=1), reason="replaced")])
+    now = ended(timedelta(minutes=1))
+
+    assert [] == TOKEN.decide(Exchange(ended(), OTHER), state)
+    (event,) = TOKEN.decide(Revoke(now), state)
+    assert not TOKEN.replay([event], state)["abc"].counts(NOW + timedelta(minutes=2))
