@@ -178,6 +178,12 @@ def submit(
     start = replace(start, goal=goal)
 
     def submitted(client: Client) -> Awaitable[Session]:
+        if client.log.server is not None:
+            if start.attachments:
+                raise typer.BadParameter("a run on the log of a server takes no attachments")
+            names = ("parameters", "texts", "parent", "labels", "key", "at", "every")
+            told = {name: getattr(start, name) for name in names}
+            return client.submit(blueprint, goal, queue_seconds=queue_seconds, **told)
         return submit_run(client, blueprint, start, queue_seconds=queue_seconds)
 
     _start(log, submitted, wait=wait, as_json=as_json)

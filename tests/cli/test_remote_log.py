@@ -143,6 +143,7 @@ WISHES = [
     "list --status nonsense",
     "runs",
     "breakers reset nothing",
+    "submit crawler Go",
 ]
 SERVED = {
     "stop four --json": "stop four --json",  # the server's process ends it, not this one
