@@ -33,6 +33,8 @@ BENCHES = (
     "memory",
     "waiting",
     "backtest",
+    "isolation",
+    "tools",
     "start_up",
     "ray_start",
     "on_ray",

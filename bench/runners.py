@@ -14,6 +14,7 @@ import asyncio
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Literal
@@ -87,9 +88,9 @@ def scaled(runners: int) -> float:
             return run(returned_a_second(log, folder, runners))
 
 
-async def calls(runtime: Runtime, folder: Path) -> float:
+async def calls(runtime: Runtime, agent: Agent) -> float:
     """Return the time in ms from the record of a call's start to the record of its outcome."""
-    session = await runtime.start(talker(folder, CALLS), "Begin.")
+    session = await runtime.start(agent, "Begin.")
     assert (await session.result()).status == "completed"
     took, began = [], 0
     async for recorded, event in runtime.log.journal().read(session.stream_name):
@@ -100,12 +101,14 @@ async def calls(runtime: Runtime, folder: Path) -> float:
     return median(took)
 
 
-def way(on: Literal["inline", "up"]) -> float:
-    """Return the time of a call on this place, in ms."""
+def way(
+    on: Literal["inline", "up"], agent_in: Callable[[Path, int], Agent] = talker, count: int = CALLS
+) -> float:
+    """Return the time of a call of the agent on this place, in ms."""
 
     async def measured() -> float:
         async with open_runtime(log, on="inline" if on == "inline" else "ray") as runtime:
-            return await calls(runtime, folder)
+            return await calls(runtime, agent_in(folder, count))
 
     with tempfile.TemporaryDirectory(dir=".") as name:
         folder = Path(name)

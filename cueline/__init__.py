@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cueline.actors.live_text import TextDelta
-    from cueline.agents.agent import Agent, ToolSettings
+    from cueline.agents.agent import Agent
+    from cueline.agents.agent_tool import ToolSettings
     from cueline.agents.backoff import retry_with_backoff
     from cueline.agents.workflow import Procedure, Step, Workflow
     from cueline.client.runtime import Runtime, connect, open_runtime
@@ -17,8 +18,18 @@ if TYPE_CHECKING:
     from cueline.clock import SystemClock
     from cueline.errors import CuelineError, ToolFailedError
     from cueline.events.agent import Fallback, Hook, Limits, ModelChoice, Policy, Price, Rule
-    from cueline.events.agent_parts import BreakerPolicy, Demands, RetryPolicy
+    from cueline.events.agent_parts import (
+        BreakerPolicy,
+        Demands,
+        Isolation,
+        IsolationLimits,
+        McpOAuth,
+        McpServer,
+        RetryPolicy,
+    )
     from cueline.events.session import ApprovalRequested, SessionEvent
+    from cueline.tools.custom import CustomTool
+    from cueline.tools.http_access import HttpAccess
     from cueline.tools.tool import Image, Tool, ToolContext, tool
 
 __all__ = [
@@ -26,11 +37,17 @@ __all__ = [
     "ApprovalRequested",
     "BreakerPolicy",
     "CuelineError",
+    "CustomTool",
     "Demands",
     "Fallback",
     "Hook",
+    "HttpAccess",
     "Image",
+    "Isolation",
+    "IsolationLimits",
     "Limits",
+    "McpOAuth",
+    "McpServer",
     "ModelChoice",
     "Policy",
     "Price",
@@ -60,11 +77,17 @@ _HOMES = {
     "ApprovalRequested": "cueline.events.session",
     "BreakerPolicy": "cueline.events.agent_parts",
     "CuelineError": "cueline.errors",
+    "CustomTool": "cueline.tools.custom",
     "Demands": "cueline.events.agent_parts",
     "Fallback": "cueline.events.agent",
     "Hook": "cueline.events.agent",
+    "HttpAccess": "cueline.tools.http_access",
     "Image": "cueline.tools.tool",
+    "Isolation": "cueline.events.agent_parts",
+    "IsolationLimits": "cueline.events.agent_parts",
     "Limits": "cueline.events.agent",
+    "McpOAuth": "cueline.events.agent_parts",
+    "McpServer": "cueline.events.agent_parts",
     "ModelChoice": "cueline.events.agent",
     "Policy": "cueline.events.agent",
     "Price": "cueline.events.agent",
@@ -81,7 +104,7 @@ _HOMES = {
     "Tool": "cueline.tools.tool",
     "ToolContext": "cueline.tools.tool",
     "ToolFailedError": "cueline.errors",
-    "ToolSettings": "cueline.agents.agent",
+    "ToolSettings": "cueline.agents.agent_tool",
     "Workflow": "cueline.agents.workflow",
     "connect": "cueline.client.runtime",
     "open_runtime": "cueline.client.runtime",

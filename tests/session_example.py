@@ -5,9 +5,11 @@ from decimal import Decimal
 from typing import Literal
 
 from cueline.deciders.session import order_digest
+from cueline.deciders.session.wait import task_cause
 from cueline.events.agent import AgentSpec, Declared, Fallback, Limits, Policy, ToolSpec
 from cueline.events.agent_parts import BreakerPolicy, RetryPolicy
 from cueline.events.inbox import DecisionGiven, InboxMessage, MessageSent, Resolution
+from cueline.events.input_request import InputRequest, digest_of
 from cueline.events.message import TextBlock, ToolCall
 from cueline.events.session import (
     ApprovalRequested,
@@ -19,6 +21,9 @@ from cueline.events.session import (
     SessionEvent,
     SessionForked,
     SessionStarted,
+    SessionWaiting,
+    ToolAsked,
+    ToolDeferred,
     ToolFailed,
     ToolReturned,
     ToolStarted,
@@ -59,6 +64,7 @@ TOOLS = (
     tool("peek", "read_only", critical=False),
     tool("tell", critical=False),
 )
+HOLDS = tool("keep", sensitive=True).model_copy(update={"changes": "held"})
 AGENT = AgentSpec(name="example", provider="scripted", model="m", tools=TOOLS)
 
 
@@ -184,6 +190,35 @@ def returned(
     return ToolReturned(effect=effect, attempt=attempt, output=output, seconds=seconds)
 
 
+WHICH = InputRequest(key="which", message="Which one?", parameters={"type": "object"})
+
+
+def tool_asking(
+    effect: str, attempt: int = 1, state: str = "", paths: tuple[str, ...] = ()
+) -> ToolAsked:
+    """Return the outcome of a tool that asks a person before it does anything."""
+    return ToolAsked(
+        effect=effect,
+        attempt=attempt,
+        requests=(WHICH,),
+        digest=digest_of((WHICH,)),
+        state=state,
+        paths=paths,
+    )
+
+
+def deferred(effect: str, attempt: int = 1, *, poll: float = 2, ends: float = 3600) -> ToolDeferred:
+    """Return the outcome of a call that goes on as a task; with times in seconds after `NOW`."""
+    times = {"at": NOW, "poll_at": later(poll), "deadline_at": later(ends)}
+    return ToolDeferred(effect=effect, attempt=attempt, state="sealed", **times)
+
+
+def working(effect: str, again: float, tool: str = "shout") -> SessionWaiting:
+    """Return the outcome of a poll of a task that goes on; *again* is in seconds after `NOW`."""
+    cause = task_cause(tool)
+    return SessionWaiting(kind="task", cause=cause, deadline_at=later(again), effects=(effect,))
+
+
 def broken(effect: str, kind: str, attempt: int = 1, at: datetime | None = NOW) -> ToolFailed:
     """Return the failure of a tool call."""
     return ToolFailed(effect=effect, attempt=attempt, kind=kind, message="gone", failed_at=at)
@@ -238,7 +273,7 @@ def decided(
 def question(
     effect: str,
     approval: str,
-    asked: Literal["may_it_run", "did_it_happen"] = "may_it_run",
+    asked: Literal["may_it_run", "did_it_happen", "what_to_answer"] = "may_it_run",
     *,
     name: str = "delete",
     stream: str = "session-default/1",

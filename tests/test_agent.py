@@ -264,3 +264,76 @@ def test_an_agent_with_parameters_is_no_agent_that_is_given_a_goal():
 
     with pytest.raises(ConfigError, match="child takes parameters, not a goal"):
         agent.spec()
+
+
+@pytest.mark.parametrize(
+    ("http", "asks"),
+    [
+        ({}, True),
+        ({"private": ["localhost:8080"]}, True),
+        ({"allow": ["api.example.com"]}, False),
+        ({"allow": []}, False),
+    ],
+)
+def test_calls_by_http_are_asked_about_unless_the_file_names_hosts(http, asks):
+    agent = Agent(name="clerk", provider="scripted", tools=["http_get", "read_file"], http=http)
+
+    get, read = agent.tool_specs()
+
+    assert (asks, http) == (get.sensitive, get.options)
+    assert {} == read.options
+
+
+def test_a_wrong_rule_for_http_is_named(tmp_path):
+    file = tmp_path / "agent.toml"
+    file.write_text('name = "clerk"\nprovider = "scripted"\n[http]\nallow = ["https://a/b"]\n')
+
+    with pytest.raises(ConfigError, match=r"'http.allow.*'https://a/b' is no rule for a host"):
+        Agent.from_file(file)
+
+
+def test_a_scheme_before_a_tool_says_what_its_name_says_anyway(tmp_path):
+    source = "import cueline\n\n\n@cueline.tool\ndef post(text: str) -> str:\n    return text\n"
+    (tmp_path / "post.py").write_text(source)
+    file = tmp_path / "agent.toml"
+
+    def targets(*tools):
+        file.write_text(f'name = "a"\nprovider = "scripted"\nmodel = "m"\ntools = {[*tools]}\n')
+        agent = Agent.from_file(file)
+        return [tool.target for tool in agent.spec().tools], [*agent.tool_names().values()]
+
+    plain = targets("read_file", "cueline.tools.todo:todo", "post.py:post")
+
+    assert plain == targets(
+        "builtin:read_file", "python:cueline.tools.todo:todo", "file:post.py:post"
+    )
+    assert ["read_file", "todo", "post"] == plain[1]
+
+
+def test_a_custom_tool_has_a_name_that_models_take():
+    tools = {"look up": {"description": "Look.", "command": ["ls"]}}
+
+    with pytest.raises(ValidationError, match="'look up' is no name for a tool"):
+        Agent.model_validate({"name": "a", "custom_tools": tools})
+
+
+def test_a_variable_in_the_headers_of_a_custom_tool_is_a_secret_of_the_agent():
+    headers = {"Authorization": "Bearer $SHOP_TOKEN"}
+    shop = {"description": "Ask.", "url": "https://a.example", "headers": headers}
+    asked = {"name": "a", "provider": "scripted", "model": "m", "custom_tools": {"shop": shop}}
+
+    with pytest.raises(ConfigError, match=r"custom_tools\.shop\.headers.*name SHOP_TOKEN"):
+        Agent.model_validate(asked).spec()
+
+    (tool,) = Agent.model_validate(asked | {"secrets": ["SHOP_TOKEN"]}).spec().tools
+    assert {"headers": headers} == {"headers": tool.options["headers"]}
+
+
+def test_a_workflow_calls_a_custom_tool_by_its_name():
+    tools = {"look": {"description": "Look.", "command": ["ls", "{folder}"]}}
+    steps = [{"name": "first", "tool": "look", "arguments": {"folder": "x"}}]
+    flow = Workflow.model_validate({"name": "a", "steps": steps, "custom_tools": tools})
+
+    (tool,) = flow.spec().tools
+
+    assert ("first", "command:ls '{folder}'") == (tool.name, tool.target)

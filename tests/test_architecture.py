@@ -27,7 +27,8 @@ MAY_IMPORT = {
     "cluster": {"deciders", "runtime", *PORTS},
     "stores": {"events", "errors", "clock", "files", "projections"},
     "providers": PORTS | {"files"},
-    "tools": PORTS | LOCAL,
+    "isolation": {"events", "errors", "files"},
+    "tools": PORTS | LOCAL | {"isolation"},
     "console": PORTS - {"actors"} | {"client", "projections"},
     "agents": PORTS | {"config", "deciders", "files", "providers", "stores", "tools"},
     "runtime": PORTS
@@ -72,7 +73,7 @@ HOMES = {
     "docstring_parser": {"tools"},
     "fastapi": {"gateway"},
     "genai_prices": {"providers"},
-    "httpx2": {"agents", "gateway", "providers"},
+    "httpx2": {"agents", "gateway", "providers", "tools"},
     "hypothesis": {"testing"},
     "langchain_core": {"adapters"},
     "langgraph": {"adapters"},
@@ -80,12 +81,13 @@ HOMES = {
     "jmespath": {"deciders"},
     "markdown_it": {"gateway"},
     "markupsafe": {"gateway"},
-    "mcp": {"gateway"},
-    "mcp_types": {"gateway"},
+    "mcp": {"gateway", "tools"},
+    "mcp_types": {"gateway", "tools"},
     "jsonschema_rs": {"tools"},
     "msgspec": PORTS
     | {"cli", "client", "deciders", "providers", "stores", "testing", "tools", "runtime"}
     | {"gateway"},
+    "pathspec": {"tools"},
     "pydantic": PYDANTIC,
     "pydantic_ai": {"adapters"},
     "pydantic_core": PYDANTIC,
@@ -106,7 +108,7 @@ HOMES = {
     "uvloop": {"runtime"},
     # The standard library's ways to the network.
     "http": set(),
-    "socket": {"actors", "cluster"},
+    "socket": {"actors", "cluster", "isolation", "tools"},
     "urllib": set(),
 }
 OUTSIDE = "asyncio|io|logging|os|pathlib|random|secrets|socket|subprocess|threading|time|uuid"

@@ -6,7 +6,6 @@ Counted are the calls of Python and of built-in functions that CPython tells a p
 import gc
 import sys
 import tempfile
-from statistics import median
 from uuid import uuid4
 
 import pytest
@@ -130,7 +129,8 @@ def test_it_takes_as_many_calls_as_are_recorded(what, monkeypatch):
     # Not the folder that pytest would give: how deep it is counts, too.
     with tempfile.TemporaryDirectory() as folder:
         monkeypatch.setenv("CUELINE_KEYS_FOLDER", f"{folder}/no-keys")
-        now = round(median(run(counts(f"{folder}/log.db"))))
+        # On a busy machine some rounds wait once more.
+        now = round(min(run(counts(f"{folder}/log.db"))))
 
     assert now == pytest.approx(COUNTED[what], rel=0.02), (
         f"{what.__name__} takes {now} calls; if it has to, write that into COUNTED"

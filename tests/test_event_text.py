@@ -95,6 +95,7 @@ CAUSES = [
         Cause(code="child_running", times=3, whose="session-default/7f3a.2.0"),
         "7f3a.2.0 and 2 more",
     ),
+    (Cause(code="task_working", name="build"), "build goes on there, and is asked for again"),
     (
         Cause(code="message_awaited", name="go"),
         "send it with `cueline send SESSION --name go VALUE`",
@@ -149,6 +150,7 @@ REFUSALS = [
         "it is asked whether the call may run, not what became of it",
     ),
     (Refusal(code="no_result"), "only a call that happened has a result"),
+    (Refusal(code="not_answered"), "the call asks for an answer: give one, or deny it"),
     (Refusal(code="no_person"), "one without a name is no person"),
     (Refusal(code="no_person", by="auto:mine"), "auto:mine is no person"),
     (Refusal(code="excluded", by="ann"), "ann asked for the session, and may not allow it"),
@@ -162,7 +164,7 @@ REFUSALS = [
     ),
     (
         Refusal(code="nothing_to_change"),
-        "it was asked what happened; there is nothing to change or to allow for later",
+        "only a call that waits to run can be changed, or allowed for later",
     ),
     (
         Refusal(code="needs_others", votes=2),

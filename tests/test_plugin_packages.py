@@ -1,7 +1,8 @@
-"""Packages add a provider and a store: each example is installed, listed and used."""
+"""Packages add a provider, a store and a tool: each example is installed, listed and used."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -84,6 +85,25 @@ def test_the_store_of_an_installed_package_has_a_log_that_commands_use(install, 
     (row,) = json.loads(run(*CUELINE, "list", "--json", *log))
     assert "completed" == row["status"]
     assert (tmp_path / "logs/one/log.db").exists()
+
+
+def test_the_tool_of_an_installed_package_is_listed_and_called_by_its_name(install, tmp_path):
+    run = install(EXAMPLES / "tool-package", "cueline_dice")
+    (tmp_path / "agent.toml").write_text(
+        'name = "player"\nprovider = "scripted"\nmodel = "none.toml"\ntools = ["roll_dice"]\n'
+    )
+    told = ("--agent", "agent.toml")
+
+    (row,) = json.loads(run(*CUELINE, "tools", "--json", *told))
+    said = run(*CUELINE, "tool", "call", "roll_dice", "count=3", *told, "--inline")
+    (tmp_path / "agent.toml").write_text(
+        'name = "player"\nprovider = "scripted"\nmodel = "none.toml"\ntools = ["roll_dies"]\n'
+    )
+    unknown = run(*CUELINE, "tools", *told, code=2)
+
+    assert ("cueline_dice:roll_dice", "idempotent") == (row["target"], row["declared"])
+    assert re.search(r"\[[1-6], ?[1-6], ?[1-6]\]", said), said
+    assert "'roll_dies' is unknown: did you mean 'roll_dice'?" in unknown
 
 
 def test_the_store_of_an_installed_package_passes_the_contracts(install):

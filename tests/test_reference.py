@@ -15,7 +15,7 @@ from cueline.agents.agent import Agent
 from cueline.cli import app
 from cueline.config.settings import leaves
 from cueline.events.agent import Limits, Policy
-from cueline.events.agent_parts import BreakerPolicy, RetryPolicy
+from cueline.events.agent_parts import BreakerPolicy, IsolationLimits, RetryPolicy
 from cueline.events.codec import FACTS
 from cueline.projections.read_model import typed_fields
 from cueline.projections.views import MODELS
@@ -100,7 +100,10 @@ def written(value: object) -> str:
     return str(value).lower()
 
 
-@pytest.mark.parametrize("part", [Agent, Limits, RetryPolicy, BreakerPolicy, Policy])
+AGENT_PARTS = [Agent, Limits, RetryPolicy, BreakerPolicy, Policy, IsolationLimits]
+
+
+@pytest.mark.parametrize("part", AGENT_PARTS)
 def test_the_reference_has_each_key_of_an_agent_file_with_its_default(part):
     rows = (DOCS / "reference/agent-file.md").read_text().splitlines()
     for name, field in part.model_fields.items():

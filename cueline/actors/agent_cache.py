@@ -58,7 +58,11 @@ class LoadedAgent:
             ConfigError: the model cannot be made; the message says what to change.
         """
         if fallback not in self._asking:
-            self._asking[fallback] = answering(self.agent, fallback)
+            asking = answering(self.agent, fallback)
+            shown = tuple([tool for tool in asking.tools if not tool.searched])
+            if len(shown) < len(asking.tools):
+                asking = asking.model_copy(update={"tools": shown})
+            self._asking[fallback] = asking
         asking = self._asking[fallback]
         model = self._make(asking)
         if model not in self._models:

@@ -15,12 +15,15 @@ from cueline.deciders.session.due import AskApproval, CloseApproval
 from cueline.deciders.session.turn import Call
 from cueline.events.approval import ApprovalOpened, Doubt
 from cueline.events.fact import shared_fields
+from cueline.events.input_request import InputRequest
 from cueline.events.message import ToolCall, canonical_json
 from cueline.events.sanitize import sanitize_record
 from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer, Judgement
 
 IN_DOUBT: Final = Judgement(answer="ask", rule="in_doubt")
 """The requirement of a call in doubt, under any policy: any person may resolve it."""
+ASKED: Final = "asked"
+"""The name in place of a rule where the tool itself asks a person; anybody may answer."""
 _SHOWN = 200
 
 
@@ -34,8 +37,12 @@ class Circumstances:
     """The person who started the session."""
     escalated: bool
     """Whether an earlier question about the call has expired."""
+    requests: tuple[InputRequest, ...] = ()
+    """What the call asks a person for."""
     doubt: Doubt | None = None
     """Known evidence about a call in doubt."""
+    held: str = ""
+    """What the call would change, if its run has shown that."""
 
 
 class ApprovalClient:
@@ -69,6 +76,7 @@ class ApprovalClient:
             digest=held.digest,
             deadline_at=held.deadline_at,
             question=effect.question,
+            requests=opened.requests,
             rule=opened.rule,
             usd=opened.usd,
             votes=held.votes,
@@ -100,12 +108,13 @@ class ApprovalClient:
             arguments=call.arguments,
             summary=summary(call),
             doubt=about.doubt,
-            rule=IN_DOUBT.rule,
+            requests=about.requests,
+            rule=ASKED if about.requests else IN_DOUBT.rule,
             epoch=about.epoch,
             opened_at=now,
             deadline_at=now + timedelta(seconds=policy.approval_seconds),
         )
-        if effect.question == "did_it_happen":
+        if effect.question != "may_it_run":
             return opened
         may_grant = about.judged.may_grant
         if about.escalated and policy.escalate_to:
@@ -114,7 +123,7 @@ class ApprovalClient:
         agent = self._loaded_agent.agent
         tool = self._loaded_agent.tools[call.name]
         asked = {
-            "preview": self._dependencies.preview(tool, call.arguments, agent.workspace),
+            "preview": about.held or self._dependencies.preview(tool, call.arguments, agent),
             "doubt": None,
             "unpriced": about.judged.unpriced,
             "rule": about.judged.rule,

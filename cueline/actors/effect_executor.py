@@ -18,7 +18,7 @@ from cueline.actors.model_caller import ModelCaller, sent_to
 from cueline.actors.runner import CallName
 from cueline.actors.runner_slots import SlotHolder
 from cueline.actors.tool_caller import ToolCaller
-from cueline.actors.tool_port import ToolOrder
+from cueline.actors.tool_port import GivenInput, TaskOrder, ToolOrder
 from cueline.deciders.approval import APPROVAL
 from cueline.deciders.compaction import compaction_of
 from cueline.deciders.session import SessionState
@@ -31,6 +31,7 @@ from cueline.deciders.session.due import (
     CloseReservation,
     Effect,
     NotifyPeople,
+    PollTask,
     ReconcileTool,
     RecoverTool,
     ReserveBudget,
@@ -44,8 +45,19 @@ from cueline.events.agent import Hook, ToolSpec, answering
 from cueline.events.approval import ApprovalOpened
 from cueline.events.codes import NO_OLD_MESSAGES, Cause
 from cueline.events.event_text import rationale_text
+from cueline.events.fact import json_or_text
 from cueline.events.message import ToolCall
-from cueline.events.session import Cut, PeopleNotified, SessionEvent, SessionWaiting, TellCode
+from cueline.events.session import (
+    Cut,
+    PeopleNotified,
+    SessionEvent,
+    SessionWaiting,
+    TellCode,
+    ToolAsked,
+    ToolDeferred,
+    ToolFailed,
+    ToolReturned,
+)
 from cueline.events.stream import is_compaction, shown
 
 
@@ -145,7 +157,7 @@ class EffectExecutor:
             if isinstance(effect, RunTool | RecoverTool):
                 self._slots.free(effect.effect)
 
-    async def _execute_once(  # noqa: C901, PLR0911 - one case per effect is a table, not a maze
+    async def _execute_once(  # noqa: C901, PLR0911, PLR0912 - one case per effect is a table, not a maze
         self, effect: Effect | AcquireProbe
     ) -> Facts:
         prompt = self._entity.prompt
@@ -169,6 +181,8 @@ class EffectExecutor:
                 return await self._report_to_breakers(effect, recovered)
             case ReconcileTool():
                 return [await self._tools.reconcile(self._order(effect))]
+            case PollTask():
+                return [await self._tools.poll(self._order(effect))]
             case AskApproval():
                 return await self._ask(effect)
             case CloseApproval():
@@ -239,6 +253,8 @@ class EffectExecutor:
             state.setup.asked_by,
             call.escalated,
             doubt=doubt_of(call),
+            requests=call.input.requests if call.input and call.unanswered else (),
+            held=call.input.requests[0].message if call.holds and call.input else "",
         )
 
     async def _report_to_breakers(self, effect: Effect, outcome: SessionEvent) -> Facts:
@@ -309,7 +325,7 @@ class EffectExecutor:
         return [
             self.name(fact.effect, fact.attempt)
             for fact in facts
-            if fact.type == "ToolReturned" or fact.type == "ToolFailed"  # noqa: PLR1714 - mypy narrows by these
+            if isinstance(fact, ToolReturned | ToolAsked | ToolDeferred | ToolFailed)
         ]
 
     def _tool(self, effect: RecoverTool) -> ToolSpec:
@@ -317,11 +333,13 @@ class EffectExecutor:
         assert call is not None, "what is due is in the state"
         return self._loaded_agent.tools[call.tool]
 
-    def _order(self, effect: RunTool | ReconcileTool) -> ToolOrder:
+    def _order(self, effect: RunTool | ReconcileTool | PollTask) -> ToolOrder:
         call = self._entity.state.call(effect.effect)
         assert call is not None, "what is due is in the state"
         asked = self._entity.prompt.calls[effect.effect]
         agent = self._loaded_agent.agent
+        tool = self._loaded_agent.tools[asked.name]
+        server = agent.mcp.get(tool.server) if agent.mcp else None
         return ToolOrder(
             session=self._entity.stream,
             effect=effect.effect,
@@ -329,13 +347,39 @@ class EffectExecutor:
             key=effect.key,
             runner=(call.runner or "") if isinstance(effect, RunTool) else "",
             epoch=self._entity.epoch,
-            tool=self._loaded_agent.tools[asked.name].for_call(effect.effect, asked.arguments),
+            tool=tool.for_call(effect.effect, asked.arguments),
             arguments=asked.arguments,
             workspace=agent.workspace,
             digest=call.digest,
             secrets=agent.secrets,
             environment=agent.environment,
+            isolation=agent.isolation,
+            server=server,
+            given=self._given(call),
+            task=self._task(call) if isinstance(effect, PollTask) else None,
+            called_before=server is not None and self._has_called(tool.server),
         )
+
+    def _given(self, call: Call) -> GivenInput | None:
+        """Return a person's answer to what the call asked for; None without an answer."""
+        if call.input is None or call.input.answer is None:
+            return None
+        state = self._dependencies.unseal(call.input.state)
+        answer = json_or_text(call.input.answer)
+        if not isinstance(answer, dict):
+            answer = {call.input.requests[0].key: answer}
+        return GivenInput(call.input.digest, answer, state)
+
+    def _task(self, call: Call) -> TaskOrder:
+        assert call.task is not None, "a deferred call has a task"
+        over = call.task.deadline_at <= self._dependencies.clock.now()
+        unneeded = over or self._entity.state.stop is not None
+        return TaskOrder(self._dependencies.unseal(call.task.state), unneeded)
+
+    def _has_called(self, server: str) -> bool:
+        """Whether the model called a tool of *server* in an earlier turn, as it remembers."""
+        name = f'"name":"{server}__'.encode()
+        return any(name in message for message in self._entity.prompt.messages[-2::-1])
 
     async def _given_up(self, effect: Effect | AcquireProbe, error: Exception) -> Facts:
         fact = self._broken(effect, error)

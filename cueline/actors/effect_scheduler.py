@@ -279,7 +279,7 @@ class EffectScheduler:
         """Return the digest of the diff of the call, computed now."""
         asked, agent = self._entity.prompt.calls[effect], self._loaded_agent.agent
         tool = self._loaded_agent.tools[asked.name]
-        preview = self._dependencies.preview(tool, asked.arguments, agent.workspace)
+        preview = self._dependencies.preview(tool, asked.arguments, agent)
         return seen_digest(sanitize(preview, self._loaded_agent.redactor)[0])
 
 

@@ -16,7 +16,7 @@ from cueline.actors.runner import RunnerPort
 from cueline.actors.runner_slots import Slots
 from cueline.actors.session_tree import OutputReader
 from cueline.clock import Clock
-from cueline.events.agent import AgentSpec, Hook, ToolSpec, Workspace
+from cueline.events.agent import AgentSpec, Hook, ToolSpec
 from cueline.events.agent_parts import Demands
 from cueline.events.journal import Journal
 from cueline.events.message import Cost, Estimate, Usage
@@ -67,7 +67,7 @@ class HostDependencies:
     """Reads the last reply of an agent as its declared output."""
     estimate: Callable[[ToolSpec, Mapping[str, JsonValue]], Awaitable[Estimate]]
     """Estimates the cost of a call, for tools with an estimate."""
-    preview: Callable[[ToolSpec, Mapping[str, JsonValue], Workspace | None], str]
+    preview: Callable[[ToolSpec, Mapping[str, JsonValue], AgentSpec], str]
     """Previews the change of a call as a unified diff, or warns that it can change the log."""
     tell: Callable[[AgentSpec, Hook, bytes], Awaitable[str | None]]
     """Runs a hook with its input; returns the error; None if the hook succeeded."""
@@ -86,5 +86,9 @@ class HostDependencies:
     """The slots of each runner that this host may use."""
     account: Callable[[AgentSpec], str]
     """Names an agent's provider account without revealing its key."""
+    seal: Callable[[str], str] = str
+    """Encrypts what a tool wants back with an answer, because it may hold secrets."""
+    unseal: Callable[[str], str] = str
+    """Returns what `seal` encrypted; empty if that cannot be read here."""
     live_text: LiveTextHub = field(default_factory=LiveTextHub)
     """The live text of this host's replies."""

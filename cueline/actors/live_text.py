@@ -1,5 +1,7 @@
 """Live text: passes the pieces of a model's replies to the watchers of a session.
 
+The progress of tools goes the same way; of it a watcher gets the latest only.
+
 Live text is not recorded, and not kept for a session without watchers. A watcher gets
 the replies that begin after it subscribed. A watcher that is too slow loses the rest of
 a reply, but always gets the beginning.
@@ -21,12 +23,15 @@ import msgspec
 from msgspec import Struct
 
 from cueline.actors.model_port import Delta
-from cueline.events.sanitize import Redactor
+from cueline.actors.tool_port import ToolOrder
+from cueline.events.sanitize import Redactor, fit
 from cueline.events.stream_redactor import StreamRedactor
 
 BACKLOG = 256 * 1024
 """The approximate limit of the memory for the pieces of one slow watcher, in bytes."""
 _OVERHEAD = 128
+_MOST_CALLS = 100
+"""The most calls whose progress is kept for a watcher."""
 
 
 class TextDelta(Struct, frozen=True):
@@ -45,6 +50,15 @@ class TextDelta(Struct, frozen=True):
         return self.effect, self.attempt
 
 
+class ToolProgress(Struct, frozen=True):
+    """What a running call says of its progress; it is never recorded."""
+
+    effect: str
+    share: float | None
+    """The done share of the work, from 0 to 1; None: unknown."""
+    text: str
+
+
 class LiveTextSubscription:
     """The pieces that one watcher has not taken yet."""
 
@@ -55,10 +69,17 @@ class LiveTextSubscription:
         self._size = 0
         self._broken: tuple[str, int] | None = None
         """The call with a dropped piece, whose later pieces are dropped, too."""
+        self._progress: dict[str, ToolProgress] = {}
+        """The latest progress of each call, by effect."""
         self._news = asyncio.Event()
 
-    def put(self, piece: TextDelta) -> None:
+    def put(self, piece: TextDelta | ToolProgress) -> None:
         """Add *piece*, or drop it if there are too many."""
+        if isinstance(piece, ToolProgress):
+            if piece.effect in self._progress or len(self._progress) < _MOST_CALLS:
+                self._progress[piece.effect] = piece
+                self._news.set()
+            return
         size = len(piece.text) + _OVERHEAD
         if piece.call == self._broken or self._size + size > BACKLOG:
             self._broken = piece.call
@@ -69,7 +90,7 @@ class LiveTextSubscription:
         self._news.set()
 
     async def take(self) -> Sequence[TextDelta]:
-        """Wait for new pieces, and return them."""
+        """Wait for new pieces or new progress, and return the pieces, perhaps none."""
         await self._news.wait()
         return self.ready()
 
@@ -84,11 +105,18 @@ class LiveTextSubscription:
             for (kind, call), same in groupby(pieces, key=lambda each: (each.kind, each.call))
         ]
 
+    def take_progress(self) -> Sequence[ToolProgress]:
+        """Return the latest progress of each call that has told of some since the last time."""
+        news, self._progress = self._progress, {}
+        return tuple(news.values())
+
 
 class LiveTextHub:
     """Passes the pieces of the replies of one host to the watchers of its sessions."""
 
     def __init__(self) -> None:
+        self.redactors: dict[str, Redactor] = {}
+        """The redactors of the running calls of tools, by idempotency key (I11)."""
         self._watchers: dict[str, list[LiveTextSubscription]] = {}
 
     @contextmanager
@@ -110,6 +138,14 @@ class LiveTextHub:
     def sink(self, stream: str, effect: str, attempt: int, redactor: Redactor) -> "ReplySink":
         """Return the sink of one model call, which removes the secrets of *redactor* (I11)."""
         return ReplySink(self, stream, effect, attempt, redactor)
+
+    def report(self, order: ToolOrder, share: float | None, text: str) -> None:
+        """Pass on the progress of a call that a runner of this process runs."""
+        redactor = self.redactors.get(order.key)
+        if redactor is not None and (watchers := self.watchers(order.session)):
+            progress = ToolProgress(order.effect, share, redactor.redact_parts(fit(text)))
+            for watcher in watchers:
+                watcher.put(progress)
 
 
 class ReplySink:
@@ -236,14 +272,28 @@ class LiveTextServer:
                     finally:
                         taking.cancel()
                     if not leaving.done():
-                        lines = (msgspec.json.encode(piece) + b"\n" for piece in taking.result())
-                        writer.write(b"".join(lines))
+                        news = [*taking.result(), *pieces.take_progress()]
+                        writer.write(b"".join(msgspec.json.encode(each) + b"\n" for each in news))
                         await writer.drain()
             finally:
                 leaving.cancel()
 
 
-async def receive(address: str, token: str, stream: str, put: Callable[[TextDelta], None]) -> None:
+def piece_of(line: bytes | str) -> TextDelta | ToolProgress:
+    """Return the piece in a line of JSON.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return msgspec.json.decode(line, type=TextDelta)
+    except msgspec.ValidationError:
+        return msgspec.json.decode(line, type=ToolProgress)
+
+
+async def receive(
+    address: str, token: str, stream: str, put: Callable[[TextDelta | ToolProgress], None]
+) -> None:
     """Call *put* with each piece of *stream* from the host at *address*, until it ends.
 
     Raises:
@@ -259,6 +309,6 @@ async def receive(address: str, token: str, stream: str, put: Callable[[TextDelt
             writer.write(msgspec.json.encode(Hello(token, stream)) + b"\n")
             await reader.readline()
         while line := await reader.readline():
-            put(msgspec.json.decode(line, type=TextDelta))
+            put(piece_of(line))
     finally:
         writer.close()

@@ -17,8 +17,9 @@ from cueline.deciders.compaction import fitted
 from cueline.deciders.retry import silence
 from cueline.deciders.session.budget import known_usage
 from cueline.deciders.session.due import CallModel
+from cueline.deciders.tool_search import named_call
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
-from cueline.events.agent import AgentSpec, answering
+from cueline.events.agent import CALL_TOOL, SEARCH_SCHEME, AgentSpec, answering
 from cueline.events.codes import SAID
 from cueline.events.message import Cost, Estimate, TextBlock, ToolCall, Usage, prompt_size
 from cueline.events.session import Cut, ModelFailed, ModelReplied, calls_of
@@ -187,6 +188,9 @@ class ModelCaller:
         if tool is None or call.malformed is not None:
             return call
         problem = self._dependencies.check_call(tool, call.arguments)
+        if not problem and tool.name == CALL_TOOL and tool.target.startswith(SEARCH_SCHEME):
+            named = named_call(call, self._loaded_agent.tools)
+            return named if named.problem else self._checked(named)
         return call.model_copy(update={"problem": problem}) if problem else call
 
 

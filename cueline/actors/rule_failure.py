@@ -34,6 +34,8 @@ _HAPPENED = frozenset(
         "SessionForked",
         "SessionStarted",
         "SessionTakenOver",
+        "ToolAsked",
+        "ToolDeferred",
         "ToolFailed",
         "ToolInDoubt",
         "ToolReconciled",

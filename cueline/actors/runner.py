@@ -8,7 +8,14 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from cueline.actors.tool_port import ReconcileFinding, ToolExecutor, ToolOrder
+from cueline.actors.tool_port import (
+    FileImage,
+    ReconcileFinding,
+    ToolExecutor,
+    ToolOrder,
+    ToolQuestion,
+    ToolTask,
+)
 from cueline.deciders.session import order_digest
 from cueline.errors import (
     CuelineError,
@@ -24,7 +31,7 @@ from cueline.errors import (
 class ToolReport(Struct, frozen=True):
     """The outcome of a call; the content is not sanitized yet."""
 
-    outcome: Literal["returned", "failed"]
+    outcome: Literal["returned", "asked", "deferred", "failed"]
     content: bytes = b""
     kind: str = ""
     """The kind of a failure: tool_error, timeout, invalid_arguments, killed, cancelled …"""
@@ -33,8 +40,16 @@ class ToolReport(Struct, frozen=True):
     truncated_from: int | None = None
     media_type: str = ""
     """See `ToolOutput`."""
+    question: ToolQuestion | None = None
+    """What the call asks a person for; then it has had no effect."""
+    task: ToolTask | None = None
+    """The task in which the call goes on."""
+    changes: tuple[FileImage, ...] = ()
+    """See `ToolOutput`."""
     retry_after: float | None = None
     """The wait that a temporarily failing tool asked for, in seconds."""
+    text: bytes = b""
+    """See `ToolOutput`."""
 
 
 KEPT_SECONDS = 60.0
@@ -266,12 +281,18 @@ class Runner:
         except Exception as error:  # noqa: BLE001 - an executor's bug fails this call only
             kind, message = "tool_error", f"{type(error).__name__}: {error}"
         else:
+            if isinstance(output, ToolQuestion):
+                return ToolReport("asked", question=output, seconds=self._now() - began)
+            if isinstance(output, ToolTask):
+                return ToolReport("deferred", task=output, seconds=self._now() - began)
             return ToolReport(
                 "returned",
                 content=output.content,
                 seconds=output.seconds,
                 truncated_from=output.truncated_from,
                 media_type=output.media_type,
+                changes=output.changes,
+                text=output.text,
             )
         return ToolReport(
             "failed",

@@ -93,8 +93,9 @@ class RunnerRegistry:
         gone = [
             RunnerRemoved(incarnation=name, reason=reason, epoch=self._epoch, at=now)
             for name, each in state.runners.items()
-            # The fleet itself removes runners of this epoch, by better evidence.
-            if each.fact.epoch < self._epoch and (reason := _end_of(name, there.get(name)))
+            # The fleet itself removes its runners of this epoch, by better evidence.
+            if each.fact.epoch < self._epoch or not each.fact.node
+            if (reason := _end_of(name, there.get(name)))
         ]
         beats = {name: from_us(each.beat_us) for name, each in there.items()}
         found = changes(state, beats, now, since=self._since, times=self._times)
@@ -157,14 +158,9 @@ class RunnerRegistry:
                 return
 
     async def _tell(self, event: FleetEvent) -> Sequence[FactWrite]:
-        """Return the messages to the runs of a removed runner."""
         if not isinstance(event, RunnerRemoved):
             return []
-        return [
-            _message(each.stream, event.incarnation, event.reason, graceful=event.graceful)
-            for each in await self._index.claimed()
-            if each.runner == event.incarnation
-        ]
+        return removal_messages(event, await self._index.claimed())
 
     async def _tell_stragglers(self, state: FleetState) -> None:
         """Send messages to the runs that were claimed while their runner was being removed."""
@@ -172,6 +168,15 @@ class RunnerRegistry:
             if each.runner not in state.runners and not each.unread:
                 message = _message(each.stream, each.runner, "it was removed", graceful=False)
                 await self._journal.append([message], key=f"gone {each.runner}")
+
+
+def removal_messages(removed: RunnerRemoved, claimed: Sequence[ClaimedRun]) -> list[FactWrite]:
+    """Return the messages to the runs of a removed runner."""
+    return [
+        _message(each.stream, removed.incarnation, removed.reason, graceful=removed.graceful)
+        for each in claimed
+        if each.runner == removed.incarnation
+    ]
 
 
 def _end_of(incarnation: str, presence: Presence | None) -> str | None:

@@ -1,106 +1,60 @@
 """Makes one attempt at a tool call: runs it, or recovers its outcome.
 
-Output from outside is sanitized here, before the rules see it (I11).
+What comes from outside is sanitized before the rules see it (I11).
 """
 
 import asyncio
 from base64 import b64encode
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from collections.abc import Awaitable
+from contextlib import suppress
+from datetime import datetime, timedelta
 from typing import TypeVar
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from cueline.actors.agent_cache import LoadedAgent
 from cueline.actors.entity import Entity
 from cueline.actors.host_dependencies import REACH_SECONDS, HostDependencies
+from cueline.actors.rendered_output import RenderedOutput, render_output, sanitize_text
 from cueline.actors.runner import CallName, RunnerPort, ToolReport, digest_of_order
-from cueline.actors.tool_port import JSON, ToolOrder
+from cueline.actors.tool_port import JSON, FileImage, ToolOrder, ToolQuestion, ToolTask
 from cueline.deciders.matching import call_demands
+from cueline.deciders.retry import poll_at, task_deadline
 from cueline.deciders.session.failed_call import result_given
 from cueline.deciders.session.run import claimed_by
-from cueline.errors import FencedError, RunnerBusyError, RunnerGoneError, StaleOrderError
+from cueline.deciders.session.wait import task_cause
+from cueline.errors import (
+    FencedError,
+    RunnerBusyError,
+    RunnerGoneError,
+    SecretLeakError,
+    StaleOrderError,
+)
 from cueline.events.agent import ToolSpec
 from cueline.events.agent_parts import VALUE_LIMIT, Demands, too_large
 from cueline.events.codes import Cause
 from cueline.events.fact import json_or_text
-from cueline.events.message import ImageBlock, attachment_text
-from cueline.events.sanitize import CUT, Redactor, sanitize
-from cueline.events.session import SessionWaiting, ToolFailed, ToolReconciled, ToolReturned
-from cueline.events.store import BLOB_LIMIT
-
-CHARACTERS = 1024 * 1024
-"""The most characters of an output in its event; a model's window may allow fewer."""
-_HEAD, _TAIL = 800_000, 160_000
-_LARGE = 1024 * 1024
-
-
-class RenderedOutput(Struct, frozen=True):
-    """An output in its recorded form."""
-
-    text: str
-    whole: str | None = None
-    """The blob with the kept output, if *text* is capped."""
-    size: int | None = None
-    """The size of the whole output in bytes, if *text* is capped."""
-    kept: int | None = None
-    """The number of kept bytes, if not all could be kept."""
-    cleaned: bool = False
-
-
-async def render_output(
-    content: bytes,
-    truncated_from: int | None,
-    redactor: Redactor,
-    put_blob: Callable[[bytes], Awaitable[str]],
-) -> RenderedOutput:
-    """Sanitize *content*, and return it in its recorded form."""
-    if len(content) > _LARGE:
-        # Decoding 50 MB would block the other sessions.
-        text, cleaned = await asyncio.to_thread(_decoded, content, redactor)
-    else:
-        text, cleaned = _decoded(content, redactor)
-    if len(text) <= CHARACTERS and truncated_from is None:
-        return RenderedOutput(text, cleaned=cleaned)
-    cleaned_bytes = text.encode()
-    kept = cleaned_bytes[:BLOB_LIMIT]
-    whole = await put_blob(kept)
-    size = truncated_from or len(content)
-    cut = truncated_from is not None or len(kept) < len(cleaned_bytes)
-    what = f"the first {len(kept):,} bytes" if cut else "the whole output"
-    where = f"{what} of {size:,} bytes is kept{', cleaned,' if cleaned else ''} as blob {whole}"
-    return RenderedOutput(_capped(text, where), whole, size, len(kept) if cut else None, cleaned)
-
-
-def _decoded(content: bytes, redactor: Redactor) -> tuple[str, bool]:
-    try:
-        text, replaced = content.decode(), False
-    except UnicodeDecodeError:
-        text, replaced = content.decode(errors="replace"), True
-    text, cleaned = sanitize_text(text, redactor)
-    return text, cleaned or replaced
-
-
-def sanitize_text(text: str, redactor: Redactor) -> tuple[str, bool]:
-    """Return *text* fit to record, and whether more than cut marks was removed."""
-    kept, _ = sanitize(text, redactor)
-    return kept, kept != text.replace(CUT, "")
-
-
-def _capped(text: str, where: str) -> str:
-    if len(text) <= CHARACTERS:
-        return f"{text}\n[… {where} …]"
-    left_out = len(text) - _HEAD - _TAIL
-    gap = f"[… {left_out:,} characters are left out here; {where} …]"
-    return f"{text[:_HEAD]}\n{gap}\n{text[-_TAIL:]}"
-
+from cueline.events.input_request import REQUESTS_LIMIT, InputRequest, digest_of
+from cueline.events.message import ImageBlock, canonical_json, message_text
+from cueline.events.sanitize import sanitize
+from cueline.events.session import (
+    FileChange,
+    SessionWaiting,
+    ToolAsked,
+    ToolDeferred,
+    ToolFailed,
+    ToolReconciled,
+    ToolReturned,
+)
 
 POLL_SECONDS = 0.05
 LONGEST_MESSAGE = 50_000
 """The most characters of a failure's message."""
 
 Answer = TypeVar("Answer")
-Outcome = ToolReturned | ToolFailed | SessionWaiting
+Outcome = ToolReturned | ToolAsked | ToolDeferred | ToolFailed | SessionWaiting
+_ENDS_TASK = frozenset({"tool_error", "lost"})
+"""The kinds of failures that end a task; after any other the server is asked again."""
 
 
 class ToolCaller:
@@ -124,12 +78,16 @@ class ToolCaller:
         if digest_of_order(order) != order.digest:
             # I9: the call is not the granted one; the runner checks again.
             return self.failed(name, "not_granted", "the call was changed")
+        redactors = self._dependencies.live_text.redactors
+        redactors[order.key] = self._loaded_agent.redactor
         try:
             report = await _fenced(name, self._port(order.runner).execute(order))
         except RunnerBusyError as error:
             return self.failed(name, "not_started", str(error))
         except RunnerGoneError:
             return await self.recover(name, order.tool)
+        finally:
+            redactors.pop(order.key, None)
         return await self._reported(name, report)
 
     async def recover(self, name: CallName, tool: ToolSpec) -> Outcome:
@@ -173,6 +131,43 @@ class ToolCaller:
             effect=_effect(name), outcome=finding.outcome, by="tool", output=text, **given
         )
 
+    async def poll(self, order: ToolOrder) -> Outcome:
+        """Ask the server of a deferred call for its task, by any runner.
+
+        Until the task's deadline, a poll without an answer is repeated.
+        """
+        call = self._entity.state.call(order.effect)
+        assert call is not None, "what is due is in the state"
+        assert call.task is not None, "a deferred call has a task"
+        chosen = self._dependencies.runners.choose(self._demands(order.tool))
+        order = replace(order, runner=chosen or "")
+        name, task, why = name_of(order), call.task, "it has not ended"
+        assert order.task is not None, "a poll asks for a task"
+        if not order.task.handle:
+            return self.failed(name, "lost", "another master key encrypted the handle of its task")
+        told: ToolTask | None = None
+        try:
+            port = self._port(name.runner)
+            report = await _fenced(name, port.execute(order))
+            port.forget(name)
+        except (RunnerBusyError, RunnerGoneError) as error:
+            why = str(error)
+        else:
+            told, why = report.task, report.message or why
+            if told is None and (report.outcome != "failed" or report.kind in _ENDS_TASK):
+                return await self._reported(name, report)
+        if order.task.cancel:
+            return self.failed(name, "lost", f"its task is not waited for any more: {why}")
+        if told is not None and task_deadline(task.since, told.ttl_seconds) != task.deadline_at:
+            return self._deferred(name, told, task.state, task.since)
+        now, least = self._dependencies.clock.now(), 0.0 if told is None else told.poll_seconds
+        return SessionWaiting(
+            kind="task",
+            cause=task_cause(call.tool),
+            deadline_at=min(poll_at(task.since, now, least), task.deadline_at),
+            effects=(order.effect,),
+        )
+
     async def cancel(self, name: CallName) -> None:
         """Cancel the call on its runner; if the runner cannot be reached, recover as in `recover`.
 
@@ -213,7 +208,9 @@ class ToolCaller:
             seconds=round(seconds, 3),
         )
 
-    async def _reported(self, name: CallName, report: ToolReport) -> ToolReturned | ToolFailed:
+    async def _reported(
+        self, name: CallName, report: ToolReport
+    ) -> ToolReturned | ToolAsked | ToolDeferred | ToolFailed:
         if report.outcome == "failed":
             return self.failed(
                 name,
@@ -222,6 +219,12 @@ class ToolCaller:
                 seconds=report.seconds,
                 retry_after=report.retry_after,
             )
+        if report.question is not None:
+            return self._asked(name, report.question, report.seconds)
+        if report.task is not None:
+            sealed = self._dependencies.seal(report.task.handle)
+            now = self._dependencies.clock.now()
+            return self._deferred(name, report.task, sealed, now, report.seconds)
         loaded_agent = self._loaded_agent
         is_json = report.media_type == JSON
         if report.media_type and not is_json:
@@ -234,12 +237,7 @@ class ToolCaller:
         if planned and is_json:
             text = report.content.decode(errors="replace")
             value = sanitize(json_or_text(text), loaded_agent.redactor)[0]
-        told = await render_output(
-            report.content,
-            report.truncated_from,
-            loaded_agent.redactor,
-            loaded_agent.journal.put_blob,
-        )
+        told = await self._rendered(report.content, report.truncated_from)
         return ToolReturned(
             effect=_effect(name),
             attempt=name.attempt,
@@ -251,7 +249,58 @@ class ToolCaller:
             seconds=round(report.seconds, 3),
             value=value,
             is_null=planned and is_json and value is None,
+            changes=tuple([await self._change(each) for each in report.changes]),
         )
+
+    async def _rendered(self, content: bytes, truncated_from: int | None) -> RenderedOutput:
+        agent = self._loaded_agent
+        return await render_output(content, truncated_from, agent.redactor, agent.journal.put_blob)
+
+    def _asked(
+        self, name: CallName, question: ToolQuestion, seconds: float
+    ) -> ToolAsked | ToolFailed:
+        """Return what the tool asks a person for as the outcome; sanitized, and not too long."""
+        told = [each.model_dump(mode="json", exclude_defaults=True) for each in question.requests]
+        kept, cleaned = sanitize(told, self._loaded_agent.redactor)
+        requests = tuple(InputRequest(**each) for each in kept)
+        size = len(canonical_json(kept))
+        if not requests or size > REQUESTS_LIMIT:
+            why = f"it asks a person for too much: {size:,} bytes, at most {REQUESTS_LIMIT:,}"
+            return self.failed(name, "tool_error", why, seconds=seconds)
+        return ToolAsked(
+            effect=_effect(name),
+            attempt=name.attempt,
+            requests=requests,
+            digest=digest_of(requests),
+            state=self._dependencies.seal(question.state),
+            paths=tuple(sanitize(list(question.paths), self._loaded_agent.redactor)[0]),
+            cleaned=cleaned,
+            seconds=round(seconds, 3),
+        )
+
+    def _deferred(
+        self, name: CallName, task: ToolTask, sealed: str, since: datetime, seconds: float = 0.0
+    ) -> ToolDeferred:
+        """Return the task as the outcome; *sealed* is its handle, encrypted."""
+        deadline_at = task_deadline(since, task.ttl_seconds)
+        again = poll_at(since, self._dependencies.clock.now(), task.poll_seconds)
+        return ToolDeferred(
+            effect=_effect(name),
+            attempt=name.attempt,
+            state=sealed,
+            at=since,
+            poll_at=min(again, deadline_at),
+            deadline_at=deadline_at,
+            seconds=round(seconds, 3),
+        )
+
+    async def _change(self, image: FileImage) -> FileChange:
+        """Return a changed file with its bytes before as a blob, unless they hold a secret."""
+        before, (path, _) = None, sanitize_text(image.path, self._loaded_agent.redactor)
+        if image.before is not None:
+            with suppress(SecretLeakError):
+                before = await self._loaded_agent.journal.put_blob(image.before)
+        return FileChange(path, before, image.before_digest, image.after_digest, image.mode)
 
     async def _image(self, name: CallName, report: ToolReport) -> ToolReturned | ToolFailed:
         """Return an image as the outcome; an image with a secret is refused."""
@@ -260,10 +309,15 @@ class ToolCaller:
         if found:
             return self.failed(name, "tool_error", "its image holds a secret, and is not recorded")
         image = ImageBlock(media_type=report.media_type, data=data)
+        told = await self._rendered(report.text, None)
         return ToolReturned(
             effect=_effect(name),
             attempt=name.attempt,
-            output=attachment_text(image),
+            output=message_text(told.text, [image]),
+            whole=told.whole,
+            size=told.size,
+            kept=told.kept,
+            cleaned=told.cleaned,
             media_type=report.media_type,
             image=data,
             seconds=round(report.seconds, 3),

@@ -28,6 +28,7 @@ from cueline.events.message import (
     Usage,
     UserMessage,
 )
+from cueline.events.stream import is_compaction
 from cueline.providers.account import Account
 from cueline.providers.fault import fault_of
 from cueline.providers.provider import Capabilities, Pause, Provider
@@ -39,10 +40,16 @@ if TYPE_CHECKING:
     from pydantic_ai import messages as theirs
     from pydantic_ai.models import StreamedResponse
 
+    from cueline.adapters.pydantic_ai_parts import AgentTool
+
 NAME: Final = "pydantic_ai"
+TOOLS: Final = "cueline.adapters.pydantic_ai:"
+"""How the target of a tool of a pydantic-ai agent begins."""
 _STOPS: Final = {"stop": "end_turn", "length": "max_tokens", "tool_call": "tool_use"}
 _MORE: Final = ("id", "provider_name", "provider_details")
 """The fields with the opaque data of a part of a reply, which only its vendor can use."""
+_RETRIES: Final = {"retry": "model_retry", "invalid_arguments": "validation_error"}
+"""The codes of failures after which the model is to try again, with pydantic-ai's words."""
 
 
 def loaded(target: str) -> "pydantic_ai.Agent[Any, Any]":
@@ -73,7 +80,14 @@ class PydanticAIModel:
         from pydantic_ai import ModelSettings, ToolDefinition, exceptions
         from pydantic_ai.models import ModelRequestParameters
 
+        from cueline.adapters.pydantic_ai_turn import as_call, check_retries, output_of
+
         agent = request.agent
+        history, own = _history(agent, request.messages), _own_tools(request)
+        check_retries(history, own)
+        if (output := output_of(history, own)) is not None:
+            said = (TextBlock(text=output),)
+            return ModelReply(content=said, stop_reason="end_turn", model=agent.model)
         tools = [
             ToolDefinition(
                 name=tool.name, description=tool.description, parameters_json_schema=tool.parameters
@@ -85,7 +99,7 @@ class PydanticAIModel:
         settings["max_tokens"] = min(most, settings["max_tokens"] or most)
         asking = {
             "model": loaded(agent.model).model,
-            "messages": _history(agent, request.messages),
+            "messages": history,
             "model_settings": ModelSettings(**settings),  # type: ignore[typeddict-item]
             "model_request_parameters": ModelRequestParameters(function_tools=tools),
         }
@@ -101,10 +115,20 @@ class PydanticAIModel:
             raise ProviderUnavailableError("unavailable", str(error), error.retry_after) from error
         except (exceptions.AgentRunError, exceptions.UserError) as error:
             raise ProviderRefusedError("invalid_request", str(error)) from error
-        return _reply(response)
+        return as_call(_reply(response), own, request.effect)
 
     async def close(self) -> None:
         """See `Model.close`."""
+
+
+def _own_tools(request: ModelRequest) -> "list[AgentTool]":
+    """Return the tools of the pydantic-ai agent that the request offers; none for a summary."""
+    from cueline.adapters.pydantic_ai_parts import tools_of
+
+    offered = {tool.name for tool in request.agent.tools if tool.target.startswith(TOOLS)}
+    if not offered or is_compaction(request.effect):
+        return []
+    return [tool for tool in tools_of(loaded(request.agent.model)) if tool.told.name in offered]
 
 
 async def _response(asking: dict[str, Any], deltas: DeltaSink) -> "theirs.ModelResponse":
@@ -249,6 +273,12 @@ def _asked(message: UserMessage | ToolMessage, names: Mapping[str, str]) -> Any:
     content: Any = [message.text, *files] if files else message.text
     if isinstance(message, UserMessage):
         return theirs.UserPromptPart(content)
+    kind, _, said = message.text.partition(": ")
+    if message.failed and kind in _RETRIES:
+        retry: Any = theirs.RetryInfo(cause=_RETRIES[kind])
+        return theirs.ToolReturnPart(
+            names[message.call], said, message.call, outcome="retried", retry=retry
+        )
     return theirs.ToolReturnPart(
         names[message.call],
         content,

@@ -2,35 +2,54 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+)
 
 from cueline.actors.presence import machine_name
+from cueline.agents.agent_tool import ToolSettings, check_tools, recorded, without_scheme
+from cueline.agents.mcp_servers import checked_servers, servers_in, tools_of
 from cueline.config.config_source import SourcedValue
 from cueline.config.environment import HERE, user_name
-from cueline.config.problem import NAME, problems_of
+from cueline.config.problem import NAME
 from cueline.deciders.policy_fault import faults
 from cueline.errors import ConfigError
 from cueline.errors.suggestion import known_instead
 from cueline.events.agent import (
     AGENT_SCHEME,
     COMPACT_AT,
+    MCP_SCHEME,
     AgentSpec,
     ContextWindow,
     Fallback,
     Limits,
-    OnTimeout,
     Policy,
     Price,
     ToolSpec,
     Workspace,
 )
-from cueline.events.agent_parts import NO_DEMANDS, BreakerPolicy, Demands, RetryPolicy
-from cueline.events.fact import Number, Parameters, Seconds, Whole, shared_fields
-from cueline.events.start import BLUEPRINT_SCHEME, CHILD_RESULT, DELEGATE, starts_child
+from cueline.events.agent_parts import (
+    DEFAULT_ISOLATION,
+    NO_DEMANDS,
+    BreakerPolicy,
+    Demands,
+    Isolation,
+    McpServer,
+    RetryPolicy,
+    variables_in,
+)
+from cueline.events.fact import Number, Parameters, Whole, shared_fields
+from cueline.events.start import BLUEPRINT_SCHEME, CHILD_RESULT, DELEGATE
 from cueline.providers.defaults import completed
 from cueline.providers.registry import DEFAULT
 from cueline.tools.arguments import output_schema
@@ -40,8 +59,13 @@ from cueline.tools.catalogue import (
     blueprint_tool,
     child_result_tool,
     delegate_tool,
-    shipped_tool,
+    named_tool,
+    search_tools,
 )
+from cueline.tools.custom import CustomTool
+from cueline.tools.declaration import checked_name
+from cueline.tools.http_access import HttpAccess
+from cueline.tools.skills import Skill, introduction, read_skill, skills_in
 from cueline.tools.target import name_in_source
 from cueline.tools.tool import Tool, load
 
@@ -51,7 +75,9 @@ _OUTPUT = """Your last reply is JSON that fits this JSON schema, without any oth
 
 def _made_tool(given: object) -> object:
     """Return *given*; raise if it is neither a tool or agent, nor the name of one."""
-    if isinstance(given, Tool | Agent | str):
+    if isinstance(given, str):
+        return without_scheme(given)
+    if isinstance(given, Tool | Agent):
         return given
     why = "it is neither a tool nor the name of one"
     if callable(given):
@@ -60,27 +86,20 @@ def _made_tool(given: object) -> object:
     raise ValueError(why)
 
 
-class ToolSettings(BaseModel):
-    """An agent's settings for a tool, which replace the tool's own settings."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    critical: bool | None = None
-    retry: RetryPolicy | None = None
-    breaker: BreakerPolicy | None = None
-    demands: Demands | None = None
-    timeout_seconds: Seconds | None = Field(default=None, gt=0)
-    on_timeout: OnTimeout | None = None
-
-
 class Agent(BaseModel):
     """An agent: a model, instructions, tools, and limits.
 
     The default `provider` is the first provider with a key; the default `model` is the provider's
-    usual model. `tools` are `Tool`s made by `@tool`, names of built-in tools, or `module:name`; an
+    usual model. `tools` are `Tool`s made by `@tool`, names of built-in tools or of tools that
+    packages offer, or `module:name`; `custom_tools` are commands and HTTP requests by name. An
     agent or `agent:PATH` is a tool that starts a child session of this agent. With `agents`, or
     the agents' files, the model gets the tool `delegate`, and the `description` of each agent.
+    `mcp` names MCP servers, all of whose tools the agent gets as `server__tool`; `mcp_config` is
+    the path of a file with further servers, like `.mcp.json`. `http` says what the tools
+    `http_get` and `http_request` may reach. `skills` are folders with skills (`SKILL.md`), which
+    the model reads by the tool `read_skill`.
     `parameters_schema` is the JSON schema of the parameters of the agent's sessions.
+    `isolation` says what the agent's commands can reach: an `Isolation`, or "none".
     At most `max_running` runs of a blueprint work at a time; other runs wait.
     `workspace` is the folder of the agent's files. `secrets` names environment variables whose
     values are never recorded (I11); `environment` names variables that tools get although they
@@ -99,7 +118,12 @@ class Agent(BaseModel):
     instructions: str = ""
     description: str = ""
     tools: "Sequence[Annotated[Tool | Agent | str, BeforeValidator(_made_tool)]]" = ()
+    custom_tools: dict[Annotated[str, AfterValidator(checked_name)], CustomTool] = {}
     agents: "Sequence[Agent | str]" = ()
+    mcp: Annotated[dict[str, McpServer], AfterValidator(checked_servers)] = {}
+    mcp_config: Path | None = None
+    http: HttpAccess = HttpAccess()
+    skills: tuple[Path, ...] = ()
     limits: Limits = Limits()
     retry: RetryPolicy = RetryPolicy()
     breaker: BreakerPolicy = BreakerPolicy()
@@ -118,6 +142,7 @@ class Agent(BaseModel):
     context_window: ContextWindow = Field(default=None, gt=0)
     compact_at: Number = Field(default=COMPACT_AT, ge=0, le=1)
     demands: Demands = NO_DEMANDS
+    isolation: Isolation = DEFAULT_ISOLATION
     output: Annotated[dict[str, JsonValue] | None, BeforeValidator(output_schema)] = None
     parameters_schema: Annotated[dict[str, JsonValue] | None, BeforeValidator(output_schema)] = None
     max_running: Whole | None = Field(default=None, ge=1)
@@ -158,15 +183,15 @@ class Agent(BaseModel):
         for key, reason in faults(self.policy, [tool.name for tool in specs], self.RULE_SUBJECT):
             raise ConfigError(self.name, f"key 'policy.{key}': {reason}")
         provider, model = self.usual_model()
-        place = None
-        if self.workspace is not None:
-            place = Workspace(machine=machine_name(), path=str(self.workspace.resolve()))
+        folder = self.workspace and str(self.workspace.resolve())
+        place = folder and Workspace(machine=machine_name(), path=folder)
         other = {
             "provider": provider,
             "model": model,
             "tools": specs,
             "policy": self.whole_policy,
             "workspace": place,
+            "mcp": self.mcp_servers(),
             "agents": {},
         }
         return AgentSpec(**shared_fields(self, AgentSpec) | other | self._form())
@@ -196,8 +221,10 @@ class Agent(BaseModel):
         return not (any(named) or self.parameters)
 
     def _form(self) -> dict[str, Any]:
-        """Return the instructions, with the instructions for the declared output."""
+        """Return the instructions, with those for the skills and for the declared output."""
         told = self.instructions
+        if self.skills:
+            told = f"{told}\n\n{introduction(self._skills)}".lstrip()
         if self.output is not None:
             schema = json.dumps(self.output, ensure_ascii=False)
             told = f"{told}\n\n{_OUTPUT.format(schema=schema)}".lstrip()
@@ -215,16 +242,30 @@ class Agent(BaseModel):
             ConfigError: a tool is unknown, or cannot be recorded; or two tools have one name.
             ToolImportError: a tool cannot be imported where it will run.
         """
-        tools = [self._as_recorded(tool) for tool in self.tools]
+        tools = [self.as_recorded(tool) for tool in self.tools]
         if self.agents:
             tools.append(delegate_tool([_card_of(self._delegate(each)) for each in self.agents]))
-        if self._chooses_mode:
-            tools.append(child_result_tool())
-        names = [tool.name for tool in tools]
-        self._check_settings({tool.name: tool for tool in tools})
-        if twice := {name for name in names if names.count(name) > 1}:
-            raise ConfigError(self.name, f"key 'tools': two are called {min(twice)!r}")
+        tools += [child_result_tool()] if self._chooses_mode else []
+        tools += [self.as_recorded(read_skill)] if self.skills else []
+        tools += map(self._custom_tool, self.custom_tools)
+        tools += self._mcp_tools.values()
+        if any(tool.searched for tool in tools):
+            tools += search_tools()
+        check_tools(self.name, tools, self.tool_settings)
         return tuple(map(self._as_set, tools))
+
+    def mcp_servers(self) -> dict[str, McpServer]:
+        """Return the MCP servers of the agent and of its `mcp_config`, by name.
+
+        Raises:
+            ConfigError: the file is missing or wrong, or a server is in both.
+        """
+        if self.mcp_config is None:
+            return self.mcp
+        found = servers_in(self.mcp_config)
+        if twice := sorted(found.keys() & self.mcp.keys()):
+            raise ConfigError(self.name, f"key 'mcp.{twice[0]}': {self.mcp_config} has it, too")
+        return found | self.mcp
 
     @property
     def _chooses_mode(self) -> bool:
@@ -248,6 +289,8 @@ class Agent(BaseModel):
             for child in filter(None, map(agent_of_tool, self.tools))
         ]
         own = [DELEGATE] * bool(self.agents) + [CHILD_RESULT] * self._chooses_mode
+        own += [read_skill.name] * bool(self.skills) + [*self.custom_tools]
+        names |= {f"mcp.{server}": None for server in self.mcp_servers()}
         return names | {name: name for name in (*children, *own)}
 
     @property
@@ -257,15 +300,51 @@ class Agent(BaseModel):
             return self.policy
         return self.policy.model_copy(update={"approval": (*self.policy.approval, "cost")})
 
-    def _as_recorded(self, tool: "Tool | Agent | str") -> ToolSpec:
+    def as_recorded(self, tool: "Tool | Agent | str") -> ToolSpec:
+        """Return the recorded form of one of the agent's tools, without the agent's settings.
+
+        Raises:
+            ConfigError: the tool is unknown, or cannot be recorded.
+            ToolImportError: the tool cannot be imported where it will run.
+        """
         if (agent := agent_of_tool(tool)) is not None:
             return agent_tool(_card_of(agent))
         if isinstance(tool, str):
             if tool.startswith(BLUEPRINT_SCHEME):
                 return blueprint_tool(tool.removeprefix(BLUEPRINT_SCHEME))
-            tool = load(tool) if ":" in tool else shipped_tool(tool, self.name)
+            if tool.startswith(MCP_SCHEME):
+                return self._mcp_tool(tool)
+            if tool in self.custom_tools:
+                return self._custom_tool(tool)
+            found = tool if ":" in tool else named_tool(tool, self.name)
+            tool = load(found) if isinstance(found, str) else found
         assert isinstance(tool, Tool), "a tool is a tool, an agent or a name"
-        return _recorded(tool)
+        return recorded(tool, self.http, self._skills)
+
+    def _custom_tool(self, name: str) -> ToolSpec:
+        tool = self.custom_tools[name]
+        if unknown := sorted({*variables_in(tool.headers)} - {*self.secrets, *self.environment}):
+            why = f"`secrets` does not name {unknown[0]}, so its value could be recorded"
+            raise ConfigError(self.name, f"key 'custom_tools.{name}.headers': {why}")
+        return tool.spec(name, self.http, in_workspace=self.workspace is not None)
+
+    @cached_property
+    def _skills(self) -> tuple[Skill, ...]:
+        """The skills of the agent, read once, so that instructions and tool agree."""
+        return skills_in(self.skills)
+
+    @cached_property
+    def _mcp_tools(self) -> dict[str, ToolSpec]:
+        """The tools of the agent's MCP servers, by target."""
+        servers = self.mcp_servers()
+        tools = tools_of(servers, self.workspace, self.isolation) if servers else []
+        return {tool.target: tool for tool in tools}
+
+    def _mcp_tool(self, target: str) -> ToolSpec:
+        if target not in self._mcp_tools:
+            known = known_instead(target, sorted(self._mcp_tools), "there are")
+            raise ConfigError(self.name, f"there is no tool {target!r}{known}")
+        return self._mcp_tools[target]
 
     def _delegate(self, given: "Agent | str") -> "Agent":
         agent = _loaded(given)
@@ -274,27 +353,9 @@ class Agent(BaseModel):
             raise ConfigError(self.name, f"key 'agents': {why}")
         return agent
 
-    def _check_settings(self, tools: Mapping[str, ToolSpec]) -> None:
-        for name in self.tool_settings.keys() - tools.keys():
-            known = known_instead(name, sorted(tools), "it has")
-            raise ConfigError(
-                self.name, f"key 'tool_settings.{name}': it has no tool {name!r}{known}"
-            )
-        for name, settings in self.tool_settings.items():
-            if settings.on_timeout is not None and not starts_child(tools[name]):
-                why = f"the tool {name!r} starts no child session: leave it out"
-                raise ConfigError(self.name, f"key 'tool_settings.{name}.on_timeout': {why}")
-
     def _as_set(self, tool: ToolSpec) -> ToolSpec:
         """Return *tool* with the agent's settings for this tool."""
-        settings = self.tool_settings.get(tool.name, ToolSettings())
-        return tool.model_copy(
-            update={
-                name: value
-                for name in ToolSettings.model_fields
-                if (value := getattr(settings, name)) is not None
-            }
-        )
+        return self.tool_settings.get(tool.name, ToolSettings()).applied_to(tool)
 
 
 ToolOrAgent = Annotated[Tool | Agent | str, BeforeValidator(_made_tool)]
@@ -311,7 +372,8 @@ def agent_of_tool(tool: Tool | Agent | str) -> Agent | None:
 def _name_of(tool: str, agent: str) -> str | None:
     if tool.startswith(BLUEPRINT_SCHEME):
         return blueprint_tool(tool.removeprefix(BLUEPRINT_SCHEME)).name
-    return name_in_source(tool) if ":" in tool else shipped_tool(tool, agent).name
+    found = tool if ":" in tool else named_tool(tool, agent)
+    return name_in_source(found) if isinstance(found, str) else found.name
 
 
 def _loaded(agent: Agent | str) -> Agent:
@@ -335,17 +397,3 @@ def _family_of(agent: Agent, found: dict[str, Agent]) -> dict[str, Agent]:
         elif known != child:
             raise ConfigError(agent.name, f"two agents are called {child.name!r}: rename one")
     return found
-
-
-def _recorded(tool: Tool) -> ToolSpec:
-    """Return the recorded form of *tool*.
-
-    Raises:
-        ConfigError: the declaration of the tool is invalid.
-        ToolImportError: the tool cannot be imported where it will run.
-    """
-    try:
-        return tool.spec()
-    except ValidationError as error:
-        wrong = problems_of(error, ToolSpec)[0]
-        raise ConfigError(f"tool {tool.name}", f"{wrong.key}: {wrong.reason}") from error

@@ -1,13 +1,16 @@
 """Reads an agent file, and merges it with the settings."""
 
+import os
 from collections.abc import Sequence
 from copy import deepcopy
+from itertools import product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
 from cueline.agents.agent import Agent
+from cueline.agents.agent_tool import without_scheme
 from cueline.agents.secret import check_allowed, check_variables
 from cueline.agents.workflow import OF_MODELS, WORKFLOW, Procedure, Workflow
 from cueline.config.config_source import ConfigSource, from_table, read_toml
@@ -18,6 +21,7 @@ from cueline.errors import ConfigError
 from cueline.events.agent import AGENT_SCHEME, ModelChoice
 from cueline.events.agent_parts import PROCEDURE
 from cueline.providers.defaults import find_model_file
+from cueline.tools.shell import commands_problem, holding_problem, run_command
 
 NAME: Final = "default"
 """The name of the built-in agent, used in place of the path of an agent file."""
@@ -31,7 +35,10 @@ You help a person with the files of one folder, through the tools.
 - A person is asked before a file is written or deleted, and before each command. If a call is
   denied, do not try it in another way: say what you wanted, or go on without it.
 - Prefer read_file, list_files and search_files to commands that do the same.
+- Change a part of a file by edit_file, several places or files by apply_patch; write_file is for
+  new files.
 - After a change, check it if there is a quick way, such as the folder's own tests.
+- For a task of several steps, keep the list of them by todo.
 - When a tool fails, read its error and correct the cause. Never invent a file's content.
 - End with a short answer: what you found or changed, with the paths, and what is left to do.
   If you need to know something that only the person knows, end with that question.
@@ -44,8 +51,11 @@ _TABLE: Final[dict[str, Any]] = {
         "search_files",
         "read_file",
         "write_file",
+        "edit_file",
+        "apply_patch",
         "delete_file",
         "run_command",
+        "todo",
     ],
     "workspace": ".",
     "policy": {"approval": ["sensitive", "all_writes"]},
@@ -53,8 +63,17 @@ _TABLE: Final[dict[str, Any]] = {
 
 
 def default_agent() -> dict[str, Any]:
-    """Return the built-in agent as the table of an agent file in the current folder."""
-    return deepcopy(_TABLE)
+    """Return the built-in agent as the table of an agent file in the current folder.
+
+    It has no `run_command` where commands cannot be isolated. What a command changes waits for a
+    yes, where that is possible.
+    """
+    table = deepcopy(_TABLE)
+    if commands_problem():
+        table["tools"].remove(run_command.name)
+    elif not holding_problem():
+        table["tool_settings"] = {run_command.name: {"changes": "held"}}
+    return table
 
 
 _NAMES = TypeAdapter(tuple[str, ...])
@@ -117,11 +136,16 @@ def agent_in(
     folder = path.resolve().parent
     if isinstance(table.get("workspace"), str):
         table["workspace"] = folder / table["workspace"]
+    if isinstance(table.get("mcp_config"), str):
+        table["mcp_config"] = folder / table["mcp_config"]
+    _find_granted(table, folder)
     if "tools" in table:
         table["tools"] = [_in_folder(each, folder) for each in _named(table["tools"], path)]
     if "agents" in table:
         files = _named(table["agents"], path, "agents")
         table["agents"] = [str(folder / each) for each in files]
+    if "skills" in table:
+        table["skills"] = [folder / each for each in _named(table["skills"], path, "skills")]
     others = table.get("fallback")
     for asks in (table, *(others if isinstance(others, list) else ())):
         find_model_file(asks, folder)
@@ -155,9 +179,23 @@ def _find_steps(table: dict[str, Any], folder: Path) -> None:
 
 def _in_folder(tool: str, folder: Path) -> str:
     """Return the name of *tool* in an agent file, with the path of the tool below *folder*."""
+    tool = without_scheme(tool)
     if tool.startswith(AGENT_SCHEME):
         return f"{AGENT_SCHEME}{folder / tool.removeprefix(AGENT_SCHEME)}"
     return str(folder / tool) if ".py:" in tool else tool
+
+
+def _find_granted(table: dict[str, Any], folder: Path) -> None:
+    """Replace the paths that isolation grants by absolute ones; `~` is the home folder."""
+    servers = table.get("mcp")
+    tables = [table, *(servers.values() if isinstance(servers, dict) else ())]
+    found = [each.get("isolation") for each in tables if isinstance(each, dict)]
+    granting = [each for each in found if isinstance(each, dict)]
+    for isolation, key in product(granting, ("read", "write")):
+        if isinstance(paths := isolation.get(key), list):
+            isolation[key] = [
+                os.path.normpath(folder / Path(path).expanduser()) for path in map(str, paths)
+            ]
 
 
 def _named(tools: object, path: Path, key: str = "tools") -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from cueline.events.budget import Allowance
 from cueline.events.log_url import MEMORY, LogName, LogUrl
 from cueline.events.message import Arguments
 from cueline.events.session import Judgement
+from cueline.providers.mcp_logins import McpLogins
 
 
 async def judge_edit(agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> Judgement:
@@ -84,6 +85,7 @@ def _checked(
 ) -> AgentSpec:
     from cueline.providers.defaults import with_model_file
     from cueline.providers.factory import check_agent
+    from cueline.tools.shell import check_commands
 
     if spec.plan is None:
         spec = with_model_file(spec)
@@ -92,6 +94,7 @@ def _checked(
         check_limits(spec, allowances)
         spec = _with_windows(spec)
     _check_workspace(spec)
+    check_commands(spec)
     check_secrets(spec, waived, environ)
     return spec
 
@@ -167,7 +170,7 @@ def sqlite_version() -> str:
 
 
 def check_log_is_out_of_reach(agent: AgentSpec, log: LogName) -> None:
-    """Raise if the file tools can reach *log* in the agent's workspace.
+    """Raise if the tools can reach *log* in the agent's workspace.
 
     Raises:
         ConfigError: the message says where to put the log.
@@ -175,18 +178,32 @@ def check_log_is_out_of_reach(agent: AgentSpec, log: LogName) -> None:
     from cueline.files import LOG_FOLDER
     from cueline.stores.backend import backend_of
     from cueline.tools.folder import names_log_folder, within
+    from cueline.tools.shell import check_commands
 
     for each in agent.agents.values():
         check_log_is_out_of_reach(each, log)
     place = agent.workspace
     if place is None or place.machine != machine_name():
         return
-    if not all(names_log_folder(found.parts) for found in within(place, backend_of(log).files())):
+    files = backend_of(log).files()
+    if not all(names_log_folder(found.parts) for found in within(place, files)):
         raise ConfigError(
             str(log),
             f"the log is inside the workspace {place.path}, where tools can destroy it; "
             f"name a log outside of it, or in a folder `{LOG_FOLDER}`, which no file tool touches",
         )
+    check_commands(agent, files)
+
+
+def commands_problem_beside(log: LogName, workspace: Path | None) -> str:
+    """Return why commands cannot run isolated in *workspace*, out of reach of *log*; or nothing.
+
+    The default of *workspace* is the current folder.
+    """
+    from cueline.stores.backend import backend_of
+    from cueline.tools.shell import commands_problem
+
+    return commands_problem(workspace, backend_of(log).files())
 
 
 def check_answerable(agent: AgentSpec, log: LogName, *, attended: bool) -> None:
@@ -229,8 +246,9 @@ def check_resumed(
     """
     from cueline.providers.factory import check_recorded_agent
     from cueline.tools.recorded_tool import changed_since, check_unchanged
+    from cueline.tools.shell import check_commands
 
-    tools = changed_since(agent.tools) if accept_changed_tools else ()
+    tools = () if not accept_changed_tools else changed_since(agent.tools) + _changed_mcp(agent)
     now = with_tools(agent, tools)
     # A rerun has the results of its children.
     starts = not any(tool.recording for tool in now.tools)
@@ -242,8 +260,18 @@ def check_resumed(
     works = not now.tools or any(tool.runs for tool in now.tools)  # a rerun needs no files
     if now.workspace is not None and works:
         _check_folder(now.workspace)
+        check_commands(now)
     check_log_is_out_of_reach(now, log)
     return tools
+
+
+def _changed_mcp(agent: AgentSpec) -> tuple[ToolSpec, ...]:
+    """Return the tools of MCP servers whose definition has changed, in their current form."""
+    if not agent.mcp:
+        return ()
+    from cueline.tools.mcp.listing import changed_of
+
+    return changed_of(agent, McpLogins(HERE))
 
 
 def _with_windows(spec: AgentSpec) -> AgentSpec:

@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from cueline.config.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, Fallback, Policy, url_variable
-from cueline.events.agent_parts import variables_in
+from cueline.events.agent_parts import McpServer, variables_in
 from cueline.events.inbox import SecretsWaived
 from cueline.events.sanitize import SHORTEST_SECRET, Redactor
 from cueline.providers.account import is_of_this_machine
@@ -43,6 +43,10 @@ class KeepsSecrets(Protocol):
         """The fallback models of the agent."""
 
     @property
+    def mcp(self) -> dict[str, McpServer]:
+        """The MCP servers of the agent."""
+
+    @property
     def policy(self) -> Policy:
         """The approval policy of the agent, with hooks."""
 
@@ -54,6 +58,7 @@ def secret_names(agent: KeepsSecrets | None) -> set[str]:
     models: list[KeepsSecrets | Fallback] = [agent, *agent.fallback]
     keys = [each.key_variable for each in models]
     keys += [name for each in models for name in variables_in(each.headers)]
+    keys += [name for server in agent.mcp.values() for name in server.variables]
     urls = (url_variable(hook) for hook in agent.policy.hooks)
     shown = filter(CREDENTIAL.fullmatch, agent.environment)
     return {*_OURS, *secret_variables(), *agent.secrets, *shown, *filter(None, (*keys, *urls))}

@@ -168,7 +168,7 @@ class Workflow(Agent):
         return tools, found
 
     def _tool_of(self, step: Step, uses: ToolOrAgent) -> ToolSpec:
-        own = self._as_recorded(uses)
+        own = self.as_recorded(uses)
         named = {"name": step.name, "own_name": "" if own.name == step.name else own.name}
         tool = self._as_set(own.model_copy(update=named))
         given = {key: getattr(step, key) for key in _OF_TOOL if getattr(step, key) is not None}

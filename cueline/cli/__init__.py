@@ -62,6 +62,7 @@ _PANELS = {
         LazyCommand("pause", "Ask a session to pause.", "message:pause"),
         LazyCommand("stop", "End a session.", "message:stop"),
         LazyCommand("fork", "Start a session from another's past.", "resume:fork"),
+        LazyCommand("undo", "Put back the files that a session changed.", "resume:undo"),
         LazyCommand("workflow", "Check and show workflows.", "workflow:group"),
     ),
     "Look at sessions": (
@@ -92,7 +93,8 @@ _PANELS = {
     "Keep cueline running": (
         LazyCommand("up", "Keep cueline running for a log."),
         LazyCommand("down", "End the actors that `up` started."),
-        LazyCommand("serve", "Serve the HTTP API of a log."),
+        LazyCommand("serve", "Serve a log by HTTP: its API, its pages, and MCP."),
+        LazyCommand("runner", "Run calls of tools here, for a server.", "runner:group"),
         LazyCommand("acp", "Serve an editor: the Agent Client Protocol."),
         LazyCommand("open", "Open a page in the browser.", "open_page:open_page"),
         LazyCommand("tokens", "Issue and revoke tokens.", "tokens:group"),
@@ -104,6 +106,8 @@ _PANELS = {
         LazyCommand("init", "Write an agent, its tool and its test."),
         LazyCommand("doctor", "Check this machine; show what to do."),
         LazyCommand("providers", "List providers, and their keys."),
+        LazyCommand("tools", "List and check the tools of an agent."),
+        LazyCommand("tool", "Call a tool by hand.", "tools:group"),
         LazyCommand("models", "List the models of a provider.", "providers:models"),
         LazyCommand("config", "Show the settings and their sources.", "settings:group"),
         LazyCommand("trust", "Trust a folder's settings."),

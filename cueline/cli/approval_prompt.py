@@ -1,6 +1,7 @@
 """Asks the questions of a session and its children at the terminal, and sends the answers."""
 
 import asyncio
+import shlex
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
@@ -8,6 +9,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from cueline.agents.preflight import judge_edit
+from cueline.client.answer import answer_of
 from cueline.client.client import Client
 from cueline.client.decide import decision_of, tool_of
 from cueline.client.decide import question_of as open_question
@@ -61,6 +63,7 @@ def question_of(
         tool=called.name if called else fact.effect,
         arguments=called.arguments if called else {},
         deadline_at=fact.deadline_at,
+        requests=fact.requests,
         resolutions=RESOLUTIONS if fact.question == "did_it_happen" else {},
         votes=fact.votes,
         rule=fact.rule,
@@ -96,8 +99,15 @@ async def question_with_edit(
 
 
 def decision_on(asked: ApprovalRequested, answered: Answered) -> DecisionGiven:
-    """Return the decision that the answer of a person means."""
-    question = answered.question
+    """Return the decision that the answer of a person means.
+
+    Raises:
+        ConfigError: the answer does not fit what the call asks for.
+    """
+    question, result = answered.question, answered.result
+    if question.requests and answered.verdict == "grant":
+        one = len([name for each in question.requests for name in each.values]) < 2  # noqa: PLR2004
+        result = answer_of(question.requests, [result] if one else _words(result))
     edited = question.edited and answered.verdict == "grant"
     return decision_of(
         answered.verdict,
@@ -107,8 +117,20 @@ def decision_on(asked: ApprovalRequested, answered: Answered) -> DecisionGiven:
         edit=dict(question.arguments) if edited else None,
         always=() if answered.always else None,
         resolution=answered.resolution,
-        result=answered.result,
+        result=result,
     )
+
+
+def _words(typed: str) -> list[str]:
+    """Return the words that a person *typed*, of which some may be in quotes.
+
+    Raises:
+        ConfigError: a quote is not closed.
+    """
+    try:
+        return shlex.split(typed)
+    except ValueError as error:
+        raise ConfigError("the answer", str(error).lower()) from error
 
 
 Decide = Coroutine[object, object, DecisionReceipt]
@@ -209,7 +231,13 @@ class OpenQuestions:
         if fact is None:
             return  # it was decided meanwhile
         stream = self._view_of(fact.approval).state.stream
-        receipt = await self._wish(wish(self.client, stream, decision_on(fact, answered)))
+        try:
+            decision = decision_on(fact, answered)
+        except ConfigError as error:
+            self._screen.show([Line("bad", str(error))])
+            self.ask(fact)
+            return
+        receipt = await self._wish(wish(self.client, stream, decision))
         if receipt is None:
             self.ask(self.asked.get(fact.approval))
         elif receipt.votes > 1 and receipt.verdict == "grant":

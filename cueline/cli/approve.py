@@ -8,16 +8,26 @@ import typer
 
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.cli.pending import ASKED, answer_lines, complete_approval, find, is_cut, print_whole
+from cueline.cli.pending import (
+    ASKED,
+    answer_command,
+    answer_lines,
+    complete_approval,
+    find,
+    is_cut,
+    print_whole,
+)
 from cueline.cli.terminal import is_attended
 from cueline.cli.trust import check_log_is_known
 from cueline.cli.up_lookup import print_receipt
+from cueline.client.answer import answer_of
 from cueline.client.client import Client
 from cueline.client.decide import decision_of, question_of
 from cueline.client.receipt import DecisionReceipt
 from cueline.client.wishes import wish
 from cueline.console.question import answer_text, edit_arguments
 from cueline.errors import RejectedError
+from cueline.events.input_request import request_text
 from cueline.events.log_url import LogUrl
 
 ApprovalArgument = Annotated[
@@ -53,6 +63,12 @@ def approve(
     result: Annotated[
         str, typer.Option(metavar="TEXT", help="With --happened: the result of the call.")
     ] = "",
+    answer: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT|NAME=VALUE", help="The answer to what a call asks for; repeatable."
+        ),
+    ] = None,
     run_again: Annotated[
         bool, typer.Option("--run-again", help="Of a call in doubt: run it again.")
     ] = False,
@@ -76,6 +92,9 @@ def approve(
       deny                 It does not run again; the agent gets the result that the
                            outcome is unknown.
 
+    A call that asks for something ("what is the answer?") goes on with --answer, or
+    is refused by `deny`. A value is NAME=VALUE, or its text alone if there is one.
+
     An edit changes the arguments: exactly these run, and the agent gets them.
     At a terminal, a call that `pending` cuts is shown whole first, and confirmed.
 
@@ -88,6 +107,7 @@ def approve(
       cueline approve 7f3a.3.0.1 --edit path=notes/b.md --edit 'lines=[1, 2]'
       cueline approve 7f3a.3.0.1 --always --within 'notes/**'
       cueline approve 7f3a.3.0.2 --happened --result "sent as no. 8"
+      cueline approve 7f3a.4.0.1 --answer "the blue one"
     """
     if within and not always:
         raise typer.BadParameter("--within says where --always holds; it needs --always")
@@ -97,7 +117,7 @@ def approve(
         raise typer.BadParameter("--result is what a call gave that happened; it needs --happened")
     if edit:  # the call is judged again, for which its tools are loaded
         check_log_is_known(ctx, log, asks=is_attended() and not as_json)
-    if not (yes or happened or as_json) and sys.stdin.isatty():
+    if not (yes or happened or answer or as_json) and sys.stdin.isatty():
         _show_long(log, approval)
     receipt = open_log.wish(
         log,
@@ -110,9 +130,10 @@ def approve(
             always=tuple(within or ()) if always else None,
             resolution="happened" if happened else "run_again" if run_again else None,
             result=result,
+            answer=answer,
         ),
     )
-    _print_receipt(log, receipt, as_json=as_json)
+    _print_receipt(log, receipt, as_json=as_json, answered=answer is not None)
 
 
 def deny(
@@ -153,24 +174,38 @@ async def _decide(
     changes: Sequence[str] = (),
     *,
     resolution: str | None = None,
+    answer: Sequence[str] | None = None,
     **said: Any,
 ) -> DecisionReceipt:
     """Send the decision about *name*; a grant of a call in doubt needs its outcome.
 
     Raises:
-        RejectedError: the outcome is missing; the message has the answers with their effects.
+        RejectedError: the outcome or answer is missing; the message has the possible ones.
+        ConfigError: the answer does not fit what the call asks for.
     """
     asked = await question_of(client, name)
     if verdict == "grant" and asked.question == "did_it_happen" and not resolution:
         raise RejectedError(name, "\n".join([ASKED, *answer_lines(client.log.url, name)]))
+    if verdict == "grant" and asked.question == "what_to_answer":
+        if answer is None:
+            told = "\n".join(map(request_text, asked.requests))
+            how = answer_command(client.log.url, name, asked.requests)
+            raise RejectedError(name, f"it asks for an answer:\n{told}\nanswer with\n  {how}")
+        said["result"] = answer_of(asked.requests, answer)
+    elif answer is not None:
+        raise RejectedError(name, "it asks for no answer: leave --answer out")
     if changes:
         said["edit"] = edit_arguments(asked.arguments, changes)
     given = decision_of(verdict, name, channel="cli", resolution=resolution, **said)
     return await wish(client, asked.session, given)
 
 
-def _print_receipt(log: LogUrl, receipt: DecisionReceipt, *, as_json: bool) -> None:
+def _print_receipt(
+    log: LogUrl, receipt: DecisionReceipt, *, as_json: bool, answered: bool = False
+) -> None:
     done = answer_text(receipt.verdict, receipt.resolution)
+    if answered and receipt.verdict == "grant":
+        done = "answered"
     if receipt.votes > 1 and receipt.verdict == "grant":
         done = f"granted by {receipt.by}, and it takes {receipt.votes} people"
     print_receipt(log, receipt, f"{receipt.approval}: {done}", as_json=as_json)

@@ -31,7 +31,7 @@ def doctor(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Check this machine: Python, SQLite, the log's disk, Ray, keys; show what to do.
+    """Check this machine: Python, SQLite, the log's disk, isolation, Ray, keys; show what to do.
 
     It also lists models that their vendor will end: those of cueline.toml, or with
     --agent those of an agent. Keys are never shown. The exit code is 1 if a problem
@@ -64,6 +64,8 @@ def _look(log: LogUrl, agent: Path | None, outside: SettingsContext) -> Iterator
     yield from doctor_checks.disk(log)
     yield doctor_checks.log(log)
     yield doctor_checks.temporary()
+    yield doctor_checks.isolation()
+    yield doctor_checks.held_changes()
     yield from doctor_checks.ray()
     yield doctor_checks.ports(log)
     yield from doctor_checks.keys(outside)

@@ -24,6 +24,7 @@ from cueline.client.verify import BadRow
 from cueline.console.text import count
 from cueline.errors import CuelineError
 from cueline.events.log_url import LogUrl
+from cueline.isolation import ladder
 from cueline.providers.factory import retirements
 from cueline.runtime.on_ray import count_nodes
 from cueline.runtime.up_record import find_up
@@ -199,6 +200,25 @@ def temporary() -> DoctorFinding:
     if free < _ROOM:
         return DoctorFinding("tmp", "warn", found, _MAKE_ROOM_FOR_RAY)
     return DoctorFinding("tmp", "good", found)
+
+
+def isolation() -> DoctorFinding:
+    """Check what isolates commands, by running one."""
+    found = ladder.rung()
+    if not found.kind:
+        advice = f"{found.fix}; or {ladder.GIVE_UP}"
+        return DoctorFinding("isolation", "warn", f"none: {found.cause}", advice)
+    why = f", because {found.cause}" if found.cause else ""
+    advice = "; ".join(filter(None, (found.gap, found.fix)))
+    return DoctorFinding("isolation", "warn" if advice else "good", f"{found.name}{why}", advice)
+
+
+def held_changes() -> DoctorFinding:
+    """Check whether changes of commands can wait for a yes."""
+    found = ladder.overlays()
+    if not found.program:
+        return DoctorFinding("held changes", "warn", f"no: {found.cause}", found.fix)
+    return DoctorFinding("held changes", "good", f"bubblewrap {found.version} ({found.program})")
 
 
 def ray() -> Iterator[DoctorFinding]:

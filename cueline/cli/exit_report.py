@@ -105,6 +105,10 @@ def next_step(
     on = "go on with"
     if waiting.cause.code == "model_failed" and waiting.cause.failure == "auth":
         on = "`cueline providers` says where its key comes from; correct it, and go on with"
+    if waiting.cause.failure == "tool_changed":
+        look = command(log, "tools", session.id, "--diff")
+        on = f"`{look}` shows what has changed; accept it with"
+        resume += " --accept-changed-tools"
     if waiting.cause.code == "rule_failed":
         on = "use a cueline in which that is mended, and go on with"
     if session.too_long:
@@ -136,6 +140,8 @@ def _decide(
 def _answers(asked: OpenQuestion, log: LogUrl) -> list[str]:
     if asked.question == "did_it_happen":
         return [f"{asked.id}: {ASKED}", *answer_lines(log, asked.id)]
+    if asked.question == "what_to_answer":
+        return [f"  {command(log, 'approve', asked.id)} --answer …"]
     return [f"  {command(log, 'approve', asked.id)}"]
 
 

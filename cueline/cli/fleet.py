@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cueline.cli import open_log
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, labels_of
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, amounts_of, labels_of
 from cueline.client.fleet import Count, GroupRow, ScaleReceipt
 from cueline.client.status import FleetStatus
 from cueline.console.table import print_table
@@ -75,7 +75,7 @@ def scale(
             runners=None if runners is None else count_of("--runners", runners),
             per_node=per_node,
             labels=labels_of(label),
-            resources=resources | _amounts(resource or ()),
+            resources=resources | amounts_of(resource),
         ),
     )
     open_log.print_answer(receipt, lambda made: _print_receipt(made, log), as_json=as_json)
@@ -137,17 +137,6 @@ def _bytes(text: str) -> float:
         return float(number) * _SIZES.get(unit, 1)
     except ValueError:
         raise ConfigError("--memory", f"{text!r} is no size, as 500M or 4G") from None
-
-
-def _amounts(given: list[str] | tuple[str, ...]) -> dict[str, float]:
-    amounts = {}
-    for each in given:
-        name, _, number = each.partition("=")
-        try:
-            amounts[name] = float(number)
-        except ValueError:
-            raise ConfigError("--resource", f"{each!r} is not NAME=NUMBER") from None
-    return amounts
 
 
 _NODE = 8

@@ -68,7 +68,23 @@ def labels_of(given: Iterable[str] | None) -> dict[str, str]:
     Raises:
         ConfigError: a label is not KEY=VALUE.
     """
-    return _pairs("--label", "KEY=VALUE", given)
+    return pairs_of("--label", "KEY=VALUE", given)
+
+
+def amounts_of(given: Iterable[str] | None) -> dict[str, float]:
+    """Return the amounts of `--resource` options.
+
+    Raises:
+        ConfigError: an amount is not NAME=NUMBER.
+    """
+    amounts = {}
+    for each in given or ():
+        name, _, number = each.partition("=")
+        try:
+            amounts[name] = float(number)
+        except ValueError:
+            raise ConfigError("--resource", f"{each!r} is not NAME=NUMBER") from None
+    return amounts
 
 
 def parameters_of(given: Iterable[str] | None) -> dict[str, str]:
@@ -77,10 +93,15 @@ def parameters_of(given: Iterable[str] | None) -> dict[str, str]:
     Raises:
         ConfigError: a parameter is not NAME=VALUE.
     """
-    return _pairs("--parameter", "NAME=VALUE", given)
+    return pairs_of("--parameter", "NAME=VALUE", given)
 
 
-def _pairs(option: str, form: str, given: Iterable[str] | None) -> dict[str, str]:
+def pairs_of(option: str, form: str, given: Iterable[str] | None) -> dict[str, str]:
+    """Return the pairs of *option*, which have the *form* `NAME=VALUE`, as texts.
+
+    Raises:
+        ConfigError: one has another form.
+    """
     pairs = {}
     for each in given or ():
         name, equals, value = each.partition("=")

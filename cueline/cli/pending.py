@@ -1,6 +1,6 @@
 """`cueline pending`: list the questions that wait for a person."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -16,8 +16,10 @@ from cueline.client.rows import PendingRow, choices
 from cueline.console.question import Question, answer_text, whole
 from cueline.console.screen import Screen
 from cueline.console.table import print_table
-from cueline.console.text import Line, arguments, duration, json_of, one_line
+from cueline.console.text import Line, arguments, duration, json_of, one_line, visible
 from cueline.errors import NotPendingError
+from cueline.events.event_text import QUESTIONS
+from cueline.events.input_request import InputRequest, request_text
 from cueline.events.log_url import LogUrl
 from cueline.tools.folder import REACHES_LOG
 
@@ -109,6 +111,13 @@ def pending(
     open_log.end_of(waiting)
 
 
+def answer_command(log: LogUrl, approval: str, requests: Sequence[InputRequest]) -> str:
+    """Return the command that answers what a call asks for, with the names of its values."""
+    names = [name for each in requests for name in each.values]
+    words = [f"--answer {name}=…" for name in names] if len(names) > 1 else ["--answer …"]
+    return f"{command(log, 'approve', approval)} {' '.join(words)}"
+
+
 def find(waiting: Iterable[PendingRow], approval: str) -> PendingRow | None:
     """Return the pending question *approval*; None if it is not pending."""
     return next((each for each in waiting if each.id == approval), None)
@@ -153,7 +162,7 @@ def _print(waiting: Page[PendingRow], log: LogUrl) -> None:
     now = datetime.now(UTC)
     rows, cut = [], False
     for each in waiting:
-        asked = "did it happen?" if each.question == "did_it_happen" else "may it run?"
+        asked = QUESTIONS[each.question]
         if each.votes_needed > 1:
             asked = f"{asked} ({each.votes} of {each.votes_needed} said yes)"
         if each.given:
@@ -176,5 +185,9 @@ def _print(waiting: Page[PendingRow], log: LogUrl) -> None:
             typer.echo(f"{each.id}: {one_line(each.rationale, 400)}")
             for line in answer_lines(log, each.id):
                 typer.echo(line)
+        elif each.requests and not each.given:
+            requests = [InputRequest.model_validate(request) for request in each.requests]
+            typer.echo(visible(f"{each.id}: {'; '.join(map(request_text, requests))}"))
+            typer.echo(f"  {answer_command(log, each.id, requests)}")
         elif each.preview.startswith(REACHES_LOG):
             typer.echo(f"{each.id}: {one_line(each.preview.splitlines()[0], 400)}")

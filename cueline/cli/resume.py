@@ -1,4 +1,4 @@
-"""`cueline resume`, `fork` and `rerun`: continue a session, or start one from its past."""
+"""`cueline resume`, `fork`, `rerun` and `undo`: continue a session, or start one from its past."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +14,7 @@ from cueline.cli.session_run import carry_on, run_session, seconds_to_answer
 from cueline.cli.terminal import print_json
 from cueline.cli.up_lookup import command, resume_command
 from cueline.client.client import Client, open_client
+from cueline.client.file_changes import undo_request
 from cueline.client.fork import fork_request
 from cueline.client.remote import RemoteRequest
 from cueline.client.rerun import RerunDifference, RerunResult, rerun_request
@@ -21,7 +22,7 @@ from cueline.client.resume import ResumeRequest, resume_request
 from cueline.client.session import Session
 from cueline.client.session_by_name import over_tree
 from cueline.console.screen import Screen
-from cueline.console.text import count, json_of, one_line
+from cueline.console.text import count, json_of, one_line, visible
 
 
 @takes_run_options
@@ -113,6 +114,43 @@ def fork(
             return await carry_on(client, stream, options, request.submit)
 
     raise typer.Exit(open_log.run(forked()))
+
+
+@takes_run_options
+def undo(
+    options: RunOptions,
+    session: SessionArgument,
+    call: Annotated[
+        str | None, typer.Argument(metavar="CALL", help="Only this call, such as 3.0.")
+    ] = None,
+) -> None:
+    """Put back the files that a session changed, or one call of it.
+
+    It is a new session with one call, which asks first, and shows the change. It is
+    refused if a file has changed since, or if its content before is not recorded:
+    `cueline show SESSION --diff` says so. To undo the undoing, undo that session.
+
+    \b
+    Examples:
+      cueline undo 7f3a
+      cueline undo 7f3a 3.0
+    """
+
+    async def undone() -> Exit:
+        async with open_client(options.log) as client:
+            found = await undo_request(
+                client,
+                await client.find(session),
+                call=call,
+                without_secrets=options.without_secrets,
+                attached=options.attended,
+            )
+            if not options.attended and not options.as_json:
+                typer.echo(visible(found.diff))
+            stream = client.log.session_stream(found.start.id)
+            return await carry_on(client, stream, options, found.start.submit)
+
+    raise typer.Exit(open_log.run(undone()))
 
 
 _MOST = 10

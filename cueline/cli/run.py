@@ -101,10 +101,10 @@ def run(
     if start.goal is None and agent.plan is None and agent.parameters_schema is None:
         raise typer.BadParameter(_NO_GOAL)
     warn_of_retirements(request, options)
-    raise typer.Exit(open_log.run(_start(request, options)))
+    raise typer.Exit(open_log.run(start_and_watch(request, options)))
 
 
-async def _start(request: StartRequest, options: RunOptions) -> Exit:
+async def start_and_watch(request: StartRequest, options: RunOptions) -> Exit:
     """Record the start, and run and show the session, unless it is detached.
 
     Raises:

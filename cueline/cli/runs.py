@@ -129,8 +129,8 @@ def _print_runners(found: Sequence[RunnerRow]) -> None:
         heard = "" if each.heard_at is None else _age(each.heard_at)
         offers = visible(", ".join(each.blueprints))
         who = (each.machine[:12], str(each.pid))
-        rows.append((each.incarnation, each.status, heard, *who, offers))
-    print_table(("runner", "status", "heard", "machine", "pid", "blueprints"), rows)
+        rows.append((each.incarnation, visible(each.name), each.status, heard, *who, offers))
+    print_table(("runner", "name", "status", "heard", "machine", "pid", "blueprints"), rows)
 
 
 def _age(since: datetime) -> str:

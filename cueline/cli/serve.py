@@ -1,4 +1,4 @@
-"""`cueline serve`: the HTTP API of a log."""
+"""`cueline serve`: the HTTP API, the pages and the MCP endpoint of a log."""
 
 import os
 from functools import partial
@@ -14,6 +14,7 @@ from cueline.cli.settings_context import settings_context_of
 from cueline.cli.terminal import is_attended
 from cueline.cli.trust import check_trust
 from cueline.client.client import open_client
+from cueline.client.remote_runners import with_relay
 from cueline.client.runtime import runtime_on
 from cueline.client.tokens import CODE_SECONDS, issue_code
 from cueline.config.config_file import TOKEN
@@ -73,13 +74,17 @@ def serve(
     while_stdin: Annotated[
         bool, typer.Option("--while-stdin", help="End when the standard input ends.")
     ] = False,
+    relay: Annotated[
+        int | None,
+        typer.Option(hidden=True, help="The descriptor at which `up` relays to runners."),
+    ] = None,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Serve the HTTP API of the log.
+    """Serve the log by HTTP: its API, its pages, and MCP.
 
     Sessions run in the running `cueline up` of the log. Without one, those that are resumed,
-    forked or retried over HTTP run in this process.
+    forked, retried or decided on over HTTP run in this process.
     A browser signs in by the printed link, a program by a token of `cueline tokens issue`.
     CUELINE_TOKEN is one more token, with all your rights. Other machines reach the server
     only with TLS: with --certificate and --key, or with a proxy in front.
@@ -121,6 +126,8 @@ def serve(
             end_with_stdin()
         async with open_client(log, must_exist=False) as client:
             with_settings = client.log.with_settings(outside.settings)
+            if relay is not None:
+                with_settings = with_relay(with_settings, relay)
             async with runtime_on(with_settings, on_trouble=trouble) as runtime:
                 # Whoever keeps the server asks for a code when somebody needs one.
                 code = None if while_stdin else await issue_code(runtime, runtime.log.user)

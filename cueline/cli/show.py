@@ -22,7 +22,7 @@ from cueline.console.plan_graph import step_lines
 from cueline.console.question import answer_text
 from cueline.console.screen import Screen
 from cueline.console.summary import summary, summary_without_sums
-from cueline.console.text import Line, count, date_time, json_of, money, one_line
+from cueline.console.text import Line, count, date_time, json_of, money, one_line, visible
 from cueline.errors import CuelineError
 from cueline.events.codec import Redacted
 from cueline.events.codes import DRIVEN
@@ -57,6 +57,9 @@ def show(
         bool,
         typer.Option("--compacted", help="Show the newest summary instead of what it replaces."),
     ] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Show what its calls changed in files.")
+    ] = False,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
     plain: PlainOption = False,
@@ -70,12 +73,17 @@ def show(
     In a long conversation the model gets a summary and the newest messages:
     --compacted shows these.
 
+    With --diff, the files that its calls changed are shown instead, each from before
+    the first call to after the last, as `diff -u` would.
+
     \b
     Examples:
       cueline show 7f3a
       cueline show 7f3a --all | less
       cueline show 7f3a --full --log work/log.db
     """
+    if diff:
+        raise typer.Exit(open_log.run(_print_diffs(log, session, as_json=as_json)))
     if as_json:
         raise typer.Exit(open_log.run(_print_session(log, session)))
     if whole and compact:
@@ -94,6 +102,24 @@ async def _print_session(log: LogUrl, name: str) -> Exit:
         told = document(await reader.show(name))
     told["questions"] = [document_of(each, log) for each in told["questions"]]
     typer.echo(json_of(told, indent=2))
+    return Exit.DONE
+
+
+async def _print_diffs(log: LogUrl, name: str, *, as_json: bool) -> Exit:
+    """Print what a session changed in files."""
+    async with open_log.reader(log) as reader:
+        found = await reader.file_diffs(name)
+    if as_json:
+        typer.echo(json_of(document(found), indent=2))
+        return Exit.DONE
+    for each in found:
+        if each.diff:
+            typer.echo(visible(each.diff))
+        else:
+            calls = ", ".join(each.calls)
+            typer.echo(visible(f"{each.path} ({calls}): {each.unknown or 'as it was'}"))
+    if not found:
+        typer.echo("none of its calls changed a file, as far as it is recorded", err=True)
     return Exit.DONE
 
 

@@ -11,6 +11,7 @@ import typer
 from cueline.agents.agent import Agent
 from cueline.agents.agent_file import NAME as BUILT_IN
 from cueline.agents.agent_file import SHARED
+from cueline.agents.preflight import commands_problem_beside
 from cueline.cli import open_log
 from cueline.cli.failure import print_redacted
 from cueline.cli.option import (
@@ -32,6 +33,7 @@ from cueline.config.settings import APPROVAL_SECONDS
 from cueline.errors import ConfigError
 from cueline.providers.defaults import usual_model
 from cueline.providers.factory import retirements
+from cueline.tools.shell import run_command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +46,12 @@ class AgentOptions:
     require_approval: bool
     flags: Flags
 
-    def read(self, options: RunOptions) -> tuple[Agent, Mapping[str, str]]:
+    def read(
+        self, options: RunOptions, *, needs_model: bool = True
+    ) -> tuple[Agent, Mapping[str, str]]:
         """Return the agent, and the source of each of its settings.
+
+        If it *needs_model* and names none, it gets the usual model.
 
         Raises:
             ConfigError: correct the file, flag or variable that the message names.
@@ -54,6 +60,11 @@ class AgentOptions:
         read = options.context.read_agent(file, from_flags(self.flags))
         agent, effective, _ = read
         read.check_addresses(file)
+        refused = commands_problem_beside(options.log, self.workspace) if self.file is None else ""
+        if refused:
+            print_redacted(f"note: the built-in agent runs no commands: {refused}", options.context)
+            kept = tuple(each for each in agent.tools if each != run_command.name)
+            agent = agent.model_copy(update={"tools": kept, "tool_settings": {}})
         set_by = effective.sources.items()
         sources = {key: source for key, source in set_by if key.partition(".")[0] in SHARED}
         policy = agent.policy
@@ -68,25 +79,28 @@ class AgentOptions:
             sources["policy.approval"] = "flag --require-approval"
         workspace = self.workspace or agent.workspace
         agent = agent.model_copy(update={"policy": policy, "workspace": workspace})
-        if agent.names_no_model:
+        if needs_model and agent.names_no_model:
             provider, model = open_log.run(usual_model(HERE, user_name()))
             agent = agent.model_copy(update={"provider": provider, "model": model})
         return agent, sources
+
+
+AgentOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--agent",
+        "-a",
+        metavar="FILE",
+        help="The agent's TOML file; without it `default`, the built-in agent.",
+    ),
+]
 
 
 @takes(limits_of)
 def agent_options_of(
     limits: Flags,
     *,
-    agent: Annotated[
-        Path | None,
-        typer.Option(
-            "--agent",
-            "-a",
-            metavar="FILE",
-            help="The agent's TOML file; without it `default`, the built-in agent.",
-        ),
-    ] = None,
+    agent: AgentOption = None,
     allow_base_url: Annotated[
         list[str] | None,
         typer.Option(

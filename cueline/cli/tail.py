@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, aclosing, asynccontextmanager, nullcontext
 from datetime import datetime
 from functools import partial
@@ -27,7 +27,7 @@ from cueline.cli.up_lookup import resume_command
 from cueline.client.document import document
 from cueline.client.export import event_document, export_of
 from cueline.client.history import History
-from cueline.client.live_text import TextDelta, live_text
+from cueline.client.live_text import LiveTextSubscription, live_text
 from cueline.client.reader import Reader
 from cueline.client.session_watcher import follow as follow_session
 from cueline.clock import SystemClock
@@ -82,7 +82,7 @@ class TailView:
     async def watching(self, reader: Reader, stream: str) -> AsyncIterator[None]:
         """Show the arriving reply of *stream* at the bottom, inside `async with`."""
         with live_text(reader.log, stream) as pieces, self._bottom:
-            work = (self._preview_replies(pieces.take), self._tick(reader))
+            work = (self._preview_replies(pieces), self._tick(reader))
             tasks = [asyncio.create_task(each) for each in work]
             try:
                 yield
@@ -91,10 +91,12 @@ class TailView:
                     task.cancel()
                 await asyncio.wait(tasks)
 
-    async def _preview_replies(self, take: Callable[[], Awaitable[Sequence[TextDelta]]]) -> None:
+    async def _preview_replies(self, pieces: LiveTextSubscription) -> None:
         while True:
-            for piece in await take():
+            for piece in await pieces.take():
                 self._preview.add(piece)
+            for progress in pieces.take_progress():
+                self._status.show_progress(progress)
             self._bottom.refresh()
 
     async def _tick(self, reader: Reader) -> None:

@@ -1,7 +1,7 @@
 """Shows one session at the terminal, asks its questions, and ends when it rests."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +13,7 @@ from cueline.client.client import Client
 from cueline.client.document import document
 from cueline.client.export import ending_of
 from cueline.client.history import SessionView
-from cueline.client.live_text import TextDelta, live_text
+from cueline.client.live_text import LiveTextSubscription, live_text
 from cueline.client.wishes import wish
 from cueline.console.entry import Entry
 from cueline.console.event_renderer import EventRenderer, not_shown
@@ -156,7 +156,7 @@ class TerminalView:
             for fact in self._questions.asked.values():
                 self._questions.ask(fact)
             with live_text(self._client.log, self._stream, self._client.place) as pieces:
-                previewing = self._soon(self._preview_replies(pieces.take))
+                previewing = self._soon(self._preview_replies(pieces))
                 following = asyncio.create_task(self._follow())
                 await asyncio.wait({following, self._over}, return_when=asyncio.FIRST_COMPLETED)
                 following.cancel()
@@ -199,11 +199,13 @@ class TerminalView:
         self._live = Live(self.screen, prompts, status, self._said, reply=reply, ended=self._done)
         return self._live
 
-    async def _preview_replies(self, take: Callable[[], Awaitable[Sequence[TextDelta]]]) -> None:
-        """Show replies while they arrive, without end."""
+    async def _preview_replies(self, pieces: LiveTextSubscription) -> None:
+        """Show replies and the progress of calls while they arrive, without end."""
         while True:
-            for piece in await take():
+            for piece in await pieces.take():
                 self._preview.add(piece)
+            for progress in pieces.take_progress():
+                self._status.show_progress(progress)
             if self._live is not None and self.screen.live:
                 self._live.refresh()
             elif not self.screen.live:

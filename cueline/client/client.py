@@ -9,6 +9,7 @@ from os import PathLike
 from pydantic import JsonValue
 
 from cueline.actors.breaker_reset import reset_breaker
+from cueline.actors.fleet_log import FleetLog
 from cueline.actors.fold import SessionCache
 from cueline.agents.agent import Agent
 from cueline.client import proposals
@@ -39,6 +40,7 @@ class Client(Reader):
         super().__init__(log)
         self.place = place
         self.cache = SessionCache(log.journal())
+        self.fleet_log = FleetLog(log.journal())
 
     send = of_named(Session.send)
     switch_model = of_named(Session.switch_model)

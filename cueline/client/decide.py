@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Literal
 
+from cueline.client.answer import checked_answer
 from cueline.client.argument_check import make_value
 from cueline.client.context import Connection
 from cueline.client.current_session import current_session, post
@@ -71,7 +72,8 @@ async def decide(
         NotPendingError: the question is over, or another decision counts first.
         RejectedError: the gate or the session refuses the decision; the message says why.
         SessionFinishedError: the session has ended.
-        ConfigError: an edit cannot run, or `always` names paths for a tool without paths.
+        ConfigError: an edit cannot run, `always` names paths for a tool without paths, or an
+            answer does not fit what the call asks for.
     """
     journal, moment, short = client.log.journal(), client.log.clock.now(), _short(given.approval)
     name = given.approval if "/" in given.approval else f"{tenant_of(stream)}/{short}"
@@ -147,6 +149,8 @@ async def _checked(
         how = f"a person does, by `cueline approve {given.approval}`"
         why = f"its policy names who may allow it: {how}"
         raise RejectedError(given.approval, why)
+    if opened.question == "what_to_answer" and given.verdict == "grant":
+        given = given.model_copy(update={"result": checked_answer(opened.requests, given.result)})
     if why := refused_text(state, vote_of(given, "", client.log.clock.now())):
         raise RejectedError(given.approval, why)
     tool = tool_of(agent, opened.tool)

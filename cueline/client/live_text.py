@@ -4,10 +4,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack, aclosing, contextmanager, suppress
 
-import msgspec
-
 from cueline.actors.background_task import background_task
-from cueline.actors.live_text import LiveTextSubscription, TextDelta, receive
+from cueline.actors.live_text import (
+    LiveTextSubscription,
+    TextDelta,
+    ToolProgress,
+    piece_of,
+    receive,
+)
 from cueline.actors.session_owner import owner_of
 from cueline.errors import CuelineError
 from cueline.events.session import ModelFailed, ModelReplied, SessionEvent
@@ -16,7 +20,7 @@ from cueline.runtime.open_log import OpenLog
 from cueline.runtime.place import Place
 from cueline.stores.backend import LogServer
 
-__all__ = ["TextDelta", "live_text", "with_live_text"]
+__all__ = ["LiveTextSubscription", "TextDelta", "ToolProgress", "live_text", "with_live_text"]
 
 Told = tuple[RecordedEvent, SessionEvent]
 """An event, and its fact."""
@@ -79,7 +83,7 @@ async def _follow_server(server: LogServer, stream: str, pieces: LiveTextSubscri
     with suppress(CuelineError):  # the follower of the log gets its errors
         async with aclosing(server.live_text(stream)) as lines:
             async for line in lines:
-                pieces.put(msgspec.json.decode(line, type=TextDelta))
+                pieces.put(piece_of(line))
 
 
 async def _receive(owner: Presence, stream: str, pieces: LiveTextSubscription) -> None:

@@ -163,7 +163,7 @@ async def find_session(log: OpenLog, name: str, ids: Callable[[], Awaitable[Sequ
             return stream
     except InvalidNameError:
         pass
-    known, own = await ids(), f"{log.tenant}/"
+    known, own = await ids(), f"{log.tenant}/" if log.tenant else ""
     begin = (name, f"{own}{name}")
     found = [each for each in known if each.startswith(begin)] if name else []
     if found:

@@ -51,7 +51,8 @@ async def personal_question(
         return PersonalQuestion(unpriced=unpriced)
     happened: Resolution | None = "happened" if opened.question == "did_it_happen" else None
     tool = state.setup.tools.get(opened.tool) if state.setup is not None else None
-    plain = Vote("grant", opened.digest, person, "", "", now, resolution=happened)
+    answer = "yes" if opened.question == "what_to_answer" else ""
+    plain = Vote("grant", opened.digest, person, "", "", now, resolution=happened, result=answer)
     return PersonalQuestion(
         preview=opened.preview,
         unpriced=unpriced,

@@ -18,6 +18,7 @@ from cueline.runtime.open_log import OpenLog
 
 if TYPE_CHECKING:
     from cueline.client.export import Export
+    from cueline.client.file_changes import FileDiff
     from cueline.client.history import History
     from cueline.client.limits import Budget
     from cueline.client.redecide import Check
@@ -116,6 +117,16 @@ class SessionQuestions:
 
         history = await self.history(session, until=until)
         return check_of(history, cut=until is not None)
+
+    async def file_diffs(self, session: str) -> "list[FileDiff]":
+        """Return what the calls of a session changed in files, as far as it is recorded.
+
+        Raises:
+            CorruptEventError: an event of the session cannot be read, or was emptied.
+        """
+        from cueline.client.file_changes import file_diffs
+
+        return await file_diffs(self.log, await self.history(session))
 
     async def rerun_result(self, session: str) -> "RerunResult":
         """Compare a rerun, also an unfinished one, with the session that it runs again.

@@ -26,6 +26,7 @@ from cueline.cluster.fleet_member import FleetNews, facts_of
 from cueline.cluster.log_writer import open_log, start_writer
 from cueline.cluster.ray_call import NotificationBuffer, ask_head
 from cueline.cluster.remote_store import log_of
+from cueline.cluster.runner_directory import outside_of
 from cueline.cluster.takeover import DispatcherLease, adopted_workers, end_unused, lease_held
 from cueline.deciders.fleet import HEARTBEAT, HOSTS, RUNNERS, HeartbeatTimes, TakeFleet, group_of
 from cueline.errors import ClusterError, CuelineError, FencedError
@@ -289,7 +290,10 @@ class DispatcherActor:
 
     async def _want(self) -> None:
         assert self._loops is not None, "it follows what it has started"
-        self._loops.fleet.want((await self._fleet.read()).wanted)
+        state = await self._fleet.read()
+        self._loops.fleet.want(state.wanted)
+        if self._loops.fleet.know(outside_of(state, self._context.named("server"))):
+            self._loops.look_again()
 
     async def _admit(self) -> None:
         clock = SystemClock()

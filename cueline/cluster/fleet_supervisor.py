@@ -81,6 +81,8 @@ class FleetSupervisor:
         """The workers that have not ended."""
         self._hosts: dict[str, HostPort] = {}
         """The running hosts; another mapping after each change."""
+        self._outside: Mapping[str, RunnerInfo] = {}
+        """The runners outside of the cluster, which come and go by themselves."""
         self._gone: dict[str, str] = {}
         self._spare: FleetMember | None = None
         """The spare: a host actor that is not started, for the next host."""
@@ -121,6 +123,16 @@ class FleetSupervisor:
         """Set the desired number of workers of each group."""
         self._wanted = wanted
         self.act()
+
+    def know(self, outside: Mapping[str, RunnerInfo]) -> bool:
+        """Set the runners *outside* of the cluster; return whether that changes anything."""
+        if outside == self._outside:
+            return False
+        for name in self._outside.keys() - outside.keys():
+            self._note_end(name, f"runner {name} was removed")
+        self._outside = outside
+        self._spawn(self._notify_hosts())
+        return True
 
     def need(self, waiting: Sequence[Unmet], loads: Mapping[str, int], *, is_full: bool) -> None:
         """Note the waiting calls, the *loads* of the hosts, and whether all hosts are full."""
@@ -347,19 +359,22 @@ class FleetSupervisor:
 
     async def _bury(self, member: FleetMember, evidence: str) -> None:
         """Inform all that *member* and its running calls have ended."""
-        self._gone[member.incarnation] = evidence
-        if len(self._gone) > _REMEMBERED:
-            del self._gone[next(iter(self._gone))]
+        self._note_end(member.incarnation, evidence)
         with suppress(CuelineError):
             await self._board.leave(member.incarnation)
         await self._notify_hosts()
         self._on_news(WorkerEvent("gone", member, evidence))
 
+    def _note_end(self, incarnation: str, evidence: str) -> None:
+        self._gone[incarnation] = evidence
+        if len(self._gone) > _REMEMBERED:
+            del self._gone[next(iter(self._gone))]
+
     def _runner_infos(self) -> list[RunnerInfo]:
         """Return the runners that answer; lost and leaving runners accept no more calls."""
         runners = [m for m in self._members.values() if m.role == "runner"]
         able = [m for m in runners if m.state.is_known and not m.state.silent]
-        return [member.runner_info(self.context) for member in able]
+        return [*(member.runner_info(self.context) for member in able), *self._outside.values()]
 
     def offers(self) -> list[Offer]:
         """Return the offers of the runners that accept calls."""

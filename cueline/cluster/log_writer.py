@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from cueline.actors.runner_desk import ActorReply
 from cueline.cluster.cluster_context import ClusterContext
-from cueline.cluster.proxy import ActorReply
 from cueline.cluster.ray_call import (
     DEAD,
     PAGE_BYTES,

@@ -3,12 +3,10 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from cueline.clock import SystemClock
 from cueline.cluster.ray_call import DEAD, UNCLEAR, Handle, call, end_frozen_actor
-from cueline.errors import CuelineError
 
 PATIENCE_SECONDS = 20.0
 """How long calls are repeated while an actor is away; Ray restarts it within two seconds."""
@@ -64,23 +62,6 @@ class Proxy:
         if self._handle is None and self._find is not None:
             self._handle = await self._find()
         return self._handle
-
-
-@dataclass(frozen=True, slots=True)
-class ActorReply:
-    """The result of one request of a batch."""
-
-    value: object = None
-    error: CuelineError | None = None
-
-    def settle(self, done: "asyncio.Future[object]") -> None:
-        """Set the result for its waiter."""
-        if done.done():
-            return
-        if self.error is None:
-            done.set_result(self.value)
-        else:
-            done.set_exception(self.error)
 
 
 class Outbox(Generic[Item]):

@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 from cueline.actors.host_dependencies import REACH_SECONDS
 from cueline.actors.runner import CallName, ToolReport
+from cueline.actors.runner_desk import RunnerReply, RunnerRequest, Verb
 from cueline.actors.tool_port import ReconcileFinding, ToolOrder
 from cueline.clock import SystemClock
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.proxy import Outbox, Proxy
-from cueline.cluster.ray_call import DEAD, UNCLEAR, call, poll
-from cueline.cluster.runner import RunnerReply, RunnerRequest, Verb
+from cueline.cluster.ray_call import DEAD, UNCLEAR, call, poll, poll_seconds
 from cueline.errors import ClusterError, RunnerGoneError
 
 START_SECONDS = 30.0
@@ -172,3 +172,44 @@ class RemoteRunner(Proxy):
         runner = await self._found()
         reports: Sequence[RunnerReply] = await poll(runner.reports, self._caller, received)
         return reports
+
+
+class RelayedRunner(RemoteRunner):
+    """A runner outside of the cluster, behind the relay of the log's server.
+
+    While the relay is away, the runner and its calls go on: nothing is known of their end.
+    """
+
+    def __init__(self, context: ClusterContext, incarnation: str, name: str, caller: str) -> None:
+        super().__init__(context, incarnation, name, caller)
+        self._relay = ""
+
+    async def _take(self, requests: Sequence[RunnerRequest]) -> None:
+        relay: str = await self._ask_relay("take", START_SECONDS, self._caller, requests)
+        if relay != self._relay and self._relay:
+            # It is another one, which knows only of these requests.
+            self.lose("the relay has started again")
+        self._relay = relay
+
+    async def _fetch(self, received: Sequence[int]) -> Sequence[RunnerReply]:
+        seconds = poll_seconds()
+        reports: Sequence[RunnerReply] = await self._ask_relay(
+            "replies", seconds + REACH_SECONDS, self._caller, received, seconds
+        )
+        return reports
+
+    async def _call_up(self) -> None:
+        await self._ask_relay("check", REACH_SECONDS)
+
+    async def _ask_relay(self, method: str, within: float, *asked: object) -> Any:
+        """Return the answer of the relay.
+
+        Raises:
+            ClusterError: the relay is away, or the runner does not ask it for requests.
+        """
+        try:
+            relay = await self._found()
+            return await call(relay.relay.remote(method, self.incarnation, *asked), within)
+        except (*DEAD, RunnerGoneError) as error:
+            self._handle = None
+            raise ClusterError(self.incarnation, str(error)) from error

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import Any, cast
 
+from cueline.actors.runner_desk import ActorReply
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.log_writer import EventPage, WriteMethod, WriteRequest
-from cueline.cluster.proxy import PATIENCE_SECONDS, ActorReply, Outbox, Proxy
+from cueline.cluster.proxy import PATIENCE_SECONDS, Outbox, Proxy
 from cueline.cluster.ray_call import UNCLEAR, poll_seconds
 from cueline.errors import (
     ClusterError,

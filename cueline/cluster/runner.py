@@ -1,67 +1,29 @@
-"""A runner as a Ray actor.
-
-A caller does not hold a Ray call for each tool call: it sends orders, and fetches all
-reports with one long poll.
-"""
+"""A runner as a Ray actor."""
 
 import asyncio
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from inspect import isawaitable
-from typing import Literal
+from dataclasses import replace
 
 import ray
 
 from cueline.actors.presence import BEAT_SECONDS, deaf_seconds, presence_of
-from cueline.actors.runner import CallName, Runner
-from cueline.actors.tool_port import ToolOrder
+from cueline.actors.runner import Runner
+from cueline.actors.runner_desk import RunnerDesk, RunnerReply, RunnerRequest
 from cueline.clock import SystemClock, boot_seconds
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.node_check import ToolCheck
-from cueline.cluster.proxy import ActorReply
-from cueline.cluster.ray_call import PAGE_BYTES, EpochFence
+from cueline.cluster.ray_call import EpochFence
 from cueline.cluster.remote_store import log_of
 from cueline.deciders.fleet import RUNNERS, Group
 from cueline.deciders.matching import Offer, call_demands, unmet
-from cueline.errors import ClusterError, CuelineError
+from cueline.errors import CuelineError
 from cueline.events.agent import AgentSpec
 from cueline.events.store import Presence
 
 LEAVE_SECONDS = 1.0
 _LOOK_SECONDS = 1.0
-
-
-Verb = Literal["execute", "outcome", "cancel", "forget", "reconcile"]
-"""The methods of a `Runner`."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunnerRequest:
-    """A request to a runner, with a number chosen by its caller."""
-
-    number: int
-    verb: Verb
-    about: ToolOrder | CallName
-
-
-@dataclass(frozen=True, slots=True)
-class RunnerReply:
-    """The answer to a request."""
-
-    number: int
-    answer: ActorReply
-
-
-@dataclass(slots=True)
-class Mailbox:
-    """The answers for one caller, kept until it confirms them."""
-
-    errands: dict[int, asyncio.Task[None]] = field(default_factory=dict)
-    reports: dict[int, RunnerReply] = field(default_factory=dict)
-    bell: asyncio.Event = field(default_factory=asyncio.Event)
-    polled_at: float = 0.0
 
 
 class RunnerActor:
@@ -72,9 +34,10 @@ class RunnerActor:
         self._context = context
         self._incarnation = incarnation
         self._orders = EpochFence(incarnation)
-        self._mailboxes: dict[str, Mailbox] = {}
         self._started = asyncio.Event()
         self._runner: Runner | None = None
+        self._desk: RunnerDesk
+        """The callers of the runner; from the start on."""
         self._heard_at = self._beat_at = boot_seconds()
 
     async def start(self, epoch: int) -> Presence:
@@ -85,6 +48,8 @@ class RunnerActor:
             self.presence = replace(presence_of("runner"), incarnation=self._incarnation)
             executor = self._context.factory.executor()
             self._runner = Runner(self._incarnation, executor, boot_seconds)
+            removal_seconds = self._context.factory.removal_seconds
+            self._desk = RunnerDesk(self._runner, boot_seconds, removal_seconds)
             _, self._board = log_of(self._context)
             self._tasks = [asyncio.create_task(each) for each in (self._beat(), self._watch())]
             self._started.set()
@@ -110,8 +75,7 @@ class RunnerActor:
     async def _unsettled(self, is_news: Callable[[int], bool], seconds: float) -> int:
         clock, until = SystemClock(), boot_seconds() + seconds
         while True:
-            unsettled = self._runner.unsettled if self._runner else 0
-            unsettled += sum(len(each.errands) for each in self._mailboxes.values())
+            unsettled = self._desk.unsettled if self._runner else 0
             if is_news(unsettled) or boot_seconds() > until:
                 return unsettled
             await clock.sleep(_LOOK_SECONDS)
@@ -120,25 +84,15 @@ class RunnerActor:
         """Start *requests*; `reports` returns their answers."""
         self._hear()
         await self._started.wait()
-        mailbox = self._mailbox(caller)
-        for request in requests:
-            if request.number not in mailbox.errands and request.number not in mailbox.reports:
-                mailbox.errands[request.number] = asyncio.create_task(self._run(mailbox, request))
+        self._desk.take(caller, requests)
 
     async def reports(
         self, caller: str, received: Sequence[int], seconds: float
     ) -> Sequence[RunnerReply]:
         """Wait for answers, and return them; the *received* ones are dropped."""
         self._hear()
-        mailbox = self._mailbox(caller)
-        for number in received:
-            mailbox.reports.pop(number, None)
-        if not mailbox.reports:
-            mailbox.bell.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await mailbox.bell.wait()
-        return first_of(list(mailbox.reports.values()))
+        await self._started.wait()
+        return await self._desk.replies(caller, received, seconds)
 
     async def check(self, agent: AgentSpec) -> ToolCheck:
         """Return which tools of *agent* that may run here cannot be loaded."""
@@ -155,35 +109,6 @@ class RunnerActor:
         """Kill the running calls, and record that this incarnation has ended."""
         self._orders.check(epoch)
         await self._end()
-
-    async def _run(self, mailbox: Mailbox, request: RunnerRequest) -> None:
-        try:
-            answer = ActorReply(await self._do(request))
-        except CuelineError as error:
-            answer = ActorReply(error=error)
-        except Exception as error:  # noqa: BLE001 - after a tool's bug the caller still needs an answer
-            reason = f"{type(error).__name__}: {error}"
-            answer = ActorReply(error=ClusterError(self._incarnation, reason))
-        mailbox.reports[request.number] = RunnerReply(request.number, answer)
-        mailbox.errands.pop(request.number, None)
-        mailbox.bell.set()
-
-    async def _do(self, request: RunnerRequest) -> object:
-        assert self._runner is not None, "orders wait for the start"
-        answer = getattr(self._runner, request.verb)(request.about)
-        return await answer if isawaitable(answer) else answer
-
-    def _mailbox(self, caller: str) -> Mailbox:
-        now = boot_seconds()
-        for name, mailbox in list(self._mailboxes.items()):
-            if (
-                not mailbox.errands
-                and now - mailbox.polled_at > self._context.factory.removal_seconds
-            ):
-                del self._mailboxes[name]
-        mailbox = self._mailboxes.setdefault(caller, Mailbox())
-        mailbox.polled_at = now
-        return mailbox
 
     def _hear(self) -> None:
         """Note that a caller is alive; after a silence that is too long, refuse it."""
@@ -224,13 +149,3 @@ class RunnerActor:
             with suppress(CuelineError, TimeoutError):
                 async with asyncio.timeout(LEAVE_SECONDS):
                     await self._board.leave(self._incarnation)
-
-
-def first_of(reports: Sequence[RunnerReply]) -> Sequence[RunnerReply]:
-    """Return the first of *reports*, at least one, of about `PAGE_BYTES`."""
-    size = 0
-    for count, report in enumerate(reports):
-        size += len(getattr(report.answer.value, "content", b""))
-        if size > PAGE_BYTES:
-            return reports[: count + 1]
-    return reports

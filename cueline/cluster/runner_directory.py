@@ -14,8 +14,9 @@ from cueline.actors.runner import RunnerPort
 from cueline.clock import SystemClock
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.ray_call import ask_head
-from cueline.cluster.remote_runner import RemoteRunner
-from cueline.deciders.matching import Offer, least_unmet, unmet
+from cueline.cluster.remote_runner import RelayedRunner, RemoteRunner
+from cueline.deciders.fleet import FleetState
+from cueline.deciders.matching import Offer, considers, least_unmet, unmet
 from cueline.events.agent_parts import Demands
 from cueline.events.store import Presence, PresenceBoard
 
@@ -39,11 +40,32 @@ class RunnerInfo:
     """The labels with which it was started, which calls can demand."""
     resources: Mapping[str, float] = field(default_factory=dict)
     """Its resources, such as `gpus`, which calls can demand."""
+    outside: bool = False
+    """Whether it is outside of the cluster; then *name* is the name of its relay's actor."""
 
     @property
     def offer(self) -> Offer:
         """The runner's offer to calls."""
-        return Offer(self.incarnation, self.machine, self.labels, self.resources)
+        return Offer(self.incarnation, self.machine, self.labels, self.resources, self.outside)
+
+
+def outside_of(state: FleetState, server: str) -> dict[str, RunnerInfo]:
+    """Return the registered runners outside of the cluster, behind the actor *server*."""
+    return {
+        name: RunnerInfo(
+            incarnation=name,
+            name=server,
+            node="",
+            machine=fact.machine,
+            # One that leaves has no name any more.
+            takes=bool(fact.runner) and registered.removed_at is None,
+            labels=fact.group.labels,
+            resources=fact.group.resources,
+            outside=True,
+        )
+        for name, registered in state.runners.items()
+        if not (fact := registered.fact).node
+    }
 
 
 class Directory:
@@ -73,7 +95,8 @@ class Directory:
         self._runners.update({runner.incarnation: runner for runner in runners})
         for runner in runners:
             if runner.incarnation not in self._ports:
-                self._ports[runner.incarnation] = RemoteRunner(
+                kind = RelayedRunner if runner.outside else RemoteRunner
+                self._ports[runner.incarnation] = kind(
                     self._context, runner.incarnation, runner.name, self._caller
                 )
         for incarnation, evidence in gone.items():
@@ -103,7 +126,11 @@ class Directory:
         """
         key = demands.model_dump_json()
         if key not in self._kept:
-            meeting = [c.incarnation for c in self._takes() if not unmet(c.offer, demands)]
+            meeting = [
+                each.incarnation
+                for each in self._takes()
+                if considers(each.offer, demands) and not unmet(each.offer, demands)
+            ]
             meeting.sort(key=lambda incarnation: crc32(f"{self._caller} {incarnation}".encode()))
             self._kept[key] = [self._ports[incarnation] for incarnation in meeting]
         return self._kept[key]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
+from cueline.console.checklist import checklist, progress_of
 from cueline.console.question import ANSWERED
 from cueline.console.session_lines import (
     Attempts,
@@ -26,8 +27,15 @@ from cueline.console.text import (
     tokens_in,
     visible,
 )
-from cueline.events.event_text import compaction_text, degraded_text, doubt_text, untold_text
+from cueline.events.event_text import (
+    QUESTIONS,
+    compaction_text,
+    degraded_text,
+    doubt_text,
+    untold_text,
+)
 from cueline.events.fact import Fact
+from cueline.events.input_request import request_text
 from cueline.events.message import TextBlock, ThinkingBlock, ToolCall
 from cueline.events.session import (
     ApprovalRequested,
@@ -46,6 +54,8 @@ from cueline.events.session import (
     ReservationClosed,
     SessionForked,
     SessionStarted,
+    ToolAsked,
+    ToolDeferred,
     ToolFailed,
     ToolInDoubt,
     ToolReconciled,
@@ -58,6 +68,7 @@ from cueline.events.store import RecordedEvent
 from cueline.events.stream import effect_of, shown
 from cueline.projections.summary import Summary
 
+_FILES = 5
 RESULT_LINES = 6
 """The number of shown lines of a tool's output, unless all are requested."""
 _CUT = {
@@ -137,6 +148,8 @@ class EventRenderer:
                 | ToolSkipped()
             ):
                 yield from self._call(fact)
+            case ToolAsked() | ToolDeferred():
+                yield Line("note", f"? {self._name(fact.effect)} {_does(fact)}")
             case ToolInDoubt() | ToolReconciled():
                 yield from self._doubt(fact)
             case ApprovalRequested() | ApprovalResolved() | PeopleNotified():
@@ -209,9 +222,11 @@ class EventRenderer:
     ) -> Iterator[Line]:
         call = self.calls.get(fact.effect)
         name = self._name(fact.effect)
+        rows = checklist(call)
         match fact:
             case ToolStarted(attempt=attempt):
                 given = arguments(call.arguments, WIDTH) if call else ""
+                given = progress_of(rows) if rows else given
                 again = f" (attempt {attempt})" if attempt > 1 else ""
                 yield Line("doing", f"▸ {fact.effect} {name} {given}{again}".rstrip())
                 if fact.notify:
@@ -225,7 +240,9 @@ class EventRenderer:
             case ToolReturned(seconds=seconds, output=output):
                 took = "" if fact.child else f" · {duration(seconds)}"
                 yield Line("good", f"✓ {fact.effect} {name}{took}{_size(fact)}")
-                if output:
+                if rows:
+                    yield from (Line(row.tone, f"    {row.text}") for row in rows)
+                elif output:
                     of = " of what the model was told" if fact.size else ""
                     yield from self._output(output, of)
             case ToolFailed(kind=kind, message=message):
@@ -279,14 +296,26 @@ class EventRenderer:
             given = "" if fact.edit is None else f" with {arguments(dict(fact.edit), WIDTH)}"
             always = ", always" if fact.always is not None else ""
             verdict = ANSWERED[fact.resolution] if fact.resolution else fact.verdict
+            if fact.result and fact.resolution is None:
+                verdict, note = "answered", f": {one_line(fact.result, WIDTH)}{note}"
             said = f"approval {fact.approval} {verdict}{by}{given}{always}{note}"
             yield Line(tone, said)
             return
         name = self._name(fact.effect)
-        what = "did it happen" if fact.question == "did_it_happen" else "may it run"
+        what = QUESTIONS[fact.question]
         until = f"until {date_time(fact.auto_at or fact.deadline_at)}"
         then = f"{until}, then granted" if fact.auto_at else until
-        yield Line("note", f"approval {fact.approval}: {what}? {name} ({then})")
+        yield Line("note", f"approval {fact.approval}: {what} {name} ({then})")
+        for each in fact.requests:
+            yield from (Line("agent", line) for line in request_text(each).splitlines())
+
+
+def _does(fact: ToolAsked | ToolDeferred) -> str:
+    if isinstance(fact, ToolDeferred):
+        return "goes on at its server"
+    files = ", ".join(fact.paths[:_FILES])
+    more = f" and {len(fact.paths) - _FILES:,} more" if fact.paths[_FILES:] else ""
+    return f"would change {files}{more}" if files else "asks"
 
 
 def reply_lines(fact: ModelReplied, *, thinking: bool) -> Iterator[Line]:

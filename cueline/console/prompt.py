@@ -41,7 +41,7 @@ class Answered:
     resolution: Resolution | None = None
     """The resolution of a call in doubt."""
     result: str = ""
-    """The result of the call, if it happened."""
+    """The result of the call, if it happened; or what a person typed as the answer."""
 
 
 Answer = Callable[[Answered], object]
@@ -149,10 +149,24 @@ class Prompts:
         elif typed in ("d", "details"):
             self._screen.draw(whole(question))
             self._shown_whole = question
+        elif question.requests:
+            self._reply(question, typed)
         elif not self._entry.run(typed):
             key, _, more = typed.partition(" ")
             decide = self._resolve if question.resolutions else self._judge
             decide(question, key.lower(), more.strip(), typed)
+
+    def _reply(self, question: Question, typed: str) -> None:
+        """Read the answer to what a call asks for: any text that is no command."""
+        command, _, more = typed.partition(" ")
+        if command == "/deny":
+            self._give(Answered(question, "deny", note=more.strip()), typed)
+        elif question.barred:
+            self._object(objection(question))
+        elif not typed:
+            self._object("type an answer, or /deny")
+        elif not self._entry.run(typed):
+            self._give(Answered(question, "grant", result=typed), typed)
 
     def _resolve(self, question: Question, key: str, more: str, typed: str) -> None:
         """Read the answer about a call in doubt, which is never guessed."""

@@ -13,6 +13,7 @@ from rich.text import Text
 from cueline.console.text import capped, diff_style, is_capped, is_diff, json_of, one_line, visible
 from cueline.errors import ConfigError
 from cueline.events.inbox import Resolution
+from cueline.events.input_request import InputRequest, request_text
 from cueline.events.message import Arguments
 
 _LINES_OF_A_VALUE = 12
@@ -47,6 +48,8 @@ class Question:
     deadline_at: datetime
     resolutions: Mapping[Resolution, str] = field(default_factory=dict)
     """For a call in doubt: the answers with their effects; empty for any other call."""
+    requests: tuple[InputRequest, ...] = ()
+    """What the call asks for; empty for any other call."""
     rule: str = ""
     """The rules that ask."""
     cost: str = ""
@@ -81,8 +84,13 @@ def box(question: Question) -> Panel:
         first, *rest = capped(_text_of(value), _LINES_OF_A_VALUE, _WIDTH)
         rows += [f"{visible(key).capitalize()}: {first}", *(f"  {line}" for line in rest)]
     change = capped(question.preview, _LINES_OF_A_DIFF, _WIDTH) if question.preview else []
-    after = [*_why(question), f"Session: {question.session}", f"Approval: {question.approval}"]
+    why = () if question.requests else _why(question)
+    after = [*why, f"Session: {question.session}", f"Approval: {question.approval}"]
+    if question.requests:
+        asked = [line for each in question.requests for line in request_text(each).splitlines()]
+        rows = [f"{visible(question.tool)} asks:", *map(visible, asked)]
     title = "⚠️  OUTCOME UNKNOWN" if question.resolutions else "⚠️  APPROVAL REQUIRED"
+    title = "❓  QUESTION" if question.requests else title
     return Panel(
         _with_change(rows, change, [*after, *_choices(question)]),
         title=title,
@@ -119,7 +127,9 @@ def _with_change(before: Sequence[str], change: Sequence[str], after: Sequence[s
 def explanation(question: Question) -> Iterator[str]:
     """Return lines that explain the effect of each possible answer."""
     yield from _choices(question)
-    if question.resolutions:
+    if question.requests:
+        yield "the number of a choice stands for it; /deny TEXT tells the agent why not"
+    elif question.resolutions:
         yield "h TEXT tells the agent what the call gave; n TEXT why it is not to run"
     else:
         yield "n TEXT denies it, and tells the agent why; only Enter denies it without a word"
@@ -142,6 +152,10 @@ def _choices(question: Question) -> Iterator[str]:
     """Return the effects of the keys that this person may use."""
     if question.barred:
         yield objection(question)
+    elif question.requests:
+        several = len([name for each in question.requests for name in each.values]) > 1
+        form = "NAME=VALUE for each, with quotes where it has spaces" if several else "your answer"
+        yield f"type {form} · /deny refuses · ? explain"
     elif question.resolutions:
         for key, resolution in KEYS.items():
             more = " (h TEXT)" if resolution == "happened" else ""
@@ -173,6 +187,8 @@ def time_left(seconds: float) -> str:
 
 def wording(question: Question) -> str:
     """Return the words of the question, and the keys that answer it."""
+    if question.requests:
+        return "Answer"
     if question.resolutions:
         return f"What became of it? [{'n' if question.barred else '/'.join(KEYS)}]"
     return "Deny it? [n]" if question.barred else "Approve? [y/N]"

@@ -144,7 +144,10 @@ def course_lines(fact: Fact) -> Iterator[Line]:
         case SessionWaiting(kind="breaker", cause=cause, deadline_at=datetime() as opens_at):
             open_until = f"breaker open until {date_time(opens_at)}"
             yield Line("note", f"{open_until}: {one_line(cause_text(cause), WIDTH)}")
-        case SessionWaiting(kind=kind, cause=cause, deadline_at=deadline_at):
+        # Of the polls of a task only the first wait is shown.
+        case SessionWaiting(kind=kind, cause=cause, deadline_at=deadline_at) if (
+            kind != "task" or not fact.effects
+        ):
             paused = kind == "operator" or fact.exhausted
             until = f" until {date_time(deadline_at)}" if deadline_at else ""
             # The line of the failure has shown the number of the retry and its time.

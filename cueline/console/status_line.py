@@ -1,9 +1,10 @@
 """The status line: the effects in flight in a session, folded from its facts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from cueline.client.live_text import ToolProgress
 from cueline.console.event_renderer import EventRenderer
 from cueline.console.text import arguments, count, duration, money, one_line
 from cueline.events.fact import Fact
@@ -24,6 +25,7 @@ _WAITS = {
     "budget": "waiting for room in the budget",
     "time": "waiting for its time",
     "child": "waiting for a child session",
+    "task": "waiting for a task of a server",
     "runner": "waiting for a runner",
     "sandbox": "waiting for a sandbox",
     "message": "waiting for a message",
@@ -38,12 +40,15 @@ class InFlight:
     since: datetime
     until: datetime | None = None
     """The time at which the wait ends, for a countdown; None: the elapsed time is shown."""
+    done: str = ""
+    """What a call says of its progress."""
 
     def text(self, now: datetime) -> str:
         """Return the text of the effect, with the elapsed time or the remaining time."""
         if self.until is not None:
             return f"{self.what} in {duration(max((self.until - now).total_seconds(), 0))}"
-        return f"{self.what} · {duration(max((now - self.since).total_seconds(), 0))}"
+        done = f" · {self.done}" if self.done else ""
+        return f"{self.what}{done} · {duration(max((now - self.since).total_seconds(), 0))}"
 
 
 class StatusLine:
@@ -58,6 +63,8 @@ class StatusLine:
         self._telling = telling
         self._calls: dict[str, InFlight] = {}
         """The effects in flight by name, oldest first."""
+        self._done: dict[str, str] = {}
+        """What running calls say of their progress, by name; it may come before their start."""
         self._pausing = False
         self._ways = ways
 
@@ -70,6 +77,12 @@ class StatusLine:
             self._take(change, at)
         if self._telling.tally.activity in ("starting", "idle", "over"):
             self._calls.clear()
+            self._done.clear()
+
+    def show_progress(self, progress: ToolProgress) -> None:
+        """Show the progress of a running call, while it runs."""
+        share = "" if progress.share is None else f"{progress.share:.0%}"
+        self._done[progress.effect] = one_line(f"{share} {progress.text}".strip(), _WIDTH)
 
     def _take(self, change: CallChange, at: datetime) -> None:
         effect, attempts = change.effect, self._telling.attempts
@@ -85,6 +98,7 @@ class StatusLine:
             self._calls[effect] = InFlight(self._call(effect), at)
         elif change.status in _LEFT:
             self._calls.pop(effect, None)
+            self._done.pop(effect, None)
 
     def text(self, now: datetime) -> str:
         """Return the line at *now*: effects in flight and usage; empty while the session rests."""
@@ -92,7 +106,10 @@ class StatusLine:
         rests = tally.wait is not None and tally.wait.kind == "operator"
         if not self._calls and (rests or tally.activity in ("", "idle", "over")):
             return ""
-        first = next(iter(self._calls.values()), _wait_of(tally))
+        first = next(
+            (replace(c, done=self._done.get(e, "")) for e, c in self._calls.items()),
+            _wait_of(tally),
+        )
         others = len(self._calls) - 1
         pieces = [
             "working" if first is None else first.text(now),

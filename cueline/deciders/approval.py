@@ -159,6 +159,9 @@ def _misfit(opened: ApprovalOpened, vote: Vote) -> Refusal | None:
     if opened.question == "may_it_run":
         fits = vote.resolution is None and not vote.result
         return None if fits else Refusal(code="not_in_doubt")
+    if opened.question == "what_to_answer":
+        fits = vote.resolution is None and bool(vote.result) == (vote.verdict == "grant")
+        return None if fits else Refusal(code="not_answered")
     if vote.resolution is None or (vote.resolution == "do_not_run") != (vote.verdict == "deny"):
         return Refusal(code="not_resolved")
     given = vote.result and vote.resolution != "happened"
@@ -172,7 +175,7 @@ def _objection(state: ApprovalState, opened: ApprovalOpened, vote: Vote) -> Refu
         return Refusal(code="granted_before", by=vote.by, votes=opened.votes)
     if vote.edit is None and vote.always is None:
         return None
-    if opened.question == "did_it_happen":
+    if opened.question != "may_it_run":
         return Refusal(code="nothing_to_change")
     if opened.votes > 1:
         return Refusal(code="needs_others", votes=opened.votes)

@@ -17,6 +17,8 @@ class Offer(NamedTuple):
     """The runner's machine; None while unknown: the runner meets no demand for a machine."""
     labels: Mapping[str, str] = {}
     resources: Mapping[str, float] = {}
+    outside: bool = False
+    """Whether it is outside of the cluster: it takes only calls that demand its name or a label."""
 
 
 class Unmet(NamedTuple):
@@ -44,6 +46,11 @@ def call_demands(tool: ToolSpec, agent: AgentSpec, runner: str = "") -> Demands:
     )
 
 
+def considers(offer: Offer, demands: Demands) -> bool:
+    """Whether the runner takes calls with *demands* if it meets them."""
+    return not offer.outside or bool(demands.runner or demands.labels)
+
+
 def unmet(offer: Offer, demands: Demands) -> Demands:
     """Return the demands that a runner does not meet; empty if the runner may execute the call."""
     if not demands:
@@ -68,7 +75,8 @@ def least_unmet(offers: Iterable[Offer], demands: Demands) -> Demands:
 
     Without runners, return all demands.
     """
-    return min((unmet(offer, demands) for offer in offers), key=_count, default=demands)
+    asked = (offer for offer in offers if considers(offer, demands))
+    return min((unmet(offer, demands) for offer in asked), key=_count, default=demands)
 
 
 def counted(demands: Iterable[Demands]) -> list[Unmet]:

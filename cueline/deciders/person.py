@@ -9,9 +9,10 @@ SCOPES: Final = {
     "read": "read sessions, costs and the log",
     "send": "start sessions of blueprints, send messages, pause, stop and raise limits",
     "approve": "decide on calls; `approve:TOOL` only on calls of that tool",
+    "runner": "run the calls of tools on another machine; it does not include `read`",
     "admin": "everything, also to scale, to start any agent, and to issue tokens",
 }
-"""The scopes, and what each allows. Each of them includes `read`."""
+"""The scopes, and what each allows. Each of them but `runner` includes `read`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Person:
         if "admin" in self.scopes or scope in self.scopes:
             return True
         if scope == "read":
-            return bool(self.scopes)
+            return bool(self.scopes - {"runner"})
         named = (each.partition(":") for each in self.scopes)
         return any(first == scope and fnmatchcase(subject, what) for first, _, what in named)
 

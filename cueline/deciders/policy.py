@@ -98,10 +98,11 @@ def gate_of(policy: Policy, tool: ToolSpec) -> ToolGate:
 
 def tools_that_may_ask(agent: AgentSpec) -> tuple[str, ...]:
     """Return the tools of *agent* whose calls may need an approval."""
-    return tuple(tool.name for tool in agent.tools if _may_ask(agent.policy, tool))
+    return tuple(tool.name for tool in agent.tools if may_ask(agent.policy, tool))
 
 
-def _may_ask(policy: Policy, tool: ToolSpec) -> bool:
+def may_ask(policy: Policy, tool: ToolSpec) -> bool:
+    """Whether a call of *tool* may need an approval under *policy*."""
     gate = gate_of(policy, tool)
     automatic = policy.auto_approve or policy.auto_approve_after is not None
     if gate.settled is not None:

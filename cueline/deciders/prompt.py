@@ -15,6 +15,7 @@ from functools import lru_cache, reduce
 from typing import Any, Final
 
 from cueline.deciders.child_text import callback_of, callback_text, fenced, paused_text
+from cueline.deciders.tool_search import as_asked
 from cueline.events.agent import AgentSpec
 from cueline.events.fact import Part
 from cueline.events.inbox import ChildPaused, MessageSent
@@ -97,7 +98,12 @@ def assistant_message(replied: ModelReplied) -> bytes:
     """
     fact, said = _last_said[0]
     if fact is not replied:
-        said = assistant_json(replied.content, replied.calls)
+        calls = replied.calls
+        for call in calls:
+            if call.by_name:
+                calls = tuple(map(as_asked, calls))
+                break
+        said = assistant_json(replied.content, calls)
         _last_said[0] = replied, said
     return said
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Final
 
 from cueline.events.agent_parts import RetryPolicy
 from cueline.events.codes import NO_ANSWER, NOT_STARTED
@@ -68,6 +69,27 @@ def rests(failed_at: datetime | None, retry_at: datetime | None) -> bool:
     if failed_at is None or retry_at is None:
         return False
     return (retry_at - failed_at).total_seconds() >= REST_SECONDS
+
+
+_MINUTE: Final = 60.0
+_WEEK: Final = 7 * 86_400.0
+_YEAR: Final = 365 * 86_400.0
+
+
+def poll_at(since: datetime, now: datetime, least: float) -> datetime:
+    """Return the time of the next poll of a task that began at *since*.
+
+    The wait is *least* seconds or more. It grows with the task's age to a minute, and after an
+    hour is a sixtieth of the age, up to ten minutes: a task of six hours takes 200 polls.
+    """
+    age = (now - since).total_seconds()
+    wait = max(least, REST_SECONDS, min(age / 4, _MINUTE), min(age / 60, 10 * _MINUTE))
+    return now + timedelta(seconds=min(wait, LONGEST_WAIT_SECONDS))
+
+
+def task_deadline(since: datetime, ttl: float | None) -> datetime:
+    """Return the deadline of a task that its server keeps for *ttl* seconds; None: not said."""
+    return since + timedelta(seconds=min(_WEEK if ttl is None else ttl, _YEAR))
 
 
 _ENDS = frozenset({"end_turn", "max_tokens"})

@@ -6,7 +6,7 @@ and settings, and the start-up files of shells, editors and continuous integrati
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -18,7 +18,7 @@ from cueline.deciders.shell_command import (
     commands_of,
     simple_commands,
 )
-from cueline.events.agent import AgentSpec, Rule, ToolSpec
+from cueline.events.agent import SCHEMES, AgentSpec, Rule, ToolSpec
 from cueline.events.message import Arguments
 from cueline.linear_regex import compile_regex
 
@@ -59,6 +59,10 @@ _GIT_READERS: Final = frozenset(
     ("status", "log", "show", "diff", "blame", "ls-files", "add", "commit")
 )
 _READING_OPTIONS: Final = frozenset(("-l", "--list", "--get", "--get-all"))
+_OF_COMMITS: Final = re.compile(
+    r"\.git/((objects|refs|logs)(/.*)?|index|packed-refs|[A-Z]+_HEAD|HEAD|COMMIT_EDITMSG)"
+)
+"""What a commit of git writes, none of which git runs; a new `.git` may name another folder."""
 _LONGEST = 4096
 """The length of the longest path on Linux; a longer text names no file."""
 
@@ -70,14 +74,15 @@ def own_modules(agent: AgentSpec) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _modules_of(targets: tuple[str, ...]) -> tuple[str, ...]:
-    modules = sorted({target.rpartition(":")[0].casefold() for target in targets})
+    code = (target for target in targets if not target.startswith(SCHEMES))
+    modules = sorted({target.rpartition(":")[0].casefold() for target in code})
     return tuple(glob for module in modules for glob in _globs(module))
 
 
 def _globs(module: str) -> Iterator[str]:
     if module.endswith(".py"):
         yield escape_glob(module)
-    elif module and not module.startswith(("cueline.", "agent:")):
+    elif module and not module.startswith("cueline."):
         path = module.replace(".", "/")
         yield from (f"**/{path}.py", f"**/{path}/__init__.py")
 
@@ -96,6 +101,16 @@ def writes_startup_file(
     if tool.declared == "read_only":
         return False
     return any(_is_startup_file(each, modules, place) for each in _paths(tool, arguments, modules))
+
+
+def changes_startup_file(paths: Iterable[str], modules: tuple[str, ...], place: str) -> bool:
+    """Whether one of the changed *paths* is a file that a later start reads or runs.
+
+    What a commit of git writes is none.
+    """
+    return any(
+        not _OF_COMMITS.fullmatch(each) and _is_startup_file(each, modules, place) for each in paths
+    )
 
 
 def _paths(tool: ToolSpec, arguments: Arguments, modules: tuple[str, ...]) -> Iterator[str]:

@@ -74,10 +74,10 @@ class ProviderRefusedError(CuelineError):
 class ToolFailedError(CuelineError):
     """A tool failed; the message is for the model.
 
-    `kind` is one of tool_error, invalid_arguments, unknown_tool, killed; or, from a tool
-    with a transient failure, rate_limited, overloaded, unavailable, timeout, network,
-    malformed_reply. Then a repeatable call is retried, after `retry_after` seconds at the
-    earliest.
+    `kind` is one of tool_error, invalid_arguments, unknown_tool, killed; retry, if the model
+    is to call the tool again as the message says; or, from a tool with a transient failure,
+    rate_limited, overloaded, unavailable, timeout, network, malformed_reply. Then a
+    repeatable call is retried, after `retry_after` seconds at the earliest.
     """
 
     kind: str

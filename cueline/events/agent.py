@@ -8,9 +8,12 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import BeforeValidator, Field, JsonValue
 
 from cueline.events.agent_parts import (
+    DEFAULT_ISOLATION,
     NO_DEMANDS,
     BreakerPolicy,
     Demands,
+    Isolation,
+    McpServer,
     Plan,
     RetryPolicy,
     ToolRecording,
@@ -34,6 +37,20 @@ OnTimeout = Literal["stop", "leave"]
 """Whether a child session is stopped at its deadline, or continues without its parent."""
 AGENT_SCHEME: Final = "agent:"
 """The start of the target of a tool that starts a child session; the agent's name follows."""
+MCP_SCHEME: Final = "mcp:"
+SEARCH_SCHEME: Final = "search:"
+FIND_TOOLS: Final = "find_tools"
+"""The name of the tool that finds tools which the model is not shown."""
+CALL_TOOL: Final = "call_tool"
+"""The name of the tool by which the model calls a tool that it has found."""
+"""The start of the target of a tool of an MCP server; `SERVER/TOOL` follows."""
+COMMAND_SCHEME: Final = "command:"
+"""The start of the target of a custom tool that runs a command; its command line follows."""
+HTTP_SCHEME: Final = "http:"
+"""The start of the target of a custom tool that sends a request; `METHOD URL` follows."""
+CUSTOM_SCHEMES: Final = (COMMAND_SCHEME, HTTP_SCHEME)
+SCHEMES: Final = (AGENT_SCHEME, MCP_SCHEME, *CUSTOM_SCHEMES)
+"""The schemes of targets; a target without one is code that a runner imports."""
 
 
 class ToolSpec(Part):
@@ -47,7 +64,7 @@ class ToolSpec(Part):
     sensitive: bool = False
     """Whether each call needs an approval."""
     target: str
-    """`module:name`, or `path.py:name` for a script."""
+    """`module:name`, `path.py:name` for a script, or begins with one of `SCHEMES`."""
     version: str = "1"
     timeout_seconds: float = 300.0
     in_loop: bool = False
@@ -79,15 +96,38 @@ class ToolSpec(Part):
     """Whether the tool declares that it returns text, which is then never read as JSON."""
     on_timeout: OnTimeout = Field(default="stop", exclude_if=partial(eq, "stop"))
     """For a tool that starts a child session: what happens at the child's deadline."""
+    searched: bool = Field(default=False, exclude_if=not_)
+    """Whether the model finds the tool by `find_tools` instead of being shown it."""
+    options: dict[str, JsonValue] = Field(default={}, exclude_if=not_)
+    """What the agent's file says to the tool, which reads it from its context."""
+    changes: Literal["", "held"] = Field(default="", exclude_if=not_)
+    """`held`: what a call changes waits for a yes; the call has no other effect."""
     recording: ToolRecording | None = Field(default=None, exclude_if=partial(is_, None))
     """The recorded results that a rerun returns for the tool's calls; None: the tool runs."""
 
     @property
+    def repeatability(self) -> Declared:
+        """What a second run of a call means; held changes are written once."""
+        return "idempotent" if self.changes == "held" else self.declared
+
+    @property
     def runs(self) -> bool:
         """Whether some calls of the tool run on a runner, which then needs the tool."""
-        if self.target.startswith(AGENT_SCHEME):
+        if self.target.startswith((AGENT_SCHEME, SEARCH_SCHEME)):
             return False
         return self.recording is None or self.recording.run_others
+
+    @property
+    def imported(self) -> bool:
+        """Whether the target is code that a runner imports."""
+        return not self.target.startswith(SCHEMES)
+
+    @property
+    def server(self) -> str:
+        """The name of the MCP server that has the tool; empty for any other tool."""
+        if not self.target.startswith(MCP_SCHEME):
+            return ""
+        return self.target.removeprefix(MCP_SCHEME).partition("/")[0]
 
     def for_call(self, effect: str, arguments: dict[str, JsonValue]) -> Self:
         """Return the tool with only the recorded result of the call *effect*."""
@@ -299,6 +339,10 @@ class AgentSpec(Part):
     """The used share of the context window from which old messages are summarised; 0: never."""
     demands: Demands = Field(default=NO_DEMANDS, exclude_if=not_)
     """The demands of the agent's calls on their runner; a tool's demand replaces the agent's."""
+    isolation: Isolation = Field(
+        default=DEFAULT_ISOLATION, exclude_if=partial(eq, DEFAULT_ISOLATION)
+    )
+    """What the commands of the agent can reach."""
     output: dict[str, JsonValue] | None = Field(default=None, exclude_if=partial(is_, None))
     """The JSON schema of the agent's last reply; None: the reply is text."""
     description: str = Field(default="", exclude_if=not_)
@@ -311,6 +355,8 @@ class AgentSpec(Part):
     """The most runs of the blueprint that work at a time; None: no limit."""
     plan: Plan | None = Field(default=None, exclude_if=partial(is_, None))
     """The plan that the agent's sessions follow instead of a model; None: a model."""
+    mcp: dict[str, McpServer] = Field(default={}, exclude_if=not_)
+    """The MCP servers of the agent's tools, by name."""
     agents: "dict[str, AgentSpec]" = Field(default={}, exclude_if=not_)
     """The agents of all descendant sessions, by name; the `agents` of each are empty."""
 

@@ -9,7 +9,7 @@ from functools import partial
 from operator import eq, is_, not_
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import AfterValidator, Field, JsonValue, field_validator, model_validator
 
 from cueline.events.fact import LASTING, TIME, Number, Part, Seconds, Time, Whole
 
@@ -145,6 +145,126 @@ def with_values(headers: Mapping[str, str], values: Mapping[str, str]) -> dict[s
         name: _VARIABLE.sub(lambda found: values[found[1]], value)
         for name, value in headers.items()
     }
+
+
+def _absolute(path: str) -> str:
+    if not path.startswith("/") or "/.." in path or "\0" in path:
+        raise ValueError(f"{path!r} is no absolute path: write the whole path, without `..`")
+    return path.rstrip("/") or "/"
+
+
+GrantedPath = Annotated[str, AfterValidator(_absolute)]
+"""An absolute path that isolated commands see."""
+
+
+HOST_RULE: Final = re.compile(r"(\*|(?:\*\.)?[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?")
+"""A host or a glob for hosts, and a port."""
+
+
+def _host(text: str) -> str:
+    if HOST_RULE.fullmatch(text) is None:
+        raise ValueError(f"{text!r} is no host; write it as api.example.com or *.example.com:8443")
+    return text
+
+
+class IsolationLimits(Part):
+    """The limits of an isolated command; each of the first five holds for one process."""
+
+    memory_mb: Whole = Field(default=8192, ge=64, le=1 << 24)
+    """The most MiB of memory that a process can write to."""
+    open_files: Whole = Field(default=4096, ge=32)
+    file_mb: Whole = Field(default=16_384, ge=1, le=1 << 24)
+    """The largest file that a process can write, in MiB."""
+    cpu_seconds: Seconds = Field(default=3600.0, ge=1)
+    processes: Whole = Field(default=1024, ge=16)
+    """The most processes and threads of the command; 301 or more if the runner is root."""
+    private_mb: Whole = Field(default=1024, ge=1, le=1 << 24)
+    """The size of each private folder, such as /tmp, in MiB; they are in memory."""
+
+
+class Isolation(Part):
+    """What the commands of an agent can reach; the name of a kind is accepted."""
+
+    kind: Literal["auto", "bwrap", "landlock", "none"] = "auto"
+    """`auto`: the best that the machine has; without any, commands are refused."""
+    network: bool | tuple[Annotated[str, AfterValidator(_host)], ...] = False
+    """Whether commands have the network of the machine, also its loopback interface.
+
+    With hosts, commands reach these alone, by a proxy: `api.example.com`, `*.example.com:8443`. A
+    host without a port has the ports 80 and 443; one that is no public address is named as such.
+    """
+    read: tuple[GrantedPath, ...] = ()
+    """Further files and folders that commands can read."""
+    write: tuple[GrantedPath, ...] = ()
+    """Further files and folders that commands can change."""
+    limits: IsolationLimits = IsolationLimits()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, given: Any) -> Any:
+        return {"kind": given} if isinstance(given, str) else given
+
+    @model_validator(mode="after")
+    def _confines(self) -> Self:
+        if self.kind == "none" and not isinstance(self.network, bool):
+            raise ValueError("without isolation, commands reach every host: leave `network` out")
+        return self
+
+
+DEFAULT_ISOLATION: Final = Isolation()
+
+
+class McpOAuth(Part):
+    """How cueline logs in to an MCP server by OAuth."""
+
+    client_id: str = Field(default="", exclude_if=not_)
+    """A client that the server knows, or the https address of the client's metadata; empty:
+    cueline registers itself."""
+    client_secret: str = Field(default="", exclude_if=not_)
+    """The secret of the client as `$NAME`, an environment variable; empty: it has none."""
+
+
+class McpServer(Part):
+    """An MCP server: a command that speaks on its standard streams, or an address.
+
+    `$NAME` in a value of `env` or `headers` stands for an environment variable of the runner.
+    """
+
+    command: tuple[str, ...] = ()
+    url: str = Field(default="", exclude_if=not_)
+    env: dict[str, str] = Field(default={}, exclude_if=not_)
+    """The variables of the command, in addition to PATH, HOME, USER, LANG and TERM."""
+    headers: dict[str, str] = Field(default={}, exclude_if=not_)
+    """The HTTP headers of each request to `url`."""
+    oauth: McpOAuth | None = Field(default=None, exclude_if=partial(is_, None))
+    """How cueline logs in to `url`; `true` is accepted. None: it sends no tokens."""
+    tools: tuple[str, ...] | Literal["search"] = Field(
+        default=("*",), exclude_if=partial(eq, ("*",))
+    )
+    """Globs for the names of the tools that the agent gets; `search`: all, by `find_tools`."""
+    read_only: tuple[str, ...] = Field(default=(), exclude_if=not_)
+    """Globs for the tools that change nothing; what the server says of them does not count."""
+    idempotent: tuple[str, ...] = Field(default=(), exclude_if=not_)
+    """Globs for the tools that may run twice."""
+    ask: tuple[str, ...] | None = Field(default=None, exclude_if=partial(is_, None))
+    """Globs for the tools whose calls need an approval; None: all tools but the read-only ones."""
+    shared: bool = Field(default=False, exclude_if=not_)
+    """Whether the sessions of a runner use one process; a stateful server would mix them up."""
+    isolation: Isolation | None = Field(default=None, exclude_if=partial(is_, None))
+    """What the command can reach; None: what the agent's commands can."""
+    start_seconds: Seconds = Field(default=30.0, gt=0, exclude_if=partial(eq, 30.0))
+    """The time in which the server has to start and list its tools."""
+
+    @property
+    def variables(self) -> set[str]:
+        """The environment variables that the server gets."""
+        secret = {"": self.oauth.client_secret if self.oauth else ""}
+        return {name for each in (self.env, self.headers, secret) for name in variables_in(each)}
+
+    @field_validator("oauth", mode="before")
+    @classmethod
+    def _with_defaults(cls, given: Any) -> Any:
+        return ({} if given else None) if isinstance(given, bool) else given
 
 
 class RecordedResult(Part):

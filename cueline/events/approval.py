@@ -1,13 +1,15 @@
 """The facts of one approval: stream `approval-<tenant>/<session>.<effect>.<n>`."""
 
 from decimal import Decimal
+from operator import not_
 from typing import Literal
 
-from pydantic import AwareDatetime, JsonValue
+from pydantic import AwareDatetime, Field, JsonValue
 
 from cueline.events.codes import Cause
 from cueline.events.fact import Fact, Part
 from cueline.events.inbox import Resolution
+from cueline.events.input_request import InputRequest
 
 SupersedeCode = Literal["stop", "steer", "change"]
 """Why the approval is not needed: the session ends, a person steered it, or the tool changed."""
@@ -35,7 +37,7 @@ class ApprovalOpened(Fact):
     effect: str
     digest: str
     """The digest of the call: session, effect, tool, schema, arguments, workspace (I9)."""
-    question: Literal["may_it_run", "did_it_happen"]
+    question: Literal["may_it_run", "did_it_happen", "what_to_answer"]
     tool: str
     arguments: dict[str, JsonValue]
     summary: str
@@ -46,6 +48,8 @@ class ApprovalOpened(Fact):
     """Why the cost is unknown although the tool should estimate it."""
     doubt: Doubt | None = None
     """For a call in doubt: the evidence."""
+    requests: tuple[InputRequest, ...] = Field(default=(), exclude_if=not_)
+    """For a call that asks a person: what it asks for."""
     rule: str = ""
     """The names of the rules that require the approval."""
     usd: Decimal | None = None
@@ -83,7 +87,7 @@ class VoteGiven(Fact):
     resolution: Resolution | None = None
     """The resolution of a call in doubt; see `DecisionGiven`."""
     result: str = ""
-    """The result of the call, for `happened`."""
+    """The result of the call, for `happened`; or the answer to its requests, as JSON."""
 
 
 class ApprovalGranted(Fact):
@@ -100,7 +104,7 @@ class ApprovalGranted(Fact):
     resolution: Resolution | None = None
     """For a call in doubt: `happened` (the call does not run again) or `run_again`."""
     result: str = ""
-    """The result of the call, for `happened`."""
+    """The result of the call, for `happened`; or the answer to its requests, as JSON."""
 
 
 class ApprovalDenied(Fact):

@@ -10,7 +10,7 @@ a schema. Long values are replaced by references: see `blob_ref`.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -90,6 +90,8 @@ EMPTIED: Final = "it was emptied: its session can be looked at, but not gone on 
 
 _WHOLE = "whole"
 """The field that contains the hash of a blob."""
+_CHANGES = "changes"
+"""The field with the changed files, whose `before` is the hash of a blob."""
 _TYPE = {"type"}
 _AGENT = "agent"
 
@@ -166,7 +168,7 @@ class Codec:
             payload, blobs = outlined(payload)
         if agent:
             payload = with_agent_ref(payload, agent, blobs)
-        whole = getattr(fact, _WHOLE) if shape.names_blob else None
+        names = shape.names_blob and (getattr(fact, _WHOLE) or getattr(fact, _CHANGES))
         draft = Draft(
             type_,
             shape.schema,
@@ -178,7 +180,7 @@ class Codec:
             correlation_id,
             causation_id,
             step,
-            (*blobs, whole) if whole else tuple(blobs),
+            (*blobs, *_named(vars(fact))) if names else tuple(blobs),
         )
         return Encoded(draft, blobs)
 
@@ -270,10 +272,16 @@ def blobs_named(recorded: RecordedEvent) -> tuple[str, ...]:
     if recorded.payload is None or fact is None or not _shape_of(fact).names_blob:
         return needed
     try:
-        whole = json.loads(recorded.payload).get(_WHOLE)
-    except (ValueError, AttributeError):
+        return (*needed, *_named(json.loads(recorded.payload)))
+    except (ValueError, AttributeError, TypeError):
         return needed  # as above
-    return (*needed, whole) if isinstance(whole, str) else needed
+
+
+def _named(fields: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the blobs that the *fields* of a fact name."""
+    changes = (each if isinstance(each, dict) else vars(each) for each in fields.get(_CHANGES, ()))
+    named = [fields.get(_WHOLE), *(each["before"] for each in changes)]
+    yield from (blob for blob in named if isinstance(blob, str))
 
 
 @cache

@@ -66,6 +66,7 @@ CauseCode = Literal[
     "breaker_probing",
     "retry_pending",
     "child_running",
+    "task_working",
     "message_awaited",
 ]
 
@@ -96,7 +97,7 @@ class Cause(Part):
     of: Decimal = Field(default=Decimal(0), exclude_if=not_)
     """The value of the limit."""
     name: str = Field(default="", exclude_if=not_)
-    """The name of the message."""
+    """The name of the message, or of the tool."""
     whose: str = Field(default="", exclude_if=not_)
     """The ancestor with the limit; empty: the session itself."""
     spent: Decimal = Field(default=Decimal(0), exclude_if=not_)
@@ -122,6 +123,7 @@ RefusalCode = Literal[
     "too_late",
     "not_in_doubt",
     "not_resolved",
+    "not_answered",
     "no_result",
     "no_person",
     "excluded",
@@ -170,6 +172,7 @@ PERMANENT: Final = frozenset(
         "context_too_long",
         "content_filtered",
         "tool_error",
+        "retry",
         "unknown",
     }
 )

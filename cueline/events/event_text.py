@@ -41,6 +41,7 @@ _WAITS: Mapping[WaitKind, str] = {
     "retry": "the next try",
     "runner": "a runner",
     "child": "a child session",
+    "task": "a task of a server",
     "sandbox": "a sandbox",
     "message": "a message",
 }
@@ -107,6 +108,8 @@ def cause_text(cause: Cause) -> str:  # noqa: C901, PLR0911, PLR0912 - one case 
         case "child_running":
             more = f" and {cause.times - 1} more" if cause.times > 1 else ""
             return f"{shown(cause.whose)}{more}"
+        case "task_working":
+            return f"{cause.name} goes on there, and is asked for again"
         case "message_awaited":
             return f"send it with `cueline send SESSION --name {cause.name} VALUE`"
 
@@ -176,6 +179,14 @@ def stop_text(reason: str) -> str:
     return reason or "Session was manually stopped"
 
 
+QUESTIONS: Final = {
+    "may_it_run": "may it run?",
+    "did_it_happen": "did it happen?",
+    "what_to_answer": "what is the answer?",
+}
+"""The questions of approvals in words."""
+
+
 def refusal_text(refusal: Refusal) -> str:  # noqa: C901, PLR0911, PLR0912 - one case for each code
     """Return why a message is refused."""
     by, people = refusal.by, counted(refusal.votes, "person", "people")
@@ -201,6 +212,8 @@ def refusal_text(refusal: Refusal) -> str:  # noqa: C901, PLR0911, PLR0912 - one
         case "not_resolved":
             choices = "; ".join(f"{each} ({then})" for each, then in RESOLUTIONS.items())
             return f"nobody knows whether the call took effect; say one of: {choices}"
+        case "not_answered":
+            return "the call asks for an answer: give one, or deny it"
         case "no_result":
             return "only a call that happened has a result"
         case "no_person":
@@ -212,7 +225,7 @@ def refusal_text(refusal: Refusal) -> str:  # noqa: C901, PLR0911, PLR0912 - one
         case "granted_before":
             return f"{by} has allowed it already, and it takes {people}"
         case "nothing_to_change":
-            return "it was asked what happened; there is nothing to change or to allow for later"
+            return "only a call that waits to run can be changed, or allowed for later"
         case "needs_others":
             return f"it takes {people}, so one alone can neither change nor extend it"
         case "no_limit_named":
@@ -235,6 +248,8 @@ def rationale_text(opened: ApprovalOpened) -> str:
     """Return why a call needs a person's approval."""
     if opened.doubt is not None:
         return _doubt_question(opened.doubt)
+    if opened.requests:
+        return f"The tool {opened.tool} asks before it does anything."
     cost = f", and is estimated to cost ${opened.usd}" if opened.usd is not None else ""
     if opened.unpriced:
         cost = f", and nobody knows what it will cost: {opened.unpriced}"

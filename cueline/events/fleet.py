@@ -94,9 +94,11 @@ class RunnerRegistered(Fact):
     """The agents that the runner offers, each with its own name."""
     group: WorkerGroup
     machine: str
-    node: str
-    """The Ray node of the worker."""
+    node: str = Field(default="", exclude_if=not_)
+    """The Ray node of the worker; empty: the runner is outside of the cluster."""
     pid: int
+    by: str = Field(default="", exclude_if=not_)
+    """The person who registered a runner outside of the cluster."""
     epoch: int
     at: AwareDatetime
 

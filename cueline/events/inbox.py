@@ -135,7 +135,10 @@ class DecisionGiven(Fact):
     resolution: Resolution | None = None
     """For a call in doubt: `happened` or `run_again` with a grant, `do_not_run` with a denial."""
     result: str = ""
-    """The result of the call for the model, if the resolution is `happened`."""
+    """The result of the call for the model, if the resolution is `happened`.
+
+    For a call that asks a person: the answer to each of its requests by key, as a JSON object.
+    """
 
 
 _LONGEST = Field(default=None, allow_inf_nan=False, le=LONGEST_SECONDS)

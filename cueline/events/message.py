@@ -116,6 +116,8 @@ class ToolCall(Part):
     """The arguments as text, if they are not a JSON object; else None."""
     problem: str | None = None
     """Why the call cannot run: the text for the model instead of a result."""
+    by_name: bool = Field(default=False, exclude_if=not_)
+    """Whether the model asked for the call by `call_tool`, which its prompt shows."""
     opaque: OpaqueBlock | None = Field(default=None, exclude_if=partial(is_, None))
     """Content that only the call's provider reads, sent back with the call."""
 

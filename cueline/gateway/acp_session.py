@@ -36,6 +36,7 @@ from cueline.events.approval import ApprovalOpened
 from cueline.events.event_text import RESOLUTIONS, end_text, wait_text
 from cueline.events.fact import shared_fields
 from cueline.events.inbox import DecisionGiven, Lane
+from cueline.events.input_request import choices_of, request_text
 from cueline.events.message import ToolCall
 from cueline.events.session import (
     ApprovalRequested,
@@ -320,18 +321,20 @@ class EditorSession:
         call = ToolCall(id=name, name=opened.tool, arguments=opened.arguments)
         start = call_start(name, call, view.state, title)
         start.content = preview_content(opened.preview, view.state) or None
+        if opened.requests:
+            start.title = request_text(opened.requests[0])
         if not own:
             await self._send([start])
         answer = await self._editor.request_permission(
             self._name,
             tool_call=ToolCallUpdate(**start.model_dump(exclude={"session_update"})),
-            options=options_of(opened.question, here),
+            options=options_of(opened, here),
         )
         if not isinstance(answer.outcome, AllowedOutcome):
             if not cancelled.is_set():  # nobody would answer it any more
                 await self.cancel()
             return
-        _, _, verdict, more = _ANSWERS[answer.outcome.option_id]
+        _, _, verdict, more = answer_for(answer.outcome.option_id)
         with suppress(NotPendingError):  # it was decided elsewhere
             given = decision_of(verdict, asked, channel="acp", **more)
             await wish(self._client, view.state.stream, given)
@@ -347,8 +350,28 @@ class EditorSession:
         return opened
 
 
-def options_of(question: str, here: PersonalQuestion) -> list[PermissionOption]:
-    """Return the possible answers of the person at the editor."""
+def answer_for(option: str) -> _Answer:
+    """Return what the chosen option means; a choice of a call that asks is its answer."""
+    kind, _, choice = option.partition(":")
+    if kind == "choice":
+        return _Answer(choice, "allow_once", "grant", {"result": choice})
+    return _ANSWERS[option]
+
+
+def options_of(opened: ApprovalOpened, here: PersonalQuestion) -> list[PermissionOption]:
+    """Return the possible answers of the person at the editor.
+
+    An editor has no field for a text: what has no choices is answered by `cueline approve`.
+    """
+    if opened.requests:
+        values = [each for request in opened.requests for each in request.values.values()]
+        choices = choices_of(values[0]) if len(values) == 1 else [] if values else ["yes"]
+        options = [
+            PermissionOption(option_id=f"choice:{each}", name=each, kind="allow_once")
+            for each in choices
+        ]
+        return [*options, PermissionOption(option_id="deny", name="Deny", kind="reject_once")]
+    question = opened.question
     always = {"always": here.covers} if here.covers and not here.fixed else {}
     texts: dict[str, str] = {"allow": "", **always, "deny": ""}
     if question == "did_it_happen":

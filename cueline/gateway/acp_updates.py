@@ -1,6 +1,8 @@
 """Renders the facts of a session as updates of the Agent Client Protocol."""
 
+import re
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -141,28 +143,30 @@ def call_start(id: str, call: ToolCall, state: SessionState, title: str = "") ->
     tool = None if state.setup is None else state.setup.tools.get(call.name)
     if tool is not None:
         reads = tool.declared == "read_only"
-        start.kind = "edit" if tool.writes is not None else "read" if reads else "execute"
-        named = [call.arguments.get(each) for each in tool.paths]
+        edits = tool.writes is not None or tool.target.endswith((":edit_file", ":apply_patch"))
+        start.kind = "edit" if edits else "read" if reads else "execute"
+        named = (call.arguments.get(each) for each in tool.paths)
+        lists = (each if isinstance(each, list) else [each] for each in named)
         root = _root(state)
-        paths = [str(root / each) for each in named if isinstance(each, str)]
+        paths = [str(root / each) for each in chain(*lists) if isinstance(each, str)]
         start.locations = [ToolCallLocation(path=each) for each in paths]
     return start
 
 
 def preview_content(preview: str, state: SessionState) -> list[Content]:
     """Return the content for a previewed change: a diff for each hunk, or the text of a warning."""
-    warning, _, diff = preview.partition("--- a/")
+    warning, *diffs = re.split(r"(?m)^--- a/(?=.*\n\+\+\+ b/)", preview)
     found: list[Content] = [acp.tool_content(acp.text_block(warning))] if warning else []
-    path, *lines = diff.splitlines() or [""]
-    hunks: list[list[str]] = []
-    for line in lines[1:]:
-        if line.startswith("@@"):
-            hunks.append([])
-        else:
-            hunks[-1].append(line)
-    for hunk in hunks:
-        old, new = _side(hunk, " -"), _side(hunk, " +")
-        found.append(acp.tool_diff_content(str(_root(state) / path), new, old or None))
+    for path, _, *lines in map(str.splitlines, diffs):
+        hunks: list[list[str]] = []
+        for line in lines:
+            if line.startswith("@@"):
+                hunks.append([])
+            else:
+                hunks[-1].append(line)
+        for hunk in hunks:
+            old, new = _side(hunk, " -"), _side(hunk, " +")
+            found.append(acp.tool_diff_content(str(_root(state) / path), new, old or None))
     return found
 
 

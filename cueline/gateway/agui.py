@@ -14,12 +14,10 @@ from sse_starlette import ServerSentEvent
 from starlette.responses import Response
 
 from cueline.client.client import Client
-from cueline.client.decide import decision_of, question_of
 from cueline.client.live_text import TextDelta
 from cueline.client.runs import submit
 from cueline.client.session import Session, VersionedEvent
 from cueline.client.start import StartOptions, id_of_key
-from cueline.client.wishes import wish
 from cueline.errors import ConfigError, CuelineError, UnknownSessionError
 from cueline.events.event_text import end_text
 from cueline.events.message import TextBlock
@@ -83,11 +81,8 @@ async def _begun(client: Client, asked: ag.RunAgentInput) -> tuple[Session, int]
     for each in asked.resume or ():
         given = each.payload if isinstance(each.payload, dict) else {}
         granted = each.status == "resolved" and given.get("approved") is True
-        decision = decision_of(
-            "grant" if granted else "deny", each.interrupt_id, note=str(given.get("note", ""))
-        )
-        asking = (await question_of(client, each.interrupt_id)).session
-        await wish(client, asking, decision)
+        decide = client.approve if granted else client.deny
+        await decide(each.interrupt_id, note=str(given.get("note", "")))
     if not asked.resume and said is not None:
         await session.send(text, key=said.id)
     return session, after

@@ -42,7 +42,7 @@ from cueline.gateway.routes import ROUTES, Route, pairs
 from cueline.gateway.schemas import AnswerSchemas
 
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
-_PROBLEMS: Final = (400, 401, 403, 404, 409, 411, 413, 422, 429, 500, 503)
+_PROBLEMS: Final = (400, 401, 403, 404, 409, 410, 411, 413, 422, 429, 500, 503)
 """The statuses of problems that any request can have."""
 
 
@@ -110,7 +110,9 @@ def app_of(
     @made.get("/v1/events", response_model=None)
     async def all_events(request: Request, last_event_id: _After = 0) -> Response:
         """Follow the events of all sessions, by server-sent events, without end."""
-        return response_of(events_of_log(caller_of(request).client, last_event_id))
+        client = caller_of(request).client
+        client.log.check_may("read")
+        return response_of(events_of_log(client, last_event_id))
 
     @made.get("/v1/sessions/{session}/events", response_model=None)
     async def events(request: Request, session: str, last_event_id: _After = 0) -> Response:

@@ -19,7 +19,7 @@ from cueline.client.client import Client
 from cueline.client.live_text import live_text
 from cueline.client.start import StartRequest, check_recorded
 from cueline.client.status import running_up
-from cueline.errors import CuelineError, RejectedError
+from cueline.errors import CuelineError, MissingBlobError, RejectedError
 from cueline.events.inbox import MessageSent, SecretsWaived, StartAsked
 from cueline.events.store import Head, to_us
 from cueline.events.stream import category_of
@@ -82,10 +82,24 @@ async def heads(request: Request, stream: Annotated[list[str], Query()]) -> Resp
 
 
 @log_api.get("/blobs/{blob}")
-async def blob(request: Request, blob: str) -> Response:
-    """Return the content of a blob; its name is the hash of its content."""
-    found = await _reading(request).log.store.get_blob(blob)
+async def blob(request: Request, blob: str, stream: str = "", version: int = 0) -> Response:
+    """Return the content of a blob; its name is the hash of its content.
+
+    Whoever reaches one tenant has to name an event of that tenant, in which the blob is named.
+    """
+    client = _reading(request)
+    if client.log.tenant is not None and not await _names(client, stream, version, blob):
+        raise MissingBlobError(stream or "this tenant", blob)
+    found = await client.log.store.get_blob(blob)
     return Response(found, media_type="application/octet-stream")
+
+
+async def _names(client: Client, stream: str, version: int, blob: str) -> bool:
+    """Whether the caller reaches an event, and it names a blob."""
+    if not stream or not _is_sent(client, stream):
+        return False
+    read = client.log.store.read(stream, version - 1, version)
+    return any([blob.encode() in (each.payload or b"") async for each in read])
 
 
 @log_api.get("/find/{session}")
@@ -135,7 +149,7 @@ async def text(request: Request, session: str) -> Response:
     async def pieces() -> AsyncGenerator[Any]:
         with live_text(client.log, stream, client.place) as arriving:
             while True:
-                for each in await arriving.take():
+                for each in (*await arriving.take(), *arriving.take_progress()):
                     yield each
 
     return _lines(_with_heartbeats(pieces()))

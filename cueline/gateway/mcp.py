@@ -33,6 +33,7 @@ from cueline.gateway.answer import document_of
 from cueline.gateway.guard import BODY_LIMIT, caller_of
 from cueline.gateway.mcp_tasks import EXTENSION, add_tasks, task_for
 from cueline.gateway.mcp_wait import Context, WaitAsked, wait_for
+from cueline.gateway.problem import first_fault
 from cueline.gateway.routes import ROUTES, Route
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -232,11 +233,8 @@ async def _call(context: Context, params: types.CallToolRequestParams) -> Any:
             named["limit"] = getattr(given, "limit")  # noqa: B009 - made of a route
         said = await tool.call(context, params, **named)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "arguments"
-        return _answer(
-            {"error": "InvalidInput", "message": f"{where}: {first['msg']}"}, failed=True
-        )
+        _, message = first_fault(error)
+        return _answer({"error": "InvalidInput", "message": message}, failed=True)
     except CuelineError as error:
         return _answer(error.to_json(), failed=True)
     return said if isinstance(said, types.Result) else _answer(document_of(said))

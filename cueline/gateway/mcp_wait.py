@@ -5,6 +5,7 @@ perhaps days later and to another process: the log has the question, and takes t
 """
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from cueline.client.document import document
 from cueline.client.wishes import make_wish, wish
 from cueline.errors import NotPendingError
 from cueline.events.inbox import DecisionGiven
+from cueline.events.input_request import InputRequest
 
 Context = ServerRequestContext[Any, Request]
 _FIELDS: Final = (
@@ -97,6 +99,12 @@ def answerable(client: Client, questions: Sequence[Any]) -> list[Any]:
 
 def elicitation_of(question: Any) -> types.ElicitRequest:
     """Return the request to the client to ask its user about a call."""
+    if len(question.requests) == 1 and question.requests[0].get("parameters"):
+        asked = InputRequest.model_validate(question.requests[0])
+        form = types.ElicitRequestFormParams(
+            message=f"{question.session}: {asked.message}", requested_schema=asked.parameters
+        )
+        return types.ElicitRequest(params=form)
     answers = [each.resolution for each in question.choices] or ["allow", "deny"]
     parts = [f"{question.session}: {question.summary}", question.rationale, question.preview]
     schema = {
@@ -119,13 +127,17 @@ async def answer_question(client: Client, stream: str, name: str, response: Any)
     An earlier answer counts, and this one is left out. A question of another tree is none.
     """
     given: Mapping[str, Any] = getattr(response, "content", None) or {}
-    if getattr(response, "action", "") != "accept" or "decision" not in given:
+    if getattr(response, "action", "") != "accept":
         return False
     (asked,) = [each for each in await questions_of(client, stream) if each.id == name] or [None]
     if asked is None:
         return True
-    decision = str(given["decision"])
+    if "decision" not in given and not asked.requests:
+        return False
+    decision = str(given.get("decision", ""))
     resolved = {"resolution": decision} if decision in ("happened", "run_again") else {}
+    if asked.requests and not decision:
+        resolved = {"result": json.dumps({asked.requests[0]["key"]: dict(given)})}
     verdict = _VERDICTS.get(decision, "grant")
     note = str(given.get("note") or "")
     said = make_wish(

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.responses import JSONResponse
 
 from cueline.errors import (
+    BlueprintConflictError,
     ConfigError,
     CuelineError,
     ForbiddenError,
@@ -14,6 +16,7 @@ from cueline.errors import (
     KeyReusedError,
     MissingBlobError,
     RejectedError,
+    RunnerGoneError,
     UnknownSessionError,
 )
 
@@ -21,6 +24,7 @@ STATUSES: Final[Mapping[type[CuelineError], int]] = {
     UnknownSessionError: 404,
     ForbiddenError: 403,
     MissingBlobError: 404,
+    RunnerGoneError: 410,
     ConfigError: 422,
     InvalidNameError: 422,
     RejectedError: 409,
@@ -59,8 +63,10 @@ def status_of(error: CuelineError) -> int:
 
 
 def problem_of(error: CuelineError) -> JSONResponse:
-    """Return the response for an error of cueline."""
+    """Return the response for an error of cueline; that for a runner has a form of its own."""
     status = status_of(error)
+    if isinstance(error, BlueprintConflictError):
+        return JSONResponse(error.as_dict(), status)
     told = error.to_json()
     name, detail = str(told.pop("error")), str(told.pop("message"))
     if isinstance(error, ConfigError):
@@ -69,10 +75,15 @@ def problem_of(error: CuelineError) -> JSONResponse:
     return problem(status, name, detail, kind=name, **more)
 
 
-def problem_of_input(error: RequestValidationError) -> JSONResponse:
-    """Return the response for the first wrong value of a request."""
+def first_fault(error: RequestValidationError | ValidationError) -> tuple[str, str]:
+    """Return the field of the first wrong value, and what is wrong with it."""
     first = error.errors()[0]
     where = [str(each) for each in first["loc"] if each not in ("body", "query", "path")]
-    field = ".".join(where) or str(first["loc"][0])
-    detail = f"{field}: {first['msg']}"
+    field = ".".join(where or map(str, first["loc"])) or "arguments"
+    return field, f"{field}: {first['msg']}"
+
+
+def problem_of_input(error: RequestValidationError) -> JSONResponse:
+    """Return the response for the first wrong value of a request."""
+    field, detail = first_fault(error)
     return problem(422, "InvalidInput", detail, kind="InvalidInput", field=field, retryable=False)

@@ -6,11 +6,13 @@ checks it; nothing is ever appended from here.
 # ruff: noqa: ARG002, D102 - the ports `LogBackend`, `EventStore` and `PresenceBoard` have the
 # parameters, and say what each method promises
 
+import re
 from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import msgspec
 
@@ -117,6 +119,8 @@ class RemoteStore:
 
     def __init__(self, server: HttpServer) -> None:
         self._server = server
+        self._named_in: dict[str, tuple[str, int]] = {}
+        """The events in which the last read blobs are named; a server may ask for one."""
 
     @property
     def log_id(self) -> str:
@@ -175,7 +179,9 @@ class RemoteStore:
         raise _refused(self._server, "put_blob")
 
     async def get_blob(self, blob: str) -> bytes:
-        return (await self._server.get(f"/blobs/{blob}")).content
+        named_in = self._named_in.get(blob)
+        where = {} if named_in is None else {"stream": named_in[0], "version": named_in[1]}
+        return (await self._server.get(f"/blobs/{blob}", **where)).content
 
     async def faults(self) -> Sequence[CorruptEventError]:
         raise _refused(self._server, "verify")
@@ -183,10 +189,19 @@ class RemoteStore:
     async def close(self) -> None:
         await self._server.close()
 
-    def _events(self, path: str, query: dict[str, Any]) -> AsyncGenerator[RecordedEvent]:
-        return self._server.events(
-            path, {key: each for key, each in query.items() if each is not None}
-        )
+    async def _events(self, path: str, query: dict[str, Any]) -> AsyncGenerator[RecordedEvent]:
+        asked = {key: each for key, each in query.items() if each is not None}
+        async with aclosing(self._server.events(path, asked)) as events:
+            async for each in events:
+                for blob in _HASH.findall(each.payload or b""):
+                    self._named_in[blob.decode()] = each.stream, each.version
+                while len(self._named_in) > _REMEMBERED:
+                    del self._named_in[next(iter(self._named_in))]
+                yield each
+
+
+_HASH: Final = re.compile(rb'"(?:\$blob|whole)":"([0-9a-f]{64})"')
+_REMEMBERED: Final = 10_000
 
 
 class _Present(msgspec.Struct):

@@ -224,6 +224,8 @@ class HttpServer:
         elif answer.status_code == _STRANGER:
             why = f"the server refuses the token in {TOKEN}: it is unknown, expired or revoked"
             raise LogUnavailableError(self.name, f"{why}; `cueline tokens issue` makes another")
+        elif (conflict := _conflict(answer)) is not None:
+            raise conflict
         elif problem is None:
             why = f"this is no `cueline serve` (status {answer.status_code}); check the URL"
             raise LogUnavailableError(self.name, why)
@@ -308,6 +310,16 @@ def _problem(answer: httpx2.Response) -> dict[str, Any] | None:
         return None
     found: dict[str, Any] = msgspec.json.decode(answer.content)
     return found
+
+
+def _conflict(answer: httpx2.Response) -> errors.BlueprintConflictError | None:
+    """Return the error about a blueprint's name, whose form is older than that of problems."""
+    if answer.headers.get("content-type") != "application/json":
+        return None
+    told = msgspec.json.decode(answer.content)
+    if not isinstance(told, dict) or told.get("error") != "agent_name_collision":
+        return None
+    return errors.BlueprintConflictError(told["agent_name"], told["existing_runner_id"])
 
 
 def _error_of(problem: Mapping[str, Any]) -> CuelineError:

@@ -7,6 +7,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from inspect import Parameter
@@ -18,12 +19,21 @@ from pydantic import BaseModel, Field, create_model
 
 from cueline.client import rows
 from cueline.client.client import Client
+from cueline.client.context import acting_for
 from cueline.client.decide import question_of
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
+from cueline.client.remote_runners import (
+    leave_runner,
+    register_runner,
+    runner_heartbeat,
+    runner_replies,
+    runner_requests,
+)
 from cueline.client.start import StartOptions
 from cueline.client.tokens import issue_token, revoke_token, rotate_token, tokens
 from cueline.client.wishes import make_wish, wish
-from cueline.errors import ConfigError
+from cueline.deciders.person import Person
+from cueline.errors import ConfigError, CuelineError
 from cueline.events.inbox import (
     SET_BY_CUELINE,
     DecisionGiven,
@@ -139,7 +149,8 @@ def _wishes(
         else:
             stream = await client.find(session)
         asked = make_wish(kind, **said)
-        return await wish(client, stream, asked, key=key)  # type: ignore[call-overload]
+        receipt = await wish(client, stream, asked, key=key)  # type: ignore[call-overload]
+        return await _read_here(client, receipt) if kind is DecisionGiven else receipt
 
     call.__annotations__["return"] = _RECEIPTS.get(kind, Receipt)
     told = inspect.getdoc(kind) or ""
@@ -155,6 +166,19 @@ def _wishes(
         summary=told.partition("\n")[0],
         description=told.partition("\n")[2].strip(),
     )
+
+
+async def _read_here(client: Client, receipt: DecisionReceipt) -> DecisionReceipt:
+    """Let a session that no process drives go on here with the decision about its call.
+
+    Whoever may decide need not be allowed to resume sessions.
+    """
+    if receipt.read_by != "nobody":
+        return receipt
+    with suppress(CuelineError):  # what it lacks here, `cueline resume` says
+        await acting_for(client, Person(client.log.user, client.log.tenant)).resume(receipt.session)
+        return replace(receipt, read_by="here")
+    return receipt
 
 
 def _parameters(
@@ -243,6 +267,11 @@ ROUTES: Final = (
     _does("/runs/{run}/retry", Client.retry, "cueline retry {run}"),
     _asks("/blueprints", Client.blueprints, "cueline blueprints --json"),
     _asks("/runners", Client.runners, "cueline runners --json"),
+    _does("/runners", register_runner, "cueline runner start --connect URL"),
+    _does("/runners/{runner}/heartbeat", runner_heartbeat, ""),
+    _does("/runners/{runner}/requests", runner_requests, ""),
+    _does("/runners/{runner}/replies", runner_replies, ""),
+    _does("/runners/{runner}/leave", leave_runner, ""),
     _asks("/costs", Client.costs, "cueline costs --json"),
     _asks("/audit", Client.audit, "cueline audit --json"),
     _asks("/breakers", Client.breakers, "cueline breakers --json"),

@@ -1,4 +1,4 @@
-"""Serves the HTTP API of a log with uvicorn, until a signal ends it."""
+"""Serves a log by HTTP with uvicorn, until a signal ends it."""
 
 import asyncio
 import logging
@@ -19,6 +19,8 @@ from cueline.errors import ConfigError
 from cueline.gateway.api import app_of
 from cueline.gateway.mcp import LOOPBACK
 
+_PROXIES = "127.0.0.0/8,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,::1/128,fc00::/7"
+"""Where a proxy in front is: an address that is not of these networks is the caller's."""
 DRAIN_SECONDS = 5
 """How long open requests may take after a signal."""
 
@@ -97,7 +99,7 @@ async def serve(
         ssl_certfile=address.certificate,
         ssl_keyfile=address.key,
         proxy_headers=address.behind_proxy,
-        forwarded_allow_ips="*",  # who reaches the server is the proxy
+        forwarded_allow_ips=_PROXIES,
         timeout_graceful_shutdown=DRAIN_SECONDS,
         log_config=None,
         server_header=False,
@@ -108,7 +110,8 @@ async def serve(
     logger.addHandler(told)
     logger.propagate = False
     url = asyncio.get_running_loop().create_future()
-    server = _Server(config, url.set_result)
+    relay = client.log.relay
+    server = _Server(config, url.set_result, drain=None if relay is None else relay.drain)
     serving = asyncio.create_task(server.serve())
     try:
         await asyncio.wait((url, serving), return_when=asyncio.FIRST_COMPLETED)
@@ -151,9 +154,15 @@ class _LogHandler(logging.Handler):
 class _Server(uvicorn.Server):
     """A server that reports its URL, raises if it cannot listen, and ends at a signal."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        ready: Callable[[str], None],
+        drain: Callable[[], None] | None,
+    ) -> None:
         super().__init__(config)
         self._ready = ready
+        self._drain = drain
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -166,6 +175,12 @@ class _Server(uvicorn.Server):
         finally:
             for each in signals:
                 loop.remove_signal_handler(each)
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        """End the long polls, and then all connections."""
+        if self._drain is not None:
+            self._drain()
+        await super().shutdown(sockets)
 
     async def startup(self, sockets: Any = None) -> None:
         """Listen, and report the URL.

@@ -45,6 +45,10 @@ def _rationale(opened: str) -> str:
     return rationale_text(ApprovalOpened.model_validate_json(opened))
 
 
+def _requests(opened: str) -> tuple[Mapping[str, object], ...]:
+    return tuple(json.loads(opened).get("requests", ()))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingRow:
     """One question about one call."""
@@ -56,7 +60,7 @@ class PendingRow:
     session: Id
     effect: str
     question: str
-    """`may_it_run`; for a call in doubt, `did_it_happen`."""
+    """`may_it_run`; for a call in doubt `did_it_happen`, for one that asks `what_to_answer`."""
     tool: str
     arguments: Mapping[str, object]
     summary: str
@@ -65,6 +69,8 @@ class PendingRow:
     preview: str
     """The change of the call, as a unified diff."""
     rationale: Annotated[str, Read("opened_json", load=_rationale)]
+    requests: Annotated[tuple[Mapping[str, object], ...], Read("opened_json", load=_requests)]
+    """What the call asks for, if it asks: see `InputRequest`."""
     rule: str
     estimated_cost: Annotated[Decimal | None, Read("nullif(usd, '')", column="usd", kind=str)]
     """The estimated cost."""

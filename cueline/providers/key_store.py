@@ -9,6 +9,7 @@ to do.
 import fcntl
 import json
 import os
+import re
 import stat
 import tempfile
 from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
@@ -30,6 +31,9 @@ _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
 _HEX: Final = 64
 _VERSION: Final = "v2"
+LOGIN: Final = "mcp:"
+"""Begins the provider of a row with a login to an MCP server; its address follows."""
+_TOKEN: Final = re.compile(r'"(?:access_token|refresh_token|client_secret)":"([^"]+)"')
 
 
 class KeyOwner(NamedTuple):
@@ -89,10 +93,12 @@ class MasterKey:
             nonce, tag, sealed = map(b64decode, text.removeprefix(f"{_VERSION}:").split(":"))
             return SecretStr(cipher.decrypt(nonce, sealed + tag, _associated(owner)).decode())
         except (InvalidTag, ValueError):
+            is_login = owner.provider.startswith(LOGIN)
+            again = "tools --login NAME" if is_login else f"keys set {owner.provider}"
             why = (
                 f"does not decrypt the stored key of {owner.provider}: another master key or "
                 "version encrypted it, or it is damaged; restore the master key, or run "
-                f"`cueline keys set {owner.provider}`"
+                f"`cueline {again}`"
             )
             raise ConfigError(self.source, why) from None
 
@@ -224,7 +230,10 @@ class KeyStore:
         found = list(master.forms)
         for row in rows:
             with suppress(ConfigError):
-                found.append(_decrypted(row, master))
+                plain = _decrypted(row, master)
+                # A login to an MCP server is a document; the secrets are its tokens.
+                tokens = map(SecretStr, _TOKEN.findall(plain.get_secret_value()))
+                found += tokens if row.provider.startswith(LOGIN) else [plain]
         return found
 
     def set(self, provider: str, user: str, key: SecretStr, now: str) -> StoredKey:

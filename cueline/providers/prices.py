@@ -77,7 +77,8 @@ def bound(
     Every token of the prompt may be written to the cache, and every tier may apply. The cost
     is None without a known price.
     """
-    told = [t.model_dump_json(include={"name", "description", "parameters"}) for t in agent.tools]
+    shown = [tool for tool in agent.tools if not tool.searched]
+    told = [t.model_dump_json(include={"name", "description", "parameters"}) for t in shown]
     if agent.parameters and not _is_free(agent):
         told.append(json.dumps(agent.parameters))  # a schema for the answer is part of the prompt
     # Half a character takes three bytes, as does its replacement in the log.

@@ -3,8 +3,10 @@
 The arguments of actors are pickled: names and paths, never an open file.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.background_task import Trouble
@@ -20,16 +22,19 @@ from cueline.agents.hook import run_hook
 from cueline.agents.secret import check_secrets, secret_names
 from cueline.clock import SystemClock
 from cueline.config.environment import HERE
+from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, Hook
 from cueline.events.journal import Journal
 from cueline.events.log_url import LogUrl
 from cueline.events.snapshot import NO_SNAPSHOTS
 from cueline.events.store import EventStore, PresenceBoard
+from cueline.providers.mcp_logins import McpLogins
 from cueline.runtime.open_log import OpenLog
 from cueline.runtime.work_index import ViewsIndex
 from cueline.stores import MemoryPresence
 from cueline.stores.backend import LogBackend, backend_of
 from cueline.tools.executor import ProcessToolExecutor
+from cueline.tools.schemes import SchemeExecutor
 
 _MANY_HOSTS = 64
 
@@ -41,7 +46,7 @@ def collaborators(
     from cueline.providers.factory import account_names, model_factory
     from cueline.providers.prices import bound, cost_of
     from cueline.tools.arguments import check_call, read_value
-    from cueline.tools.files import preview
+    from cueline.tools.preview import preview
     from cueline.tools.recorded_tool import estimate
 
     async def tell(agent: AgentSpec, hook: Hook, news: bytes) -> str | None:
@@ -67,7 +72,38 @@ def collaborators(
         removal_seconds=log.removal_seconds,
         slots=log.slots,
         account=account_names(HERE, salt=log.id),
+        seal=seal_state,
+        unseal=unseal_state,
     )
+
+
+_STATE = "tool state"
+
+
+def seal_state(state: str) -> str:
+    """Return the *state* of a tool, encrypted with the master key of this machine."""
+    from cueline.providers.key_store import KeyStore
+
+    return KeyStore(HERE).master_key().seal(state.encode(), _STATE) if state else ""
+
+
+def unseal_state(sealed: str) -> str:
+    """Return what `seal_state` encrypted; empty if another key did, so that the tool asks again."""
+    from cueline.providers.key_store import KeyStore
+
+    try:
+        return KeyStore(HERE).master_key().unseal(sealed, _STATE).decode() if sealed else ""
+    except (ValueError, ConfigError):
+        return ""
+
+
+def tool_executor(workers: int, hidden: Sequence[Path] = ()) -> ToolExecutor:
+    """Return the executor of a runner with slots for calls in so many worker processes.
+
+    Isolated commands do not see the *hidden* files, those of the log.
+    """
+    # The hosts count, and each has one slot at least. A call that has started must not queue.
+    return SchemeExecutor(max(workers, _MANY_HOSTS), hidden=hidden, logins=McpLogins(HERE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +171,11 @@ class ActorFactory:
         return CostLedger(self.journal(store))
 
     def executor(self) -> ToolExecutor:
-        # The hosts count, and each has one slot at least. A call that has started must not queue.
-        return ProcessToolExecutor(max(self.slots.workers, _MANY_HOSTS))
+        return tool_executor(self.slots.workers, backend_of(self.url).files())
 
     async def check_tools(self, agent: AgentSpec) -> dict[str, str]:
         """Return, by name, why tools of *agent* cannot be loaded here; none of them runs."""
-        tools = [tool for tool in agent.tools if tool.runs]
+        tools = [tool for tool in agent.tools if tool.runs and tool.imported]
         executor = ProcessToolExecutor(1)  # the executor of a runner may be busy
         try:
             return await executor.check(tools, secret_names(agent), agent.environment)

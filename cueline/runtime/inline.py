@@ -9,20 +9,22 @@ from cueline.actors.approval_gate import ApprovalGate
 from cueline.actors.background_task import Trouble, shielded, start_loops
 from cueline.actors.cost_ledger import CostLedger
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher, WorkIndex
-from cueline.actors.live_text import LiveTextServer
+from cueline.actors.live_text import LiveTextHub, LiveTextServer
 from cueline.actors.presence import beat_always, evidence_of_end, find, presence_of
 from cueline.actors.runner import Runner, RunnerPort
 from cueline.actors.session_host import HostPort, SessionHost
 from cueline.actors.tool_port import ToolExecutor
+from cueline.config.environment import HERE
 from cueline.deciders.matching import Offer, unmet
 from cueline.errors import CuelineError
 from cueline.events.agent_parts import Demands
 from cueline.events.store import Presence, PresenceBoard
+from cueline.providers.mcp_logins import McpLogins
 from cueline.runtime.actor_factory import collaborators
 from cueline.runtime.open_log import OpenLog
 from cueline.runtime.place import Place
 from cueline.runtime.work_index import ViewsIndex
-from cueline.tools.executor import ProcessToolExecutor
+from cueline.tools.schemes import SchemeExecutor
 
 
 class LocalRunnerDirectory:
@@ -85,6 +87,7 @@ class Inline(Place):
         log: OpenLog,
         executor: ToolExecutor,
         index: WorkIndex,
+        live_text: LiveTextHub,
         *,
         on_trouble: Trouble | None,
         scope: set[str] | None,
@@ -99,7 +102,7 @@ class Inline(Place):
         ledger = CostLedger(log.journal())
         self.host = SessionHost(
             self.presence.incarnation,
-            collaborators(log, runners, gate, ledger),
+            replace(collaborators(log, runners, gate, ledger), live_text=live_text),
             on_trouble=self.hear,
         )
         self.live_text = self.host.live_text
@@ -166,8 +169,10 @@ async def inline(
 ) -> AsyncIterator[Inline]:
     """Drive the sessions of *scope* in this process; None for all sessions without a driver."""
     with closing(ViewsIndex(log.backend.open_views(), log.store)) as index:
-        executor = ProcessToolExecutor(log.slots.workers)
-        here = Inline(log, executor, index, on_trouble=on_trouble, scope=scope)
+        live_text = LiveTextHub()
+        hidden, logins = log.backend.files(), McpLogins(HERE)
+        executor = SchemeExecutor(log.slots.workers, live_text.report, hidden=hidden, logins=logins)
+        here = Inline(log, executor, index, live_text, on_trouble=on_trouble, scope=scope)
         try:
             await here.start()
             yield here

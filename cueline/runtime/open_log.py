@@ -17,6 +17,7 @@ from cueline.actors.stream_notifier import StreamNotifier
 from cueline.clock import Clock, SystemClock
 from cueline.config.config_file import DEFAULT_LOG, IDLE_SECONDS
 from cueline.config.environment import user_name
+from cueline.deciders.fleet import HEARTBEAT
 from cueline.deciders.person import Person
 from cueline.errors import ConfigError, ForbiddenError, LogUnavailableError, UnknownSessionError
 from cueline.events.log_url import LogName, LogUrl
@@ -25,6 +26,7 @@ from cueline.events.store import Appended, EventStore, PresenceBoard
 from cueline.events.stream import DEFAULT_TENANT, session_stream, shown, stream_name, tenant_of
 
 if TYPE_CHECKING:
+    from cueline.actors.runner_relay import RelayPort
     from cueline.config.settings import Settings
     from cueline.events.agent import AgentSpec, ToolSpec
     from cueline.events.inbox import InboxMessage, StartAsked
@@ -52,12 +54,16 @@ class OpenLog:
     """How long a host or runner above the least of its range may be idle before it retires."""
     removal_seconds: float = REMOVAL_SECONDS
     """The silence after which an unreachable runner counts as dead."""
+    heartbeat_seconds: float = HEARTBEAT.interval
+    """The time between two heartbeats of a registered runner."""
     slots: Slots = SLOTS
     """The slots of each runner."""
     snapshots: SnapshotStore = NO_SNAPSHOTS
     """The snapshots of the log's sessions."""
     person: Person | None = None
     """Who uses the log; None: the user of this process, who may do everything."""
+    relay: "RelayPort | None" = None
+    """The way to runners outside of the cluster; None: this process has none."""
 
     @property
     def id(self) -> str:
@@ -142,6 +148,7 @@ class OpenLog:
             grace_seconds=settings.grace_seconds,
             idle_seconds=settings.cluster.idle_seconds,
             removal_seconds=settings.cluster.removal_seconds,
+            heartbeat_seconds=settings.cluster.heartbeat_seconds,
             slots=Slots(settings.runner.slots, settings.runner.workers),
         )
 

@@ -22,6 +22,9 @@ from cueline.stores.waiting import Notifier, take_turns
 
 POLL_SECONDS = 0.02
 """How often a follower checks whether another process has appended."""
+_QUIET_SECONDS = 2.0
+_QUIET_POLL_SECONDS = 0.05
+"""The same, when no process has appended for `_QUIET_SECONDS`."""
 LARGE_BLOB = 1024 * 1024
 """From this size, a blob is hashed, written and read in a thread, in bytes."""
 RENEWED_US = BLOB_REST // timedelta(microseconds=2)
@@ -208,9 +211,11 @@ class SqliteStore(PagedStore):
 
     async def _watch_others(self) -> None:
         with suppress(StoreError):
+            quiet = 0.0
             while True:
-                await self._clock.sleep(POLL_SECONDS)
-                self._grew()
+                seconds = POLL_SECONDS if quiet < _QUIET_SECONDS else _QUIET_POLL_SECONDS
+                await self._clock.sleep(seconds)
+                quiet = 0.0 if self._grew() else quiet + seconds
         # Waiters read again, and get the error.
         self._bell.ring()
 

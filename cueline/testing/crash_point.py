@@ -16,7 +16,14 @@ from cueline.actors.model_port import (
     drop_delta,
 )
 from cueline.actors.runner import CallName, RunnerPort, ToolReport
-from cueline.actors.tool_port import ReconcileFinding, ToolExecutor, ToolOrder, ToolOutput
+from cueline.actors.tool_port import (
+    ReconcileFinding,
+    ToolExecutor,
+    ToolOrder,
+    ToolOutput,
+    ToolQuestion,
+    ToolTask,
+)
 from cueline.errors import CorruptEventError
 from cueline.events.store import NO_STREAM, Appended, EventStore, Head, RecordedEvent, Write
 from cueline.events.stream import category_of
@@ -138,7 +145,7 @@ class CrashingExecutor:
         self._executor = executor
         self._life = life
 
-    async def call(self, order: ToolOrder) -> ToolOutput:
+    async def call(self, order: ToolOrder) -> ToolOutput | ToolQuestion | ToolTask:
         await self._life.reach(f"before the tool {order.tool.name}")
         output = await self._executor.call(order)
         await self._life.reach(f"after the tool {order.tool.name}")

@@ -14,7 +14,13 @@ from cueline.actors.model_port import Delta, DeltaSink, ModelReply, ModelRequest
 from cueline.actors.rule_failure import folded
 from cueline.actors.runner import RunnerPort
 from cueline.actors.runner_registry import ClaimedRun
-from cueline.actors.tool_port import ReconcileFinding, ToolOrder, ToolOutput
+from cueline.actors.tool_port import (
+    ReconcileFinding,
+    ToolOrder,
+    ToolOutput,
+    ToolQuestion,
+    ToolTask,
+)
 from cueline.deciders.matching import Offer, Unmet, counted, least_unmet
 from cueline.deciders.matching import unmet as unmet_by
 from cueline.deciders.session import DRIVEN, SessionState, session_of
@@ -129,9 +135,11 @@ class JournalingExecutor:
     reconciling: Mapping[str, Callable[[str], ReconcileFinding]] = field(default_factory=dict)
     closed: bool = False
 
-    async def call(self, order: ToolOrder) -> ToolOutput:
+    async def call(self, order: ToolOrder) -> ToolOutput | ToolQuestion | ToolTask:
         self.starts.append(Start(order.tool.name, order.key, order.attempt, os.getpid()))
         said = await self.tools[order.tool.name](order)
+        if isinstance(said, ToolQuestion | ToolTask):
+            return said
         given = output_of(said)
         return ToolOutput(given.content, 0.0, given.truncated_from, given.media_type)
 

@@ -50,7 +50,21 @@ def _validator(spec: ToolSpec) -> Draft202012Validator:
     """Return the cached validator of *spec*; creating one costs as much as a hundred checks."""
     if len(_VALIDATORS) >= _MOST_VALIDATORS:
         _VALIDATORS.clear()
-    return _VALIDATORS.setdefault(spec.digest, Draft202012Validator(spec.parameters))
+    made = Draft202012Validator(spec.parameters, retriever=_refuse)
+    return _VALIDATORS.setdefault(spec.digest, made)
+
+
+def problem_of_schema(schema: Mapping[str, Any]) -> str:
+    """Return why *schema* is no JSON schema that stands for itself; empty if it is."""
+    try:
+        Draft202012Validator(dict(schema), retriever=_refuse)
+    except ValidationError as error:
+        return cut(error.message, _LONGEST_FAULT)
+    return ""
+
+
+def _refuse(uri: str) -> Any:
+    raise ValueError(f"{uri} is not loaded")
 
 
 def check_value(schema: Mapping[str, Any], value: Any) -> str:

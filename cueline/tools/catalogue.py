@@ -1,36 +1,56 @@
-"""The tools that cueline ships: the built-in tools, and the tools that start child sessions."""
+"""The tools with a name of their own: built in, offered by packages, or to start a child."""
 
 import hashlib
 import json
 from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import entry_points
 from typing import Any, Final, NamedTuple
 
 from cueline.errors import ConfigError
 from cueline.errors.suggestion import known_instead
-from cueline.events.agent import AGENT_SCHEME, ToolSpec
+from cueline.events.agent import AGENT_SCHEME, CALL_TOOL, FIND_TOOLS, SEARCH_SCHEME, ToolSpec
 from cueline.events.start import ANY_AGENT, ASK_CHILD, CHILD_RESULT, DELEGATE, MODES
-from cueline.tools.files import delete_file, list_files, read_file, search_files, write_file
+from cueline.tools.ask_user import ask_user
+from cueline.tools.changes import apply_patch
+from cueline.tools.files import delete_file, edit_file, read_file, write_file
+from cueline.tools.http_request import http_get, http_request
+from cueline.tools.search import list_files, search_files
 from cueline.tools.shell import run_command
+from cueline.tools.todo import todo
 from cueline.tools.tool import Tool
+
+GROUP: Final = "cueline.tools"
 
 
 def builtin_tools() -> dict[str, Tool]:
     """Return the built-in tools by their names in an agent's file."""
-    tools = (read_file, write_file, list_files, search_files, delete_file, run_command)
+    tools = (
+        *(read_file, write_file, edit_file, apply_patch, delete_file),
+        *(list_files, search_files, run_command, ask_user, http_get, http_request, todo),
+    )
     return {tool.name: tool for tool in tools}
 
 
-def shipped_tool(name: str, agent: str) -> Tool:
-    """Return the tool *name* of the file of *agent*.
+@cache
+def _offered() -> dict[str, str]:
+    """Return the targets of the tools that installed packages offer; slow, so called at need."""
+    return {entry.name: entry.value for entry in entry_points(group=GROUP)}
+
+
+def named_tool(name: str, agent: str) -> Tool | str:
+    """Return the built-in tool *name*, or the target of the tool that a package offers as *name*.
 
     Raises:
-        ConfigError: there is no such tool.
+        ConfigError: the file of *agent* names a tool that does not exist.
     """
     shipped = builtin_tools()
-    if name not in shipped:
-        known = known_instead(name, sorted(shipped), "shipped are")
+    if name in shipped:
+        return shipped[name]
+    if name not in _offered():
+        known = known_instead(name, sorted({*shipped, *_offered()}), "there are")
         raise ConfigError(agent, f"key 'tools': {name!r} is unknown{known}, others are module:name")
-    return shipped[name]
+    return _offered()[name]
 
 
 SYNC_SECONDS: Final = 600.0
@@ -121,6 +141,25 @@ def child_result_tool() -> ToolSpec:
         (),
     )
     return asked.model_copy(update={"declared": "read_only"})
+
+
+def search_tools() -> list[ToolSpec]:
+    """Return the tools by which a model finds and calls the tools that it is not shown."""
+    find = _tool(
+        FIND_TOOLS,
+        "Find tools by words for what you want to do. It returns names, descriptions and schemas.",
+        {"query": {"type": "string", "minLength": 1}},
+        f"{SEARCH_SCHEME}{FIND_TOOLS}",
+        (),
+    )
+    call = _tool(
+        CALL_TOOL,
+        f"Call a tool that {FIND_TOOLS} has found, with arguments that fit its schema.",
+        {"name": {"type": "string"}, "arguments": {"type": "object"}},
+        f"{SEARCH_SCHEME}{CALL_TOOL}",
+        (),
+    )
+    return [find.model_copy(update={"declared": "read_only"}), call]
 
 
 def _tool(

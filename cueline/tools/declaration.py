@@ -23,10 +23,20 @@ Transient = tuple[type[Exception], ...]
 
 def name_of(function: Function, name: str | None) -> str:
     """Return the tool's name for the model."""
-    name = function.__name__ if name is None else name
+    try:
+        return checked_name(function.__name__ if name is None else name)
+    except ValueError as error:
+        raise ConfigError(subject(function), str(error)) from None
+
+
+def checked_name(name: str) -> str:
+    """Return *name*.
+
+    Raises:
+        ValueError: it is no name for a tool; the message shows the correct form.
+    """
     if NAME.fullmatch(name) is None:
-        reason = f"{name!r} is no name for a tool: take up to 64 of a-z, A-Z, 0-9, _ and -"
-        raise ConfigError(subject(function), reason)
+        raise ValueError(f"{name!r} is no name for a tool: take up to 64 of a-z, A-Z, 0-9, _ and -")
     return name
 
 

@@ -10,17 +10,25 @@ import inspect
 import signal
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from cueline.actors.background_task import GRACE_SECONDS
 from cueline.actors.runner_slots import SLOTS
-from cueline.actors.tool_port import ReconcileFinding, ToolOrder, ToolOutput
+from cueline.actors.tool_port import (
+    OnProgress,
+    ReconcileFinding,
+    ToolOrder,
+    ToolOutput,
+    drop_progress_of,
+)
 from cueline.errors import ToolChangedError, ToolFailedError, ToolImportError
 from cueline.events.agent import ToolSpec
 from cueline.tools.arguments import check_arguments
-from cueline.tools.recorded_tool import load_recorded, recorded_output
+from cueline.tools.progress import ProgressReporter, Report, drop_progress
+from cueline.tools.recorded_tool import load_recorded
 from cueline.tools.result import (
     failure_of,
     finding_of,
@@ -32,7 +40,7 @@ from cueline.tools.result import (
 from cueline.tools.target import LOADING
 from cueline.tools.tool import ToolContext
 from cueline.tools.worker_pool import WorkerPool
-from cueline.tools.worker_protocol import Head
+from cueline.tools.worker_protocol import Head, unpacked_images
 
 Start = Callable[[], object]
 
@@ -45,12 +53,16 @@ class ProcessToolExecutor:
         workers: int = SLOTS.workers,
         *,
         grace_seconds: float = GRACE_SECONDS,
+        hidden: Sequence[Path] = (),
+        on_progress: OnProgress = drop_progress_of,
     ) -> None:
         """Create the executor; workers start later.
 
         Args:
             workers: the number of sync calls at a time.
             grace_seconds: the time from terminating a tool's processes to killing them.
+            hidden: the files of the log, which isolated commands do not see.
+            on_progress: gets what a running call says of its progress.
 
         Raises:
             ToolImportError: a file of tools runs an agent when it is imported.
@@ -62,25 +74,29 @@ class ProcessToolExecutor:
             raise ToolImportError(file, reason)
         self._pool = WorkerPool(workers, grace_seconds)
         self._grace_seconds = grace_seconds
+        self._hidden = tuple(map(str, hidden))
+        self._on_progress = on_progress
         self._tasks: set[asyncio.Task[object]] = set()
 
     async def call(self, order: ToolOrder) -> ToolOutput:
-        if (recorded := recorded_output(order)) is not None:
-            return recorded
         if order.tool.needs_workspace and order.workspace is None:
             raise ToolFailedError(
                 "tool_error", f"{order.tool.name} needs a workspace; there is none"
             )
         began = time.perf_counter()
         if order.tool.in_loop:
-            output = output_of(await self._in_loop(order, in_loop(order)))
+            start = in_loop(order, self._on_progress)
+            output = output_of(await self._in_loop(order, start))
             seconds = time.perf_counter() - began
             return ToolOutput(output.content, seconds, output.truncated_from, output.media_type)
         # A function in the loop checks its arguments when it binds them; a worker is not used for
         # an invalid call.
         check_arguments(order.tool, order.arguments)
         head, body, seconds = await self._in_worker(order, "run")
-        return ToolOutput(body, seconds, head["truncated_from"], head["media_type"])
+        size = head["size"]
+        changes = unpacked_images(head["changes"], body[size:])
+        told = head["truncated_from"], head["media_type"]
+        return ToolOutput(body[:size] if changes else body, seconds, *told, changes)
 
     async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
         try:
@@ -127,7 +143,8 @@ class ProcessToolExecutor:
             began = time.perf_counter()
             try:
                 async with asyncio.timeout(order.tool.timeout_seconds):
-                    reply = await worker.exchange(request_for(order, verb))
+                    report = partial(self._on_progress, order)
+                    reply = await worker.exchange(request_for(order, verb, self._hidden), report)
             except TimeoutError:
                 raise timeout_failure(order) from None
             seconds = time.perf_counter() - began
@@ -169,13 +186,17 @@ class ProcessToolExecutor:
         await asyncio.wait({task}, timeout=self._grace_seconds)
 
 
-def in_loop(order: ToolOrder) -> Start:
+def in_loop(order: ToolOrder, on_progress: OnProgress) -> Start:
     """Return a function that starts the async tool of *order*.
 
     Raises:
         ToolImportError: there is no such tool here.
     """
-    tool, context = load_recorded(order.tool), ToolContext(**context_of(order))
+    tool = load_recorded(order.tool)
+    report: Report = drop_progress
+    if tool.signature.injected is not None:
+        report = ProgressReporter(from_any_thread(on_progress, order))
+    context = ToolContext(**context_of(order), report=report)
 
     async def run() -> object:
         try:
@@ -186,6 +207,17 @@ def in_loop(order: ToolOrder) -> Start:
             raise
 
     return run
+
+
+def from_any_thread(on_progress: OnProgress, order: ToolOrder) -> Report:
+    """Return a function that calls *on_progress* in the current loop."""
+    loop = asyncio.get_running_loop()
+
+    def report(share: float | None, text: str) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(on_progress, order, share, text)
+
+    return report
 
 
 async def call_or_explain(start: Start) -> object:
@@ -214,23 +246,27 @@ def wake(waiting: asyncio.Future[None]) -> None:
         waiting.set_result(None)
 
 
-def request_for(order: ToolOrder, verb: str) -> Head:
-    """Return the worker's request for *order*."""
+def request_for(order: ToolOrder, verb: str, hidden: Sequence[str]) -> Head:
+    """Return the worker's request for *order*, whose isolated commands do not see *hidden*."""
     context = context_of(order)
     folder = context["folder"] and str(context["folder"])
+    seen = {"isolation": order.isolation.model_dump(mode="json"), "hidden": hidden}
     return {
         "verb": verb,
         "tool": order.tool.model_dump(mode="json"),
         "arguments": order.arguments,
-        "context": {**context, "folder": folder},
+        "context": {**context, **seen, "folder": folder},
     }
 
 
 def context_of(order: ToolOrder) -> dict[str, Any]:
     """Return the fields of the `ToolContext`; the folder only if the tool needs the workspace."""
     place = order.workspace if order.tool.needs_workspace else None
-    said = {"session": order.session, "effect": order.effect, "attempt": order.attempt}
-    return {**said, "key": order.key, "folder": None if place is None else Path(place.path)}
+    said: dict[str, Any] = {"session": order.session, "effect": order.effect}
+    said |= {"attempt": order.attempt, "key": order.key, "isolation": order.isolation}
+    said |= {"environment": order.environment, "options": order.tool.options}
+    said |= {"overlay": order.overlay}
+    return {**said, "folder": None if place is None else Path(place.path)}
 
 
 def refuse(head: Head) -> None:

@@ -1,50 +1,33 @@
 """The built-in file tools, which stay inside the workspace."""
 
-import hashlib
-import json
 import os
-import re
 import secrets
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from difflib import unified_diff
-from os import fdopen
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
-from cueline.actors.presence import machine_name
-from cueline.errors import CuelineError, PathEscapeError, ToolFailedError
-from cueline.events.agent import ToolSpec, Workspace
 from cueline.events.message import IMAGE_LIMIT, LONGEST_START, image_type
-from cueline.events.sanitize import CUT, cut
-from cueline.linear_regex import compile_regex
+from cueline.events.sanitize import CUT
+from cueline.tools.before_image import recorded_change
 from cueline.tools.folder import (
-    REACHES_LOG,
-    FolderEntry,
     HardLinks,
     failure,
-    folder_at,
     kind_of,
-    names_in,
     open_file,
     parent_of,
     refusals,
     refuse_link,
-    walk,
-    within,
     word_for,
 )
 from cueline.tools.tool import Image, ToolContext, tool
 
 READ_LIMIT = 200_000
-LIST_LIMIT = 1_000
-SEARCH_LIMIT = 10_000_000
-LINE_LIMIT = 300
+EDIT_LIMIT = 10_000_000
 PEEK = 8192
-_BREAKS = re.compile(r"[\x00-\x1f]")
 
 Inside = Annotated[str, Field(description="Relative to the workspace.")]
 AtLeastOne = Annotated[int, Field(ge=1)]
@@ -58,9 +41,19 @@ def read_file(
 
     At most 200,000 bytes are returned; a note at the end says where to go on.
     """
-    links = HardLinks(context.workspace)
+    return read_in(context.workspace, path, start_line, max_lines)
+
+
+def read_in(root: Path, path: str, start_line: int = 1, max_lines: int = 2000) -> str | Image:
+    """Return a text file or an image of the folder *root*; see `read_file`.
+
+    Raises:
+        PathEscapeError: *path* leads out of the folder.
+        ToolFailedError: it cannot be read.
+    """
+    links = HardLinks(root)
     with (
-        parent_of(context.workspace, path) as (parent, name),
+        parent_of(root, path) as (parent, name),
         os.fdopen(open_file(parent, name, path, links), "rb") as file,
     ):
         size = os.fstat(file.fileno()).st_size
@@ -83,72 +76,60 @@ def write_file(path: Inside, content: str, *, context: ToolContext) -> str:
     A file that is there is replaced as a whole: readers see the old or the new one.
     """
     data = content.encode()
-    with parent_of(context.workspace, path, create=True) as (parent, name):
+    with (
+        parent_of(context.workspace, path, create=True) as (parent, name),
+        recorded_change(context, parent, name, path, data),
+    ):
         replace(parent, name, path, data)
     return f"wrote {len(data):,} bytes to {path}"
 
 
-@tool(read_only=True, needs_workspace=True, paths=["path"])
-def list_files(path: Inside = ".", recursive: bool = False, *, context: ToolContext) -> str:  # noqa: FBT001, FBT002 - the model names it
-    """List a folder of the workspace: folders end in `/`, files have their size in bytes.
-
-    At most 1,000 entries are listed. `.git` and `.cueline` are not entered.
-    """
-    lines: list[str] = []
-    with folder_at(context.workspace, path) as folder:
-        prefix = "".join(f"{name}/" for name in names_in(path))
-        for entry in walk(folder, prefix) if recursive else walk(folder, prefix, depth=0):
-            if len(lines) == LIST_LIMIT:
-                lines.append(f"[more than {LIST_LIMIT:,} entries; list a folder further down]")
-                break
-            lines.append(line_for(entry))
-    return "\n".join(lines) or "[empty]"
-
-
-@tool(read_only=True, needs_workspace=True, paths=["path"])
-def search_files(  # noqa: D417 - the model is not told of the context
-    pattern: str,
-    path: Inside = ".",
-    regex: bool = False,  # noqa: FBT001, FBT002 - the model names it
-    max_matches: Annotated[int, Field(ge=1, le=1000)] = 200,
+@tool(needs_workspace=True, paths=["path"])
+def edit_file(  # noqa: D417 - the model is not told of the context
+    path: Inside,
+    old: Annotated[str, Field(min_length=1)],
+    new: str,
+    every: bool = False,  # noqa: FBT001, FBT002 - the model names it
     *,
     context: ToolContext,
 ) -> str:
-    """Search the text files of the workspace line by line: `path:line: text`.
-
-    Binary files, files over 10 MB, `.git` and `.cueline` are left out, and said to be.
+    """Replace a text in a file of the workspace; the rest of the file stays as it is.
 
     Args:
-        pattern: text to find as it is; with `regex`, a regular expression.
-        path: the file or folder to search, relative to the workspace.
-        regex: whether *pattern* is a regular expression; it may have no look-around and no
-            backreferences.
-        max_matches: the search ends after as many.
+        path: the file, relative to the workspace.
+        old: the text to replace, exactly as it is in the file, with its spaces and line ends. It
+            has to be there once: name enough of the text around it.
+        new: the text that takes its place.
+        every: whether each of several places is replaced.
     """
-    try:
-        wanted = compile_regex(pattern) if regex else lambda line: pattern in line
-    except ValueError as error:
-        raise ToolFailedError(
-            "tool_error", f"{pattern!r} is no regular expression: {error}"
-        ) from None
-    lines: list[str] = []
-    skipped = 0
     links = HardLinks(context.workspace)
-    for entry in entries_at(context, path):
-        found = search(entry, wanted, max_matches - len(lines), links)
-        skipped += found is None
-        lines += found or []
-        if len(lines) == max_matches:
-            lines.append(f"[stopped at {max_matches} matches]")
-            break
-    left_out = [f"[left out {skipped} binary, huge or unreadable files]"] if skipped else []
-    return "\n".join(lines + left_out) or "[no match]"
+    with parent_of(context.workspace, path) as (parent, name):
+        with os.fdopen(open_file(parent, name, path, links), "rb") as file:
+            before = file.read(EDIT_LIMIT + 1)
+        if len(before) > EDIT_LIMIT:
+            raise failure(path, f"is larger than {EDIT_LIMIT:,} bytes; edit it by a command")
+        try:
+            text = before.decode()
+        except UnicodeDecodeError:
+            raise failure(path, "is no text in UTF-8; edit it by a command") from None
+        try:
+            after = edited(text, old, new, every=every)
+        except ValueError as error:
+            raise failure(path, str(error)) from None
+        with recorded_change(context, parent, name, path, after.encode()):
+            replace(parent, name, path, after.encode())
+    places = text.count(old)
+    return f"replaced {'1 place' if places == 1 else f'{places} places'} in {path}"
 
 
 @tool(idempotent=True, sensitive=True, needs_workspace=True, paths=["path"])
 def delete_file(path: Inside, *, context: ToolContext) -> str:
     """Delete one file of the workspace; a file that is not there is no error."""
-    with parent_of(context.workspace, path) as (parent, name), refusals(parent, name, path):
+    with (
+        parent_of(context.workspace, path) as (parent, name),
+        refusals(parent, name, path),
+        recorded_change(context, parent, name, path, None),
+    ):
         if kind_of(parent, name) == stat.S_IFDIR:
             raise failure(path, "is a folder; files are deleted one by one")
         try:
@@ -157,6 +138,45 @@ def delete_file(path: Inside, *, context: ToolContext) -> str:
             return f"{path} is not there"
         os.fsync(parent)
     return f"deleted {path}"
+
+
+def edited(text: str, old: str, new: str, *, every: bool) -> str:
+    """Return *text* with *new* in place of *old*.
+
+    Raises:
+        ValueError: *old* is not there, or more than once; the message says where.
+    """
+    places = text.count(old)
+    if places == 0:
+        if "\r\n" in text and old.replace("\n", "\r\n") in text:
+            raise ValueError("has the old text with other line ends: its lines end in \\r\\n")
+        near = _line_like(text, old)
+        raise ValueError(f"does not have the old text{near}; read the file, and copy it exactly")
+    if places > 1 and not every:
+        lines = ", ".join(map(str, _lines_with(text, old, 5)))
+        more = " …" if places > 5 else ""  # noqa: PLR2004 - as above
+        why = "name more of the text around one, or set every"
+        raise ValueError(f"has the old text {places} times, at the lines {lines}{more}; {why}")
+    return text.replace(old, new)
+
+
+def _lines_with(text: str, old: str, most: int) -> list[int]:
+    """Return the numbers of the lines at which *old* begins, at most so many."""
+    found: list[int] = []
+    at = text.find(old)
+    while at >= 0 and len(found) < most:
+        found.append(text.count("\n", 0, at) + 1)
+        at = text.find(old, at + len(old))
+    return found
+
+
+def _line_like(text: str, old: str) -> str:
+    """Return which line has the first line of *old* with other spaces; empty if none has."""
+    wanted = "".join(old.strip().split("\n")[0].split())
+    for number, line in enumerate(text.split("\n"), 1):
+        if wanted and wanted in "".join(line.split()):
+            return f", but line {number} is like its first line"
+    return ""
 
 
 def is_image(file: BinaryIO) -> bool:
@@ -200,8 +220,21 @@ def lines_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         number += chunk.endswith(b"\n")
 
 
-def replace(parent: int, name: str, path: str, data: bytes) -> None:
-    """Write *data* under *name* atomically, on disk before it is visible."""
+def put(parent: int, name: str, path: str, content: bytes | None, mode: int | None = None) -> None:
+    """Write *content* as `replace` does, or remove the file if it is None."""
+    if content is not None:
+        replace(parent, name, path, content, mode)
+        return
+    with refusals(parent, name, path):
+        os.unlink(name, dir_fd=parent)
+        os.fsync(parent)
+
+
+def replace(parent: int, name: str, path: str, data: bytes, mode: int | None = None) -> None:
+    """Write *data* under *name* atomically, on disk before it is visible.
+
+    The file gets the permissions *mode*, by default those that it has.
+    """
     refuse_link(parent, name, path)
     kind = kind_of(parent, name)
     if kind not in {None, stat.S_IFREG}:
@@ -209,7 +242,7 @@ def replace(parent: int, name: str, path: str, data: bytes) -> None:
     temporary = f".{secrets.token_hex(8)}.tmp"
     with refusals(parent, name, path):
         try:
-            write(parent, temporary, data, mode=mode_of(parent, name))
+            write(parent, temporary, data, mode=mode_of(parent, name) if mode is None else mode)
             os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
         except BaseException:
             with suppress(OSError):
@@ -234,121 +267,3 @@ def mode_of(parent: int, name: str) -> int | None:
     with suppress(FileNotFoundError):
         return stat.S_IMODE(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
     return None
-
-
-def line_for(entry: FolderEntry) -> str:
-    """Return the line for *entry* in the list of a folder."""
-    name = on_one_line(entry.path)
-    if entry.kind == stat.S_IFDIR:
-        return f"{name}/"
-    if entry.kind == stat.S_IFREG:
-        return f"{name}  {entry.size:,}"
-    return f"{name}  ({word_for(entry.kind)})"
-
-
-def on_one_line(path: str) -> str:
-    """Return *path*; as JSON if *path* contains control characters."""
-    return json.dumps(path, ensure_ascii=False) if _BREAKS.search(path) else path
-
-
-def entries_at(context: ToolContext, path: str) -> Iterator[FolderEntry]:
-    """Yield the regular files at *path*, a folder or a file."""
-    names = names_in(path)
-    if names:
-        with parent_of(context.workspace, path) as (parent, name):
-            if kind_of(parent, name) == stat.S_IFREG:
-                yield FolderEntry("/".join(names), parent, name, stat.S_IFREG, 0)
-                return
-    prefix = "".join(f"{name}/" for name in names)
-    with folder_at(context.workspace, path) as folder:
-        yield from (entry for entry in walk(folder, prefix) if entry.kind == stat.S_IFREG)
-
-
-def search(
-    entry: FolderEntry, wanted: Callable[[str], bool], most: int, links: HardLinks
-) -> list[str] | None:
-    """Return the matching lines of *entry*; None if the file is not searched."""
-    try:
-        descriptor = open_file(entry.parent, entry.name, entry.path, links)
-    except (PathEscapeError, ToolFailedError):
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        if os.fstat(descriptor).st_size > SEARCH_LIMIT or is_binary(file):
-            return None
-        lines: list[str] = []
-        before = 0
-        for number, chunk in lines_of(file):
-            text = chunk.decode(errors="replace").rstrip("\r\n")
-            if wanted(text):
-                start = CUT if number == before else ""  # a part of a very long line
-                lines.append(f"{on_one_line(entry.path)}:{number}: {start}{cut(text, LINE_LIMIT)}")
-                if len(lines) == most:
-                    break
-            before = number
-        return lines
-
-
-LARGEST = 1_000_000
-PAIRS = 5000**2
-"""The most pairs of an old and a new line to compare, because a comparison blocks the host."""
-LINES = 400
-_FILE_TOOLS = "cueline.tools.files:"
-
-
-def preview(
-    log: str,
-    files: Iterable[Path],
-    tool: ToolSpec,
-    arguments: Mapping[str, JsonValue],
-    workspace: Workspace | None,
-) -> str:
-    """Return the diff of the change that a call would make to a file; empty if unknown.
-
-    The diff needs a tool that declares `writes`, and a workspace on this machine. For a tool that
-    may reach the *files* of *log*, the text is a warning.
-    """
-    if workspace is None or workspace.machine != machine_name():
-        return ""
-    warning = ""
-    confined = not tool.needs_workspace or tool.target.startswith(_FILE_TOOLS)
-    if not confined and within(workspace, files):
-        warning = f"{REACHES_LOG} {log}: it is in the workspace."
-    return "\n".join(filter(None, (warning, _change(tool, arguments, workspace))))
-
-
-def _change(tool: ToolSpec, arguments: Mapping[str, JsonValue], workspace: Workspace) -> str:
-    if tool.writes is None:
-        return ""
-    path, content = (arguments.get(name) for name in tool.writes)
-    if not isinstance(path, str) or not isinstance(content, str):
-        return ""
-    before = _content(Path(workspace.path), path)
-    return "" if before is None else _difference(path, before, content)
-
-
-def _content(root: Path, path: str) -> str | None:
-    """Return the text at *path*; empty if there is no file; None if it is not text."""
-    try:
-        if not (root / path).parent.exists():
-            return ""  # the folders are created with the file
-        with parent_of(root, path) as (parent, name):
-            if kind_of(parent, name) is None:
-                return ""
-            with fdopen(open_file(parent, name, path, HardLinks(root)), "rb") as file:
-                found = file.read(LARGEST + 1)
-        return found.decode() if len(found) <= LARGEST else None
-    except (OSError, ValueError, CuelineError):
-        return None
-
-
-def _difference(path: str, before: str, after: str) -> str:
-    old, new = before.splitlines(), after.splitlines()
-    if old == new and before != after:
-        return f"a/{path}: only the ends of lines change"
-    if len(old) * len(new) > PAIRS:
-        was = hashlib.sha256(before.encode()).hexdigest()[:12]
-        return f"a/{path}: {len(old):,} lines ({was}) become {len(new):,}, too many to compare"
-    lines = list(unified_diff(old, new, f"a/{path}", f"b/{path}", lineterm=""))
-    if len(lines) > LINES:
-        lines[LINES:] = [f"[{len(lines) - LINES} lines more]"]
-    return "\n".join(lines)

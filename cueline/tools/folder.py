@@ -13,7 +13,6 @@ import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from cueline.errors import PathEscapeError, ToolFailedError
@@ -41,22 +40,8 @@ def within(workspace: Workspace, files: Iterable[Path]) -> list[Path]:
 ENTER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK, opening a FIFO waits for a writer.
 LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-DEPTH = 64
 SEVERAL = 2
 """The number of names from which a file has hard links."""
-SKIPPED = {".git", LOG_FOLDER}
-
-
-@dataclass(frozen=True, slots=True)
-class FolderEntry:
-    """An entry of a folder, valid while the folder is open."""
-
-    path: str
-    parent: int
-    name: str
-    kind: int
-    """The type bits of the entry's mode; links are not followed."""
-    size: int
 
 
 @contextmanager
@@ -182,32 +167,6 @@ def kind_of(parent: int, name: str) -> int | None:
         return stat.S_IFMT(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
     except OSError:
         return None
-
-
-def walk(folder: int, prefix: str = "", *, depth: int = DEPTH) -> Iterator[FolderEntry]:
-    """Yield the entries of *folder*, in order, down to *depth* folders below it."""
-    with os.scandir(folder) as entries:
-        found = sorted(entries, key=lambda entry: entry.name)
-    for entry in found:
-        with suppress(OSError):  # the entry is gone, or only its name may be read
-            status = entry.stat(follow_symlinks=False)
-            kind = stat.S_IFMT(status.st_mode)
-            path = f"{prefix}{entry.name}"
-            yield FolderEntry(path, folder, entry.name, kind, status.st_size)
-            if kind == stat.S_IFDIR and depth > 0 and entry.name.casefold() not in SKIPPED:
-                yield from below(folder, entry.name, path, depth=depth - 1)
-
-
-def below(parent: int, name: str, path: str, *, depth: int) -> Iterator[FolderEntry]:
-    """Yield the entries of the folder *name*; a folder without access has no entries."""
-    try:
-        inner = enter(parent, name, path)
-    except (PathEscapeError, ToolFailedError):
-        return
-    try:
-        yield from walk(inner, f"{path}/", depth=depth)
-    finally:
-        os.close(inner)
 
 
 def word_for(kind: int) -> str:

@@ -11,6 +11,7 @@ fast.
 
 import contextlib
 import ctypes
+import fcntl
 import importlib
 import json
 import os
@@ -25,11 +26,15 @@ SET_PDEATHSIG = 1
 SET_CHILD_SUBREAPER = 36
 LINUX = sys.platform == "linux"
 IMPATIENT, PATIENT = 0.02, 1.0
+TERM_SECONDS = 1.0
+"""The time between SIGTERM and SIGKILL for a kept command."""
 
 
 def main() -> None:
     """Detach from the runner, and guard a worker."""
     config = json.loads(sys.argv[1])
+    if "command" in config:
+        keep(**config)
     # Ray kills the children of its workers on exit, and would kill the guardian before its work is
     # done. So the guardian becomes an orphan.
     if os.fork():
@@ -51,6 +56,87 @@ def main() -> None:
     with contextlib.suppress(BrokenPipeError):
         os.write(config["status"], json.dumps({"code": code}).encode())
     os._exit(0)
+
+
+def keep(command: list[str], descriptors: list[int], limits: list[Any] | None) -> NoReturn:
+    """Run *command* on the streams of this process, and kill it when the starting process dies.
+
+    SIGTERM is passed on; what is left after `TERM_SECONDS` is killed. The *descriptors* come
+    through standard error, which is a socket then, and have these numbers in the command.
+    """
+    starter = os.getppid()
+    received = receive(len(descriptors))
+    box = None if limits is None else process_limits(*limits)
+    if LINUX:
+        prctl(SET_CHILD_SUBREAPER, 1)
+    signals = watch_children()
+    terminated: list[float] = []
+    signal.signal(signal.SIGTERM, lambda *_: terminated.append(time.monotonic()))
+    if box is not None:
+        box.before_fork()
+    child = os.fork()
+    if child == 0:
+        place(received, descriptors)
+        become(command, box)
+    for stream in (0, 1):  # their ends show the end of the command
+        os.close(stream)
+    poll = select.poll()
+    poll.register(signals, select.POLLIN)
+    if LINUX:
+        # A changed parent is seen at once, not at the next look.
+        with contextlib.suppress(ProcessLookupError):
+            poll.register(os.pidfd_open(starter), select.POLLIN)
+    code = None
+    while code is None and os.getppid() == starter:
+        poll.poll(TERM_SECONDS * 1000)
+        with contextlib.suppress(BlockingIOError):
+            os.read(signals, 4096)
+        code = reap().get(child)
+        if terminated and code is None:
+            late = time.monotonic() > terminated[0] + TERM_SECONDS
+            kill_below(signal.SIGKILL if late else signal.SIGTERM)
+    sweep(signals)
+    os._exit(code if code is not None and code >= 0 else 1)
+
+
+def become(command: list[str], box: Any) -> NoReturn:
+    """Become *command*, with the limits *box* if it is isolated."""
+    try:
+        if box is not None:
+            os.setpgid(0, 0)  # a signal to the group would end bwrap without a hint
+            box.before_exec()
+        signal.set_wakeup_fd(-1)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
+        os.execvp(command[0], command)  # noqa: S606 - the agent's command
+    except OSError as error:
+        os.write(2, f"{command[0]}: {error.strerror}\n".encode())
+    finally:
+        os._exit(127)
+
+
+def receive(count: int) -> list[int]:
+    """Return so many descriptors that the starter has sent through standard error."""
+    if not count:
+        return []
+    socket = importlib.import_module("socket")
+    with contextlib.closing(socket.socket(fileno=os.dup(2))) as source:
+        return list(socket.recv_fds(source, 1, count)[1])
+
+
+def place(received: list[int], numbers: list[int]) -> None:
+    """Give the *received* descriptors these *numbers*, with which a program inherits them."""
+    above = max([*received, *numbers], default=0) + 1
+    moved = [fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, above) for each in received]
+    for source, number in zip(moved, numbers, strict=True):
+        os.dup2(source, number)
+
+
+def process_limits(*limits: Any) -> Any:
+    """Return the limits of an isolated command."""
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))  # noqa: PTH120 - as above
+    return importlib.import_module("cueline.isolation.limits").ProcessLimits(*limits)
 
 
 def guard(worker: int, control: int, signals: int) -> int | None:
@@ -123,7 +209,19 @@ def kill_below(number: int) -> None:
     for pid in found:
         found += children.pop(pid, ())
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
+            if number == signal.SIGKILL or not is_bwrap(pid):
+                os.kill(pid, number)
+
+
+def is_bwrap(pid: int) -> bool:
+    """Whether the process isolates a command; its end would be the command's, without a hint.
+
+    A command that takes this name gets no hint, and is killed a little later.
+    """
+    path = f"/proc/{pid}/comm"
+    with contextlib.suppress(OSError), open(path, "rb") as file:  # noqa: PTH123 - pathlib is slow to import
+        return file.read() == b"bwrap\n"
+    return False
 
 
 def parents_by_linux() -> dict[int, int]:

@@ -28,6 +28,11 @@ from cueline.tools.tool import Tool, load
 
 _KEPT = ("declared", "version", "in_loop")
 """The fields of a tool that must equal the recorded fields, beside the parameters."""
+_OF_AGENT = (
+    *("name", "own_name", "target", "critical", "retry", "breaker"),
+    *("demands", "timeout_seconds", "changes"),
+)
+"""The fields of a tool that an agent can set."""
 _kept_of = attrgetter(*_KEPT)
 _APART = {"properties", "required"}
 
@@ -46,9 +51,7 @@ def load_recorded(spec: ToolSpec) -> Tool:
 def check_unchanged(name: str, tools: Iterable[ToolSpec], accept_with: str) -> None:
     """Raise if *tools* of the agent *name* have changed; the message offers *accept_with*."""
     changed = []
-    for spec in tools:
-        if not spec.runs:
-            continue
+    for spec in _of_modules(tools):
         try:
             load_recorded(spec)
         except ToolChangedError as error:
@@ -63,14 +66,18 @@ def changed_since(tools: Iterable[ToolSpec]) -> tuple[ToolSpec, ...]:
 
     The settings of the agent for these tools stay.
     """
-    needed = [spec for spec in tools if spec.runs]
-    return tuple(_now(spec) for spec in needed if _changes(spec, load(spec.target)))
+    return tuple(_now(s) for s in _of_modules(tools) if _changes(s, load(s.target)))
+
+
+def _of_modules(tools: Iterable[ToolSpec]) -> list[ToolSpec]:
+    """Return the *tools* whose code is here; the tools of MCP servers are compared at each call."""
+    return [spec for spec in tools if spec.runs and spec.imported]
 
 
 def _now(spec: ToolSpec) -> ToolSpec:
-    kept: dict[str, Any] = {"critical": spec.critical, "retry": spec.retry, "breaker": spec.breaker}
-    kept |= {"name": spec.name, "own_name": spec.own_name}
-    return load(spec.target).spec().model_copy(update={**kept, "target": spec.target})
+    keys = (*_OF_AGENT, *(("options", "sensitive") if spec.options else ()))
+    kept = {key: getattr(spec, key) for key in keys}
+    return load(spec.target).spec().model_copy(update=kept)
 
 
 def _changes(spec: ToolSpec, found: Tool) -> list[str]:
@@ -142,7 +149,9 @@ def recorded_output(order: ToolOrder) -> ToolOutput | None:
         why = f"the recording has no result of the call {order.effect}: {order.tool.name}"
         raise ToolFailedError(NOT_RECORDED, f"{why} {arguments}; --run-tools runs such calls")
     if result.image:
-        return ToolOutput(b64decode(result.image), 0.0, media_type=result.media_type)
+        text, _, _ = result.text.rpartition("\n")  # the last line names the image
+        beside = text.encode(errors="surrogatepass")
+        return ToolOutput(b64decode(result.image), 0.0, None, result.media_type, text=beside)
     if not result.failed:
         return ToolOutput(result.text.encode(errors="surrogatepass"), 0.0)
     # An error of another kind could be retried, or put the call in doubt.

@@ -37,7 +37,7 @@ def output_of(value: object) -> Output:
     if isinstance(value, Image):
         return Output(value.content, media_type=_type_of(value.content))
     if isinstance(value, Output):
-        return Output(content_of(value.content), value.truncated_from, value.media_type)
+        return Output(content_of(value.content), value.truncated_from, value.media_type, value.text)
     content = content_of(value)
     if len(content) > OUTPUT_LIMIT:
         return Output(content[:OUTPUT_LIMIT] + CUT.encode(), len(content))

@@ -8,8 +8,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,12 +17,18 @@ from typing import Annotated, Any, Final, NoReturn
 
 from pydantic import Field
 
+from cueline.actors.presence import machine_name
 from cueline.actors.tool_port import JSON
-from cueline.errors import ToolFailedError
+from cueline.errors import ConfigError, ToolFailedError
+from cueline.events.agent import COMMAND_SCHEME, AgentSpec, ToolSpec
+from cueline.events.agent_parts import DEFAULT_ISOLATION
 from cueline.events.codes import NOT_STARTED
 from cueline.events.fact import json_or_text
 from cueline.events.sanitize import CUT
+from cueline.isolation.ladder import check_overlays, overlays, rung
+from cueline.isolation.sandbox import Sandbox, check_sandbox, sandbox
 from cueline.tools.guardian import LINUX, SET_CHILD_SUBREAPER, guard, prctl, sweep, watch_children
+from cueline.tools.network_proxy import proxied
 from cueline.tools.result import SHORTAGES, signal_name
 from cueline.tools.tool import OUTPUT_LIMIT, TIMEOUT_SECONDS, Output, ToolContext, tool
 
@@ -46,19 +52,110 @@ def run_command(
 ) -> Output:
     """Run a shell command in the workspace; return what it prints, and its exit status.
 
-    It is not confined: it can read and change whatever the user can who runs
-    cueline, outside the workspace too. It has no terminal and no input. What it
+    Unless the person who runs cueline has allowed more, it is isolated: it can change the
+    workspace only, reads programs and the workspace, has no network, and finds an empty
+    /tmp and home folder, which vanish at its end. It has no terminal and no input. What it
     leaves running in the background is killed when the command ends.
     """
     if not context.workspace.is_dir():
         raise ToolFailedError("tool_error", "the workspace is not there")
-    with start_shell(command, context.workspace) as process:
-        printed = Printed()
-        ended = follow(process, printed, time.monotonic() + timeout_seconds)
+    shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
+    printed = Printed()
+    with isolated([shell, "-c", command], context) as box:
+        with start_guarded(box, context.workspace) as process:
+            ended = follow(process, printed, time.monotonic() + timeout_seconds)
+        check_began(box, process.returncode, printed.kept)
     if not ended:
-        reason = f"did not end within {timeout_seconds:g} s and was killed; it may have had effects"
+        effects = "nothing was changed" if context.overlay else "it may have had effects"
+        reason = f"did not end within {timeout_seconds:g} s and was killed; {effects}"
         raise ToolFailedError("timeout", f"the command {reason}. {printed.tail()}")
-    return printed.output(status(process.returncode))
+    return printed.output(status(box.exit_code(process.returncode)))
+
+
+@contextmanager
+def isolated(command: Sequence[str], context: ToolContext) -> Iterator[Sandbox]:
+    """Yield how to start *command* with the isolation of the agent.
+
+    Raises:
+        ToolFailedError: the command cannot be isolated here, and does not run.
+    """
+    with ExitStack() as stack:
+        try:
+            with not_started_on_shortage():
+                proxy = stack.enter_context(proxied(context.isolation))
+                box = stack.enter_context(
+                    sandbox(
+                        command,
+                        isolation=context.isolation,
+                        environment=os.environ,
+                        workspace=context.folder,
+                        hidden=context.hidden,
+                        overlay=context.overlay,
+                        proxy=proxy,
+                    )
+                )
+        except ConfigError as error:
+            raise ToolFailedError(
+                "tool_error", f"the command did not run: {error.reason}"
+            ) from None
+        yield box
+
+
+def commands_problem(workspace: Path | None = None, hidden: Sequence[Path] = ()) -> str:
+    """Return why commands cannot run isolated here, and what to do; empty if they can.
+
+    *workspace* is by default the current folder, and *hidden* are the files of the log.
+    """
+    found = rung()
+    if not found.kind:
+        return f"{found.cause}; {found.fix}"
+    try:
+        check_sandbox(DEFAULT_ISOLATION, workspace or Path.cwd(), hidden)
+    except ConfigError as error:
+        return error.reason
+    return ""
+
+
+def holding_problem() -> str:
+    """Return why changes cannot be held on this machine, and what to do; empty if they can."""
+    found = overlays()
+    return "" if found.program else f"{found.cause}; {found.fix}"
+
+
+def check_commands(agent: AgentSpec, hidden: Sequence[Path] = ()) -> None:
+    """Raise if *agent* runs commands on this machine, and they cannot be isolated as it says.
+
+    The commands must not reach the *hidden* files, those of the log.
+
+    Raises:
+        ConfigError: install what isolates commands, or correct the agent's `isolation`.
+    """
+    place = agent.workspace
+    commands = (f"{__name__}:", COMMAND_SCHEME)
+    runs = any(tool.target.startswith(commands) for tool in agent.tools if tool.runs)
+    if runs and place is not None and place.machine == machine_name():
+        check_sandbox(agent.isolation, Path(place.path), hidden)
+        if any(tool.changes for tool in agent.tools):
+            check_overlays(agent.isolation)
+
+
+def holds_changes(tool: ToolSpec) -> bool:
+    """Whether what *tool* changes can wait for a yes."""
+    commands = (run_command.spec().target, COMMAND_SCHEME)
+    return tool.needs_workspace and tool.target.startswith(commands)
+
+
+def check_began(box: Sandbox, code: int, printed: bytes | bytearray) -> None:
+    """Raise if the isolation ended with *code* before the command began.
+
+    Raises:
+        ToolFailedError: the command did not run.
+    """
+    if not box.began(code):
+        said = bytes(printed[-TOLD:]).decode(errors="replace").strip()
+        raise ToolFailedError(
+            "tool_error", f"the command did not run, it cannot be isolated: {said}"
+        )
 
 
 @dataclass(slots=True)
@@ -95,9 +192,13 @@ class Printed:
 
 
 @contextmanager
-def start_shell(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run *command* for the block; then kill it and all processes that it started."""
-    shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
+def start_guarded(
+    box: Sandbox, folder: Path | None, *, separately: bool = False, fed: bool = False
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the command of *box* for the block; then kill it and all processes that it started.
+
+    Its output and errors are one stream, unless *separately*; it has an input if *fed*.
+    """
     with not_started_on_shortage():
         control, holding = os.pipe()
     # A signal must not come before this process waits; the guardian ignores the signal.
@@ -105,12 +206,14 @@ def start_shell(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]
     try:
         with not_started_on_shortage():
             process = subprocess.Popen(  # noqa: S603 - running the model's command is the purpose
-                [shell, "-c", command],
+                box.argv,
+                env=box.environment,
+                pass_fds=box.descriptors,
                 cwd=folder,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if fed else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                preexec_fn=partial(become_guarded, control),  # noqa: PLW1509 - it takes no lock
+                stderr=subprocess.PIPE if separately else subprocess.STDOUT,
+                preexec_fn=partial(become_guarded, control, box),  # noqa: PLW1509 - it takes no lock
             )
     except BaseException:
         os.close(holding)
@@ -129,8 +232,8 @@ def start_shell(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]
     finally:
         os.close(holding)
         process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
+        for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
+            stream.close()
 
 
 @contextmanager
@@ -144,7 +247,7 @@ def not_started_on_shortage() -> Iterator[None]:
         raise ToolFailedError(NOT_STARTED, f"no process can be started: {error}") from error
 
 
-def become_guarded(control: int) -> None:
+def become_guarded(control: int, box: Sandbox) -> None:
     """Become the command, below a guardian process; see `tools.guardian`.
 
     The worker's own guardian would let processes that leave the command's session live as
@@ -152,9 +255,11 @@ def become_guarded(control: int) -> None:
     """
     if LINUX:
         prctl(SET_CHILD_SUBREAPER, 1)
+    box.before_fork()
     command = os.fork()
     if command:
         stand_by(command, control)
+    box.before_exec()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, UNHEARD)
     os.setpgid(0, 0)  # signals to its process group do not reach its guardian
 
@@ -232,6 +337,8 @@ def status(code: int) -> str:
 STEP: Final = "run"
 """The name of a procedure's only step."""
 _TOLD: Final = 10_000
+_NOT_RUN: Final = (126, 127)
+"""The exit statuses of a shell that cannot run a program."""
 
 
 @tool
@@ -242,26 +349,44 @@ def run_program(command: list[Any], parameters: dict[str, Any], *, context: Tool
     An object or a list that it prints is JSON, and all else text. What the program writes to
     standard error is its message if it fails.
     """
-    folder = context.folder
     given = [each for each in command if each is not None]
     argv = [each if isinstance(each, str) else json.dumps(each) for each in given]
     if command[0] is None:
         why = "the program is null: give its parameter a value, or a `default` in the schema"
         raise ToolFailedError("invalid_arguments", why)
-    try:
-        done = subprocess.run(  # noqa: S603 - running the procedure's command is the purpose
-            argv,
-            input=json.dumps(parameters).encode(),
-            capture_output=True,
-            cwd=folder,
-            check=False,
-        )
-    except OSError as error:
-        raise ToolFailedError("tool_error", f"{argv[0]} cannot be run: {error.strerror}") from None
-    if done.returncode:
-        last = (done.stderr or done.stdout)[-_TOLD:].decode(errors="replace").strip()
-        raise ToolFailedError("tool_error", f"exit status {done.returncode}: {last}")
-    if len(done.stdout) > OUTPUT_LIMIT:
-        return Output(done.stdout[:OUTPUT_LIMIT], len(done.stdout))
-    value = json_or_text(done.stdout.decode(errors="replace"))
-    return Output(done.stdout, media_type=JSON if isinstance(value, dict | list) else "")
+    return _run(argv, context, json.dumps(parameters).encode())
+
+
+@tool
+def run_argv(command: list[str], *, context: ToolContext) -> Output:
+    """Run a program without an input; return what it prints.
+
+    An object or a list that it prints is JSON. If it fails, its message is all that it wrote.
+    """
+    return _run(command, context)
+
+
+def _run(argv: Sequence[str], context: ToolContext, given: bytes | None = None) -> Output:
+    fed = given is not None
+    with isolated(argv, context) as box:
+        try:
+            with start_guarded(box, context.folder, separately=True, fed=fed) as process:
+                stdout, stderr = process.communicate(given)
+        except OSError as error:
+            why = f"{argv[0]} cannot be run: {error.strerror}"
+            raise ToolFailedError("tool_error", why) from None
+        check_began(box, process.returncode, stderr)
+    if code := box.exit_code(process.returncode):
+        said = stderr or stdout if fed else stdout + stderr
+        last = said[-_TOLD:].decode(errors="replace").strip()
+        unable = f"{argv[0]} cannot be run, " if code in _NOT_RUN else ""
+        effects = "\n[nothing was changed]" if context.overlay else ""
+        raise ToolFailedError("tool_error", f"{unable}exit status {code}: {last}{effects}")
+    if len(stdout) > OUTPUT_LIMIT:
+        return Output(stdout[:OUTPUT_LIMIT], len(stdout))
+    value = json_or_text(stdout.decode(errors="replace"))
+    return Output(stdout, media_type=JSON if isinstance(value, dict | list) else "")
+
+
+COMMANDS: Final = (run_command, run_program, run_argv)
+"""The tools that start one command, and have no effect before it."""

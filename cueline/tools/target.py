@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from cueline.errors import CuelineError, ToolImportError
+from cueline.events.agent import SCHEMES
 
 FILE_MODULE = "cueline_file_"
 LOADING: set[str] = set()
@@ -29,7 +30,11 @@ def locate(tool: object, module_name: str) -> str:
         where = f"not at the top level of {module_name}, the module of its function"
         reason = f"{where}: put it there, under a name, or call that from a function of your own"
         raise ToolImportError(str(getattr(tool, "name", tool)), reason)
-    return f"{address(module, name)}:{name}"
+    target = f"{address(module, name)}:{name}"
+    if target.startswith(SCHEMES):
+        reason = f"the module {module.__name__} has the name of a scheme: rename the module"
+        raise ToolImportError(target, reason)
+    return target
 
 
 def address(module: ModuleType, name: str) -> str:

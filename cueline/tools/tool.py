@@ -15,12 +15,21 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, overload
 
-from msgspec import Struct
+from msgspec import Struct, field
 from pydantic import JsonValue
 
+from cueline.actors.tool_port import FileImage
 from cueline.errors import ConfigError, ToolFailedError, ToolImportError
 from cueline.events.agent import Declared, ToolSpec
-from cueline.events.agent_parts import NO_DEMANDS, BreakerPolicy, Demands, Preset, RetryPolicy
+from cueline.events.agent_parts import (
+    DEFAULT_ISOLATION,
+    NO_DEMANDS,
+    BreakerPolicy,
+    Demands,
+    Isolation,
+    Preset,
+    RetryPolicy,
+)
 from cueline.events.fact import shared_fields
 from cueline.tools.declaration import (
     Function,
@@ -34,6 +43,7 @@ from cueline.tools.declaration import (
     positive,
     retries_of,
 )
+from cueline.tools.progress import Report, drop_progress
 from cueline.tools.schema import Signature, subject
 from cueline.tools.target import fetch, locate
 
@@ -51,6 +61,31 @@ class ToolContext(Struct, frozen=True, kw_only=True):
     key: str
     """The idempotency key: the same for every attempt of this call."""
     folder: Path | None = None
+    changes: list[FileImage] = field(default_factory=list)
+    """The files that the call has changed; the built-in file tools add to it."""
+    isolation: Isolation = DEFAULT_ISOLATION
+    """The isolation of the agent's commands."""
+    hidden: tuple[Path, ...] = ()
+    """The files of the log, which isolated commands do not see."""
+    environment: tuple[str, ...] = ()
+    """The names of the variables that the agent's file lists in `environment`."""
+    overlay: str = ""
+    """The folder that gets what isolated commands change; empty: the workspace gets it."""
+    options: dict[str, JsonValue] = {}
+    """What the agent's file says to a shipped tool; empty for other tools."""
+    report: Report = drop_progress
+    """See `progress`."""
+
+    def progress(self, share: float | None, text: str = "") -> None:
+        """Show people who watch how far the call is; nothing is recorded, and it never waits.
+
+        At most 10 a second are shown; others are dropped.
+
+        Args:
+            share: the done share of the work, from 0 to 1; None if it is unknown.
+            text: what is done at the moment; up to 200 characters of it are shown.
+        """
+        self.report(share, text)
 
     @property
     def workspace(self) -> Path:
@@ -72,6 +107,7 @@ class Output(Struct, frozen=True):
     truncated_from: int | None = None
     """The size of the whole, in bytes."""
     media_type: str = ""
+    text: bytes = b""
     """See `ToolOutput`."""
 
 

@@ -4,21 +4,25 @@ import asyncio
 import inspect
 import os
 import resource
+import select
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 from cueline.errors import ToolChangedError, ToolFailedError, ToolImportError
 from cueline.events.agent import ToolSpec
+from cueline.events.agent_parts import Isolation
 from cueline.events.codes import NOT_STARTED
+from cueline.tools.progress import ProgressReporter, Report, drop_progress
 from cueline.tools.recorded_tool import load_recorded
 from cueline.tools.result import failure_of, finding_of, is_transient, output_of, transient_failure
-from cueline.tools.shell import run_command
+from cueline.tools.shell import COMMANDS
 from cueline.tools.tool import Tool, ToolContext
-from cueline.tools.worker_protocol import Head, receive, send
+from cueline.tools.worker_protocol import Head, pack, packed_images, receive, send
 
 LIMITS = sorted({getattr(resource, name) for name in dir(resource) if name[:7] == "RLIMIT_"})
 TERMINATED = 128 + signal.SIGTERM
@@ -37,14 +41,26 @@ def serve(requests: int, replies: int) -> None:
         # status of ended children is lost.
         signal.signal(signal.SIGTERM, terminate)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        head, body = answer(request, here)
+        reporter = ProgressReporter(partial(report_progress, replies))
+        head, body = answer(request, here, reporter)
         if os.getpid() != here:
             return  # the tool has forked, and only its parent may answer
         # The next call may be of another session, whose relative paths begin here.
         os.fchdir(home)
         os.umask(mask)
+        reporter.end()
         head["spent"] = not restore(limits)
         send(replies, head, body)
+
+
+def report_progress(replies: int, share: float | None, text: str) -> None:
+    """Tell the runner of the progress of the call, unless that would wait."""
+    (frame,) = pack({"kind": "progress", "share": share, "text": text})
+    # A pipe that is writable takes this many bytes at once.
+    ready = select.poll()
+    ready.register(replies, select.POLLOUT)
+    if len(frame) <= select.PIPE_BUF and ready.poll(0):
+        os.write(replies, frame)
 
 
 def restore(limits: Mapping[int, tuple[int, int]]) -> bool:
@@ -69,10 +85,10 @@ def leave(_signal: int, _frame: FrameType | None) -> NoReturn:
     os._exit(TERMINATED)
 
 
-def answer(request: Head, here: int) -> tuple[Head, bytes]:
+def answer(request: Head, here: int, report: Report) -> tuple[Head, bytes]:
     """Answer *request*; every error becomes an answer of the process *here*."""
     try:
-        return perform(request)
+        return perform(request, report)
     except ToolImportError as error:
         kind = "changed" if isinstance(error, ToolChangedError) else "missing"
         return {"kind": kind, "subject": error.subject, "reason": error.reason}, b""
@@ -93,12 +109,12 @@ def _failed(failure: ToolFailedError) -> Head:
     }
 
 
-def perform(request: Head) -> tuple[Head, bytes]:
+def perform(request: Head, report: Report = drop_progress) -> tuple[Head, bytes]:
     """Run the tool, or its `reconcile`, or only load it, and return the answer."""
     tool = load_recorded(ToolSpec.model_validate(request["tool"]))
     if request["verb"] == "load":
         return {"kind": "loaded"}, b""
-    context = context_of(request["context"])
+    context = context_of(request["context"], report)
     if request["verb"] == "reconcile":
         finding = finding_of(await_if_needed(reconcile(tool, context.key)))
         return {"kind": "found", "outcome": finding.outcome}, finding.output.encode()
@@ -106,13 +122,15 @@ def perform(request: Head) -> tuple[Head, bytes]:
         output = output_of(await_if_needed(tool.run(request["arguments"], context)))
     except Exception as error:
         # In another tool, the error may come from a command that the tool ran after an effect (I5).
-        if isinstance(error, ToolFailedError) and error.kind == NOT_STARTED and tool is run_command:
+        if isinstance(error, ToolFailedError) and error.kind == NOT_STARTED and tool in COMMANDS:
             return _failed(error), b""
         if is_transient(error, tool.transient):
             raise transient_failure(error) from None
         raise
-    told = {"truncated_from": output.truncated_from, "media_type": output.media_type}
-    return {"kind": "returned", **told}, output.content
+    told: Head = {"truncated_from": output.truncated_from, "media_type": output.media_type}
+    changes, befores = packed_images(context.changes)
+    told |= {"size": len(output.content), "changes": changes}
+    return {"kind": "returned", **told}, output.content + befores
 
 
 def reconcile(tool: Tool, key: str) -> object:
@@ -126,9 +144,16 @@ def reconcile(tool: Tool, key: str) -> object:
     return tool.reconcile(key)
 
 
-def context_of(told: Head) -> ToolContext:
+def context_of(told: Head, report: Report) -> ToolContext:
     """Return the context that the runner has sent."""
-    return ToolContext(**{**told, "folder": told["folder"] and Path(told["folder"])})
+    parts = {
+        "folder": told["folder"] and Path(told["folder"]),
+        "isolation": Isolation.model_validate(told["isolation"]),
+        "environment": tuple(told["environment"]),
+        "report": report,
+        "hidden": tuple(map(Path, told["hidden"])),
+    }
+    return ToolContext(**{**told, **parts})
 
 
 def await_if_needed(value: Any) -> object:

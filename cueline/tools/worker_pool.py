@@ -15,6 +15,7 @@ from cueline.errors import ToolFailedError
 from cueline.events.codes import NOT_STARTED
 from cueline.events.sanitize import CUT
 from cueline.tools import guardian
+from cueline.tools.progress import Report, drop_progress, share_of
 from cueline.tools.result import said_by
 from cueline.tools.worker_protocol import CHUNK, SIZES, Head, pack, scrub_environment
 
@@ -37,6 +38,8 @@ class WorkerProcess:
         self.passed = passed
         """Variables that look like credentials, but that the agent passes on to this worker."""
         self._asked = False
+        self._unread = bytearray()
+        """What was read after the last frame."""
         self.gone = asyncio.Event()
         """Set when all descriptors of the worker are closed."""
         theirs, ours = pipes()
@@ -86,7 +89,7 @@ class WorkerProcess:
     @property
     def idle(self) -> bool:
         """Whether the worker is alive, has answered its request, and sends no more data."""
-        if self._asked or self._control < 0:
+        if self._asked or self._unread or self._control < 0:
             return False
         try:
             os.read(self._replies, 1)
@@ -94,15 +97,21 @@ class WorkerProcess:
             return True
         return False
 
-    async def exchange(self, request: Mapping[str, object]) -> tuple[Head, bytes] | None:
-        """Send *request* and return the reply; None if the worker died."""
+    async def exchange(
+        self, request: Mapping[str, object], report: Report = drop_progress
+    ) -> tuple[Head, bytes] | None:
+        """Send *request* and return the reply; None if the worker died.
+
+        The progress that comes before the reply goes to *report*.
+        """
         self._asked = True
         try:
             for part in pack(request):
                 await self.send(part)
         except BrokenPipeError:
             return None
-        reply = await self.receive()
+        while (reply := await self.receive()) is not None and reply[0].get("kind") == "progress":
+            report(share_of(reply[0].get("share")), str(reply[0].get("text")))
         # A worker whose limits stay changed takes no other request.
         self._asked = reply is None or reply[0].get("spent", True)
         return reply
@@ -118,20 +127,23 @@ class WorkerProcess:
 
     async def receive(self) -> tuple[Head, bytes] | None:
         """Return the next frame; None at the end, or for an invalid frame."""
-        buffer = bytearray()
-        head_size, size = 0, SIZES.size
-        while len(buffer) < size:
-            await readable(self._replies)
-            chunk = os.read(self._replies, CHUNK)
-            if not chunk:
-                return None
-            buffer += chunk
+        buffer, head_size, size = self._unread, 0, SIZES.size
+        while True:
             if size == SIZES.size <= len(buffer):
                 head_size, body_size = SIZES.unpack_from(buffer)
                 size += head_size + body_size
                 if head_size > HEAD_LIMIT or body_size > BODY_LIMIT:
                     return None
-        return parse(buffer, SIZES.size + head_size, size)
+            if size <= len(buffer):
+                break
+            await readable(self._replies)
+            chunk = os.read(self._replies, CHUNK)
+            if not chunk:
+                return None
+            buffer += chunk
+        frame = parse(buffer, SIZES.size + head_size, size)
+        del buffer[:size]
+        return frame
 
     async def stop(self, grace_seconds: float) -> int | None:
         """Terminate all processes of the worker, kill the rest, and return the worker's exit code.

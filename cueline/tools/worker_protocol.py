@@ -4,8 +4,10 @@ import json
 import os
 import re
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
+
+from cueline.actors.tool_port import FileImage
 
 SIZES = struct.Struct(">IQ")
 """The sizes of head and body, at the start."""
@@ -51,6 +53,29 @@ def read(source: int, size: int) -> bytes | None:
             return None
         buffer += chunk
     return bytes(buffer)
+
+
+def packed_images(images: Sequence[FileImage]) -> tuple[list[list[object]], bytes]:
+    """Return *images* for the head of a frame, and their bytes for the end of its body."""
+    rows: list[list[object]] = [
+        [each.path, each.before_digest, each.after_digest, each.mode, _size(each.before)]
+        for each in images
+    ]
+    return rows, b"".join(each.before or b"" for each in images)
+
+
+def _size(before: bytes | None) -> int | None:
+    return None if before is None else len(before)
+
+
+def unpacked_images(rows: Iterable[Sequence[Any]], befores: bytes) -> tuple[FileImage, ...]:
+    """Return the images of `packed_images`."""
+    images = []
+    for path, before, after, mode, size in rows:
+        kept = None if size is None else befores[:size]
+        images.append(FileImage(path, before, after, mode, kept))
+        befores = befores[size or 0 :]
+    return tuple(images)
 
 
 OURS = re.compile(r"RAY_.*|CUELINE_.*|PYTHONBREAKPOINT|OMP_NUM_THREADS", re.IGNORECASE)

@@ -38,6 +38,7 @@ from cueline.events.session import (
     SessionEvent,
     SessionTakenOver,
     SessionWaiting,
+    ToolAsked,
     ToolFailed,
     ToolInDoubt,
     ToolReconciled,
@@ -46,6 +47,7 @@ from cueline.events.session import (
     ToolStarted,
 )
 from cueline.runtime.open_log import OpenLog, open_log
+from cueline.tools.shell import holding_problem
 
 HERE = Path(__file__).parent
 GOALS = {
@@ -118,6 +120,10 @@ def show_call(story: Story, event: SessionEvent) -> None:
             story.calls += attempt == 1
             again = f", attempt {attempt}" if attempt > 1 else ""
             say(name, f"→ {tool} ({rule}{again})")
+        case ToolAsked(requests=requests):
+            say(name, "   nothing is changed yet; a yes would change:", "yellow")
+            for line in requests[0].message.splitlines()[2:]:
+                say(name, f"     {line}", "yellow")
         case ToolReturned(output=output):
             say(name, f"← {' '.join(output.split())[:70] or '(nothing)'}", "green")
         case ToolFailed(kind=kind, retry_at=retry_at):
@@ -190,7 +196,10 @@ async def note_starts(session: Session, seen: set[str]) -> None:
 def agent_for(name: str, workspace: Path) -> Agent:
     """Return the agent of one session."""
     agent = Agent.from_file(HERE / "agent.toml")
-    return agent.model_copy(update={"model": str(HERE / f"{name}.toml"), "workspace": workspace})
+    files = {"model": str(HERE / f"{name}.toml"), "workspace": workspace}
+    if holding_problem():
+        files["tool_settings"] = {}
+    return agent.model_copy(update=files)
 
 
 def prepare(scratch: Path) -> dict[str, Path]:
@@ -246,6 +255,8 @@ async def run(scratch: Path) -> bool:
     stories = {name: Story(name) for name in GOALS}
     path = scratch / "log.db"
     screen.print("Starting Ray on this machine. The demo approves every sensitive call by itself.")
+    if problem := holding_problem():
+        screen.print(f"What its commands change is not held here: {problem}.")
     async with (
         open_log(path) as log,
         open_runtime(path, on="ray", on_trouble=screen.print) as runtime,

@@ -101,7 +101,7 @@ class SessionHarness:
         """Return what the model was told of the last call."""
         return (await self.outside.transcript(SESSION))[-2].decode()
 
-    async def decide(self, verdict="grant", by="ann"):
+    async def decide(self, verdict="grant", by="ann", result=""):
         """Have a person answer the open question."""
         (call,) = [call for call in (await self.state()).open_calls if call.asking]
         open_ = call.approval
@@ -112,13 +112,14 @@ class SessionHarness:
                 verdict=verdict,
                 by=by,
                 resolution=resolution_of(open_, verdict),
+                result=result,
             )
         )
 
 
 def resolution_of(asked, verdict):
     """Return what *verdict* says of a call in doubt; None of any other."""
-    if asked.question == "may_it_run":
+    if asked.question != "did_it_happen":
         return None
     return "happened" if verdict == "grant" else "do_not_run"
 

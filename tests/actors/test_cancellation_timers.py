@@ -106,7 +106,7 @@ async def test_stopping_twice_is_stopping_once():
 
 
 async def test_a_steer_skips_what_was_not_started():
-    # 003-061 to 003-064, C49
+    # 003-061 to 003-064, 003-076, C49
     valve = Valve()
     scene = SessionHarness([asks_for(("pay", {}), ("pay", {"n": 2})), says("ok")], act=valve)
     await scene.begin()
@@ -117,3 +117,4 @@ async def test_a_steer_skips_what_was_not_started():
 
     assert 1 == valve.began
     assert "Skipped due to queued user message." == (await scene.last(ToolSkipped)).reason
+    assert b"Stop that." in b"".join(scene.model.asked[-1].messages)

@@ -2,11 +2,12 @@
 
 import asyncio
 import gc
+from types import SimpleNamespace
 
 import pytest
 from pydantic import SecretStr
 
-from cueline.actors.live_text import BACKLOG, LiveTextHub, TextDelta
+from cueline.actors.live_text import BACKLOG, LiveTextHub, TextDelta, ToolProgress
 from cueline.actors.model_port import Delta
 from cueline.events.sanitize import Redactor
 
@@ -142,3 +143,39 @@ async def test_a_watcher_waits_for_the_next_piece(hub):
         sink(hub)(Delta("text", "Good"))
 
         assert [TextDelta("Good", "text", "1.m", 1)] == await waiting
+
+
+def progress(hub, text, share=0.5, effect="1.0", stream="session-default/one"):
+    hub.report(a_call(effect, stream), share, text)
+
+
+def a_call(effect, stream):
+    return SimpleNamespace(key=f"{stream}/{effect}", session=stream, effect=effect)
+
+
+async def test_a_watcher_gets_the_latest_progress_of_each_running_call():
+    hub = LiveTextHub()
+    one = "session-default/one"
+    hub.redactors |= {f"{one}/1.0": Redactor(), f"{one}/1.1": Redactor()}
+    with hub.subscribe(one) as watcher:
+        progress(hub, "a", 0.1)
+        progress(hub, "b", 0.2)
+        progress(hub, "c", None, effect="1.1")
+        progress(hub, "of a call that is over", effect="1.2")
+        progress(hub, "of another session", stream="session-default/two")
+
+        assert [] == await watcher.take()
+        expected = (ToolProgress("1.0", 0.2, "b"), ToolProgress("1.1", None, "c"))
+        assert expected == watcher.take_progress()
+        assert () == watcher.take_progress()
+
+
+async def test_progress_has_no_secret_and_no_half_of_a_character():
+    hub = LiveTextHub()
+    hub.redactors["session-default/one/1.0"] = Redactor([SecretStr("hunter2-hunter2")])
+    with hub.subscribe("session-default/one") as watcher:
+        progress(hub, "uses hunter2-hunter2 \ud800")
+
+        (told,) = watcher.take_progress()
+
+    assert "uses [redacted] \ufffd" == told.text

@@ -1,10 +1,11 @@
 """A host serves live text to watchers in other processes."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
-from cueline.actors.live_text import LiveTextHub, LiveTextServer, TextDelta, receive
+from cueline.actors.live_text import LiveTextHub, LiveTextServer, TextDelta, ToolProgress, receive
 from cueline.actors.model_port import Delta
 from cueline.events.sanitize import Redactor
 from cueline.testing.wait import await_until
@@ -133,3 +134,14 @@ async def test_where_it_cannot_listen_it_has_no_address(hub):
 
     assert "" == server.address
     await server.close()
+
+
+async def test_a_watcher_in_another_process_gets_the_progress_of_tools(hub, watch):
+    hub.redactors["one/1.0"] = Redactor()
+    came, _ = watch()
+    await await_until(lambda: hub.watchers("one"))
+
+    hub.report(SimpleNamespace(key="one/1.0", session="one", effect="1.0"), 0.5, "half")
+
+    await await_until(lambda: came)
+    assert [ToolProgress("1.0", 0.5, "half")] == came

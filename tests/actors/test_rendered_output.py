@@ -5,7 +5,7 @@ import base64
 import pytest
 from pydantic import SecretStr
 
-from cueline.actors.tool_caller import CHARACTERS, render_output
+from cueline.actors.rendered_output import CHARACTERS, render_output
 from cueline.errors import ProviderRefusedError, ToolFailedError
 from cueline.events.inbox import MessageSent
 from cueline.events.sanitize import REDACTED, Redactor

@@ -18,6 +18,7 @@ from cueline.events.start import Schedule
 from cueline.events.stream import sibling
 from cueline.testing.crash import World
 from cueline.testing.fakes import agent_spec, asks_for, says, tool_spec
+from cueline.tools.catalogue import search_tools
 from tests.actors.rule_fault import fault_in, rule_files
 from tests.actors.session_harness import SESSION, SessionHarness, fine
 from tests.crash.delegation import TreeModel, agent_tool, named
@@ -220,6 +221,19 @@ class OfABreaker(Scene):
         raise ToolFailedError("timeout", OUTCOME)
 
 
+class OfASearch(Scene):
+    """A model searches for a tool."""
+
+    def __init__(self):
+        hidden = tool_spec("mail").model_copy(update={"searched": True})
+        replies = [self.reply, says("Done."), says("Done.")]
+        super().__init__(replies, (hidden, *search_tools()))
+
+    async def reply(self):
+        self.fault.begin()
+        return asks_for(("find_tools", {"query": OUTCOME}))
+
+
 class OfASwitch(OfAMessage):
     """A person chooses another model."""
 
@@ -239,6 +253,7 @@ SCENES = (
     OfAStart,
     OfACompaction,
     OfABreaker,
+    OfASearch,
 )
 NOT_OF_A_SESSION = {
     "backtest.py",

@@ -15,7 +15,6 @@ from pydantic_ai.models.function import DeltaThinkingPart, DeltaToolCall, Functi
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.test import TestModel as EchoModel
 from pydantic_ai.providers.openai import OpenAIProvider
-from pydantic_ai.toolsets import FunctionToolset
 
 import cueline
 from cueline.actors.model_port import ModelRequest
@@ -38,6 +37,7 @@ from cueline.testing.fakes import JournalingExecutor
 from cueline.testing.model_server import Recorded, RecordedServer
 from cueline.testing.wait import await_until
 from cueline.tools.recorded_tool import load_recorded
+from cueline.tools.tool import ToolContext
 from tests.adapters import clerk, shop
 from tests.crash.undisturbed import Undisturbed
 from tests.providers.test_openai_contract import PIECES
@@ -88,24 +88,6 @@ def test_the_adapter_is_imported_without_pydantic_ai():
     assert "False\n" == done.stdout
 
 
-def with_context(made):
-    @made.tool
-    def whoami(ctx: pydantic_ai.RunContext[int]) -> int:
-        return ctx.deps
-
-
-def with_dynamic(made):
-    made.instructions(lambda: "now")
-
-
-def with_prompt(made):
-    made.system_prompt(lambda: "now")
-
-
-def with_validator(made):
-    made.output_validator(lambda output: output)
-
-
 def with_prepare(made):
     made.tool_plain(prepare=lambda _, tool: tool)(lookup)
 
@@ -121,16 +103,9 @@ def lookup(word: str) -> str:
 @pytest.mark.parametrize(
     ("parts", "change", "said"),
     [
-        ({}, with_context, "its tool `whoami` takes a RunContext"),
-        ({}, with_dynamic, "instructions `<lambda>` are dynamic"),
-        ({}, with_prompt, "instructions `<lambda>` are dynamic"),
-        ({}, with_validator, "its output has validators"),
-        ({}, with_prepare, "its tool `lookup` has `prepare`"),
-        ({}, with_order, "its tool `lookup` is sequential"),
+        ({}, with_prepare, "its tool `lookup`: `prepare` changes it"),
+        ({}, with_order, "its tool `lookup`: it is sequential"),
         ({"model": None}, id, "its model is None"),
-        ({"output_type": lookup}, id, "its output function <function lookup"),
-        ({"output_type": [shop.Receipt, pydantic_ai.ToolOutput(lookup)]}, id, "output function"),
-        ({"toolsets": [FunctionToolset([lookup])]}, id, "its toolset FunctionToolset"),
         ({"capabilities": [Thinking()]}, id, "its capability Thinking"),
         ({"model_settings": lambda _: {}}, id, "its model settings are a function"),
     ],
@@ -358,7 +333,8 @@ async def test_another_process_goes_on_after_sigkill(point, ran, in_doubt, popen
 
 async def act(order):
     given = {**order.arguments}
-    done = load_recorded(order.tool).run(given, None)
+    told = {key: getattr(order, key) for key in ("session", "effect", "attempt", "key")}
+    done = load_recorded(order.tool).run(given, ToolContext(**told))
     return str(await done)
 
 

@@ -10,7 +10,7 @@ from cueline.client.question import always_text, approval_of
 from cueline.errors import NotPendingError
 from cueline.events.inbox import DecisionGiven
 from cueline.runtime.open_log import open_log
-from cueline.tools.catalogue import shipped_tool
+from cueline.tools.catalogue import named_tool
 
 TWICE = """
 [[reply]]
@@ -25,7 +25,7 @@ text = "Done."
 
 
 def cueline_tool(name):
-    return shipped_tool(name, "agent").spec()
+    return named_tool(name, "agent").spec()
 
 
 def files(shell):

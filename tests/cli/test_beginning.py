@@ -14,7 +14,7 @@ MISTAKES = {
     "an unknown provider": ("PROVIDER", [], "'openia' is unknown: did you mean 'openai'?"),
     "no key": ("ANTHROPIC", [], "ANTHROPIC_API_KEY"),
     "no script": ("SCRIPT", [], "model` names the script of a scripted agent"),
-    "an unknown tool": ("TOOL", [], "agent.toml: key 'tools': 'teleport' is unknown; shipped are"),
+    "an unknown tool": ("TOOL", [], "agent.toml: key 'tools': 'teleport' is unknown; there are"),
     "a tool that cannot be imported": ("IMPORT", [], "nowhere"),
     "no such workspace": ("", ["--workspace", "gone"], "the workspace is not a folder"),
     "a label of another form": ("", ["--label", "urgent"], "'urgent' is not KEY=VALUE"),

@@ -137,7 +137,7 @@ def test_who_is_held_at_a_limit_is_told_how_to_have_more(shell, more, why, optio
 
 PRICED = """[limits]
 max_output_tokens = 100
-max_cost = "0.003"
+max_cost = "0.0039"
 
 [prices."scripted/*"]
 input = "3.00"
@@ -152,7 +152,7 @@ def spent(shell):
     agent = shell.agent(script, tools=("list_files",), more=PRICED)
     done = shell("run", "Look", "--agent", agent, "--inline", "--id", "one")
     assert done.exit_code == 3, done.output
-    assert "not enough left: max_cost 0.003 USD" in done.stdout
+    assert "not enough left: max_cost 0.0039 USD" in done.stdout
     return shell
 
 

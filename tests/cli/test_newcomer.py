@@ -2,6 +2,7 @@
 
 import pytest
 
+from cueline.isolation import ladder
 from tests.local_server import calls, local_server, says
 
 KEY = "sk-ant-newcomer-0123456789"
@@ -56,6 +57,26 @@ def test_with_neither_it_says_in_two_lines_what_to_set(here, monkeypatch, models
     assert second.startswith("set ANTHROPIC_API_KEY or run `cueline keys set anthropic`; ")
     assert second.endswith("without a key: install Ollama, and run `ollama pull qwen3`")
     assert not here.log.exists()
+
+
+def test_the_built_in_agent_runs_no_commands_that_could_reach_its_log(
+    here, monkeypatch, tmp_path_factory
+):
+    """Landlock cannot take the log out of the folder; another place of the log helps."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    monkeypatch.setattr(ladder.rung, "__defaults__", ((str(elsewhere),),))
+    monkeypatch.setattr(ladder, "_PACKAGE", "no_such_package")
+    if not ladder.rung().kind:
+        pytest.skip("Landlock isolates nothing here")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+
+    outside = here("run", "Hello", "--detach", "--id", "two", "--log", elsewhere / "log.db")
+    inside = here("run", "Hello", "--detach", "--id", "one")
+
+    assert (0, 0) == (inside.exit_code, outside.exit_code)
+    assert "the built-in agent runs no commands: " in inside.output
+    assert f"{here.log} is in a granted folder" in inside.output.replace("\n", " ")
+    assert "runs no commands" not in outside.output
 
 
 # 002-005: the default provider goes first, and has its own default model.

@@ -24,7 +24,8 @@ def commands():
 @pytest.mark.parametrize(("name", "command"), list(commands()), ids=str)
 def test_the_page_names_each_option(name, command):
     section = PAGE.partition(f"### `cueline {name}`\n")[2].partition("\n### ")[0]
-    options = {option for parameter in command.params for option in parameter.opts}
+    shown = (each for each in command.params if not getattr(each, "hidden", False))
+    options = {option for parameter in shown for option in parameter.opts}
     told = {option for option in options if f"`{option}" in section or f" {option} " in section}
 
     assert f"$ cueline {name}" in section

@@ -21,11 +21,13 @@ from cueline.errors import (
     ConfigError,
     ForbiddenError,
     LogUnavailableError,
+    MissingBlobError,
     NotPendingError,
     RejectedError,
     UnknownOutcomeError,
     UnknownSessionError,
 )
+from cueline.events.blob_ref import blobs_in
 from cueline.events.log_url import LogUrl
 from tests.cli.conftest import CUELINE
 from tests.gateway.test_serve import TOKEN
@@ -443,6 +445,7 @@ async def test_a_tenant_reads_only_the_streams_of_its_own_from_afar(shell, serve
         await (await runtime.start(agent, "Go", id="one")).result()
         acme = acting_for(runtime, Person("ada", "acme", frozenset({"admin"})))
         await (await acme.start(agent, "Go", id="mine")).result()
+        theirs = await runtime.log.store.put_blob(b"of nobody's session")
     async with cueline.connect(server.url, token=token) as client:
         store, streams = client.log.store, ["session-acme/mine", "session-default/one"]
         heads = await store.heads([*streams, "token-default/all"])
@@ -453,6 +456,10 @@ async def test_a_tenant_reads_only_the_streams_of_its_own_from_afar(shell, serve
                 await anext(store.read(stream))
         with pytest.raises(UnknownSessionError):
             await client.history("default:one")
+        (shared,) = blobs_in((await anext(store.read(streams[0]))).payload)
+        assert await store.get_blob(shared)
+        with pytest.raises(MissingBlobError):
+            await store.get_blob(theirs)
 
     assert {"session-acme/mine"} == {first.stream, *mine}
     assert [6, 0, 0] == [each.version for each in heads.values()]

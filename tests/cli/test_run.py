@@ -222,7 +222,8 @@ calls = [{ name = "run_command", arguments = { command = "ls" } }]
 
 
 def test_pending_says_of_a_call_that_it_can_reach_the_log(shell):
-    agent = shell.agent(COMMANDS, tools=("run_command",), more=shell.reachable)
+    more = f'isolation = "none"\n{shell.reachable}'
+    agent = shell.agent(COMMANDS, tools=("run_command",), more=more)
     shell("run", "Hi", "--agent", agent, "--inline", "--workspace", ".", "--id", "one")
 
     told = shell("pending").stdout

@@ -95,7 +95,7 @@ def test_blueprints_and_runners_are_listed(offered):
     assert ["crawler", "online", "r1", "scripted"] == crawler.split()[:4]
     assert ["report", "online", "r1"] == report.split()[:3]
     assert report.endswith("year, id    Writes a report.")
-    assert ["r1", "online", "m1", "7", "crawler,", "report"] == runner.split()
+    assert ["r1", "up", "online", "m1", "7", "crawler,", "report"] == runner.split()
     assert ["r1"] == [each["incarnation"] for each in offered.json("runners")]
 
 

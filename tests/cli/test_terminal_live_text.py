@@ -99,3 +99,34 @@ def test_tail_shows_the_reply_of_another_process_and_that_the_process_died(shell
     seen = terminal.sees("exit 0")
     assert "Some bold words. And many more words" in seen
     wait_until(lambda: "script.toml · " not in terminal.screen)
+
+
+TELLS = """
+from pathlib import Path
+
+from cueline import ToolContext, tool
+
+
+@tool(read_only=True)
+def convert(context: ToolContext) -> str:
+    \"\"\"Convert files.\"\"\"
+    context.progress(0.4, "half of the files")
+    while not Path("go").exists():
+        pass
+    return "converted"
+"""
+
+
+@needs_tmux
+def test_run_shows_how_far_a_call_is_while_it_runs(shell, tmux):
+    (shell.folder / "ours.py").write_text(TELLS.replace('"go"', repr(str(shell.folder / "go"))))
+    script = 'reply = [{ calls = [{ name = "convert" }] }, { text = "Done." }]\n'
+    shell.agent(script, tools=("ours.py:convert",))
+    tmux.command(*RUN)
+
+    tmux.sees("convert · 40% half of the files · ")
+    assert "ToolReturned" not in shell.types("one")
+    (shell.folder / "go").touch()
+
+    assert "half of the files" not in tmux.sees("exit 0")
+    assert b"half of the files" not in shell.log.read_bytes()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cueline.client.export import CallRow, Ending, Export, Metrics
+from cueline.client.file_changes import FileDiff
 from cueline.client.fleet import GroupRow, ScaleReceipt
 from cueline.client.keys import KeyReceipt, KeyRow
 from cueline.client.limits import Budget, LimitRow
@@ -42,7 +43,7 @@ ROWS += [Costs, AuditRow, Verified, BadRow, BreakerRow, LogStatus, ProcessRow, J
 ROWS += [RerunResult, RerunDifference, UnansweredCall]
 ROWS += [Copied, ProviderRow, KeyRow, KeyReceipt]
 ROWS += [ScaleReceipt, GroupRow, FleetStatus, GroupStatus, NodeRow, WaitRow, WorkerRow]
-ROWS += [WorkflowState, StepState]
+ROWS += [WorkflowState, StepState, FileDiff]
 ROWS += [RunRow, BlueprintRow, RunnerRow]
 ROWS += [Receipt, PauseReceipt, StopReceipt, DecisionReceipt]
 

@@ -9,6 +9,7 @@ from ray.exceptions import ActorDiedError, ActorUnavailableError
 
 from cueline.actors.presence import deaf_seconds
 from cueline.actors.runner import CallName, Runner
+from cueline.actors.runner_desk import RunnerDesk
 from cueline.actors.tool_port import ToolOutput
 from cueline.cluster import runner as runners
 from cueline.cluster.remote_runner import RemoteRunner
@@ -35,6 +36,7 @@ class InProcess(RemoteRunner):
         super().__init__(None, "runner-1", "runner-1", "host-1")
         self.actor = RunnerActor(SITE, "runner-1")
         self.actor._runner = Runner("runner-1", Idle(), lambda: 0.0)
+        self.actor._desk = RunnerDesk(self.actor._runner, lambda: 0.0, 8.0)
         self.actor._started.set()
         self.calls = []
         self.breaks = {}
@@ -112,7 +114,7 @@ async def test_what_was_received_is_not_kept(runner):
     await runner.outcome(NAME)
     await runner.outcome(NAME)
 
-    assert 1 >= len(runner.actor._mailboxes["host-1"].reports)
+    assert 1 >= len(await runner.actor.reports("host-1", [], 0))
 
 
 async def test_a_host_that_drains_has_its_runners_forget_at_once(runner):

@@ -223,8 +223,8 @@ def test_each_table_of_an_agent_file_can_be_set_for_all_agents():
     tables = {name for name, field in Agent.model_fields.items() if table_of(field)}
 
     assert {"limits", "retry", "breaker", "policy"} <= tables
-    # What a call demands of its runner is the matter of one agent.
-    assert {"demands"} == tables - Settings.model_fields.keys()
+    # What a call demands of its runner, and what it may reach, is the matter of one agent.
+    assert {"demands", "http", "isolation"} == tables - Settings.model_fields.keys()
     assert (5, 60.0) == (
         LEAVES["breaker.threshold"].default,
         LEAVES["breaker.timeout_seconds"].default,

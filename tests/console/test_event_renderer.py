@@ -328,3 +328,34 @@ def test_a_hook_that_reached_nobody_is_told(telling):
 
     assert ["hook 1 told nobody of one.1.0.1: it ended with 3"] == told(telling, hook)
     assert [] == told(telling, hook.model_copy(update={"problem": ""}))
+
+
+def test_the_list_of_what_is_to_do_is_shown_as_a_checklist(telling):
+    items = [
+        {"text": "look", "status": "done"},
+        {"text": "change\n\x1b[2J", "status": "in_progress"},
+        *({"text": f"check {n}"} for n in range(6)),
+    ]
+    call = ToolCall(id="c", name="todo", arguments={"items": items})
+    told(telling, REPLIED.model_copy(update={"calls": (call,)}))
+
+    started = told(
+        telling, ToolStarted(effect="1.0", attempt=1, tool="todo", runner="r", epoch=1, rule="off")
+    )
+    returned = told(telling, ToolReturned(effect="1.0", attempt=1, output="[x] look", seconds=0))
+
+    assert ["▸ 1.0 todo 1 of 8 done"] == started
+    assert ["✓ 1.0 todo · 0.0 s", "    ☑ look", "    ▸ change \\x1b[2J"] == returned[:3]
+    assert [f"    ☐ check {n}" for n in range(6)] == returned[3:]
+
+
+@pytest.mark.parametrize("items", [None, "text", [1], [{"text": 1}], [{"status": "done"}]])
+def test_a_call_of_another_shape_is_shown_by_its_arguments(telling, items):
+    call = ToolCall(id="c", name="todo", arguments={"items": items})
+    told(telling, REPLIED.model_copy(update={"calls": (call,)}))
+
+    (started,) = told(
+        telling, ToolStarted(effect="1.0", attempt=1, tool="todo", runner="r", epoch=1, rule="off")
+    )
+
+    assert "items=" in started

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from cueline.client.live_text import ToolProgress
 from cueline.console.event_renderer import EventRenderer
 from cueline.console.status_line import StatusLine
 from cueline.events.codes import Cause
@@ -53,6 +54,7 @@ def line():
             status.learn(fact, NOW)
         return status.text(seconds(at))
 
+    after.status = status
     return after
 
 
@@ -128,6 +130,7 @@ def test_an_open_breaker_is_counted_down(line):
         ("approval", "waiting for a person's answer"),
         ("runner", "waiting for a runner"),
         ("child", "waiting for a child session"),
+        ("task", "waiting for a task of a server"),
         ("sandbox", "waiting for a sandbox"),
         ("message", "waiting for a message"),
         ("budget", "waiting for room in the budget"),
@@ -166,3 +169,24 @@ def test_a_call_that_was_lost_is_not_in_flight(line):
 
 def test_an_answer_ends_the_call(line):
     assert line(started(), REQUESTED, REPLIED).startswith("working")
+
+
+@pytest.mark.parametrize(
+    ("share", "text", "shown"),
+    [(0.4, "half\nof it", " · 40% half of it"), (None, "b.txt", " · b.txt"), (1, "", " · 100%")],
+)
+def test_a_running_call_shows_how_far_it_is(share, text, shown, line):
+    before = line(REPLIED, tool_started())
+
+    line.status.show_progress(ToolProgress("1.0", share, text))
+    during = line()
+    after = line(ToolReturned(effect="1.0", attempt=1, output="", seconds=1))
+
+    assert before.replace(' path="a.txt"', f' path="a.txt"{shown}') == during
+    assert shown not in after
+
+
+def test_progress_may_come_before_the_start_of_its_call(line):
+    line.status.show_progress(ToolProgress("1.0", 0.4, "half"))
+
+    assert " · 40% half · " in line(REPLIED, tool_started())

@@ -22,6 +22,7 @@ from cueline.events.session import (
     SessionForked,
     SessionIdle,
     SessionStopped,
+    ToolAsked,
     ToolFailed,
     ToolReconciled,
     ToolStarted,
@@ -94,13 +95,14 @@ class Starts:
 
     def check(self, fact: SessionEvent, state: SessionState) -> None:
         """Check *fact*, which is about to change *state*."""
-        if isinstance(fact, ToolReconciled) and fact.outcome in _RUNS_AGAIN:
+        ran_not = isinstance(fact, ToolReconciled) and fact.outcome in _RUNS_AGAIN
+        if ran_not or (isinstance(fact, ToolAsked) and _is_started(state, fact.effect)):
             self.never_began(fact.effect)
         if not isinstance(fact, ToolStarted):
             return
         call = state.call(fact.effect)
         assert call is not None, "a start names a call"
-        if call.gated:
+        if call.gated and not call.runs_held:
             assert call.approval is not None, "I9: started without a grant"
             assert call.approval.granted is not None, "I9: started without an answer"
         if not call.repeatable:
@@ -110,6 +112,12 @@ class Starts:
     def never_began(self, effect: str) -> None:
         """Learn that it may start again."""
         self._may_have_run.discard(effect)
+
+
+def _is_started(state: SessionState, effect: str) -> bool:
+    """Whether the call runs; one that goes on as a task has had effects."""
+    call = state.call(effect)
+    return call is not None and call.phase == "started"
 
 
 def check_paid(fact: SessionEvent, state: SessionState, *, held: bool) -> None:
@@ -139,7 +147,9 @@ def check_attempts(facts: Sequence[SessionEvent], agent: AgentSpec) -> None:
     for effect, attempts in failed.items():
         assert attempts <= (resumes + 1) * models, f"{effect} was asked {attempts} times"
     again = Counter(
-        f.effect for f in facts if isinstance(f, ToolReconciled) and f.outcome in _RUNS_AGAIN
+        f.effect
+        for f in facts
+        if isinstance(f, ToolAsked) or (isinstance(f, ToolReconciled) and f.outcome in _RUNS_AGAIN)
     )
     held = Counter(f.effect for f in facts if isinstance(f, ToolFailed) and f.held)
     started = Counter((f.effect, f.tool) for f in facts if isinstance(f, ToolStarted))

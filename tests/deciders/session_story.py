@@ -25,7 +25,7 @@ from cueline.events.session import (
 )
 from tests.deciders.simulated_shell import SimulatedShell
 from tests.deciders.simulation import check_stall
-from tests.session_example import NOW, agent, returned, saying, started, tool
+from tests.session_example import HOLDS, NOW, agent, returned, saying, started, tool
 
 REPLIES = [
     (),
@@ -39,6 +39,7 @@ REPLIES = [
     ("burn", "look", "shout"),
     ("tell", "peek", "look"),
     ("help",),
+    ("keep", "look", "keep"),
     ("help", "look", "aid"),
     ("aid", "help", "shout"),
 ]
@@ -99,7 +100,7 @@ HELPERS = (
 
 def under(spec, policy):
     under_policy = {"policy": spec.policy.model_copy(update=policy)}
-    return spec.model_copy(update={"tools": (*spec.tools, *HELPERS), **under_policy})
+    return spec.model_copy(update={"tools": (*spec.tools, *HELPERS, HOLDS), **under_policy})
 
 
 AGENTS = st.builds(under, AGENTS, POLICIES)
@@ -162,6 +163,14 @@ def fail(shell, n):
     shell.finish_tool(n // 8, kind, asked_for(kind, n))
 
 
+def ask_by_tool(shell, n):
+    shell.ask_by_tool(n)
+
+
+def defer(shell, n):
+    shell.defer_tool(n)
+
+
 def end_child(shell, n):
     shell.end_child(n, ["completed", "failed", "stopped"][n // 8 % 3])
 
@@ -191,13 +200,14 @@ def answer(shell, n):
         edit={"text": str(n)} if n % 6 == 5 else None,
         always=("**",) if n % 10 == 9 else None,
         resolution=resolution(question, n),
+        result="this" if question == "what_to_answer" and n % 2 else "",
     )
     shell.send(given)
 
 
 def resolution(question, n):
     """Return what is said of a call in doubt, at times of one that is not."""
-    if question == "may_it_run" and n % 9 != 8:
+    if question != "did_it_happen" and n % 9 != 8:
         return None
     return ["happened", "run_again"][n // 3 % 2] if n % 2 else "do_not_run"
 
@@ -212,13 +222,14 @@ def answer_late(shell, n):
         verdict="grant" if n % 4 else "deny",
         by=["ada", "bob", "carl"][n % 3],
         resolution=late_resolution(approval.question, n),
+        result="this" if approval.question == "what_to_answer" and n % 4 else "",
     )
     shell.pass_time(max((approval.deadline_at - at).total_seconds(), 0.0) + 1.0)
     shell.send(given, at)
 
 
 def late_resolution(question, n):
-    if question == "may_it_run":
+    if question != "did_it_happen":
         return None
     return "run_again" if n % 4 else "do_not_run"
 
@@ -293,6 +304,8 @@ def possible(shell):
         *[fail_to_think] * (4 * bool(shell.model)),
         *[finish] * (8 * bool(shell.tools)),
         *[fail] * (8 * bool(shell.tools)),
+        *[ask_by_tool] * (3 * bool(shell.tools)),
+        *[defer] * (3 * bool(shell.tools)),
         *[end_child] * (6 * bool(shell.children)),
         *[answer] * (1 + 8 * asked),
         *[answer_late] * (4 * asked),

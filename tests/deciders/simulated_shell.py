@@ -30,6 +30,7 @@ from cueline.deciders.session.due import (
     CloseReservation,
     Effect,
     NotifyPeople,
+    PollTask,
     ReconcileTool,
     RecoverTool,
     ReserveBudget,
@@ -64,8 +65,12 @@ from cueline.testing.given import STREAM, through_codec
 from tests.deciders.session_promises import Patience, Starts, check_paid, check_pairs, check_step
 from tests.deciders.simulated_gate import SimulatedGate
 from tests.deciders.simulated_ledger import SimulatedLedger
-from tests.deciders.simulated_wait import wait_for_breaker, wait_for_runner
-from tests.session_example import NOW, returned, saying
+from tests.deciders.simulated_wait import (
+    wait_for_breaker,
+    wait_for_runner,
+    wait_for_task,
+)
+from tests.session_example import NOW, deferred, returned, saying, tool_asking
 
 
 class SimulatedShell:
@@ -199,6 +204,8 @@ class SimulatedShell:
                 self._recover(effect, luck)
             case StartChild():
                 self._start_child(effect, luck)
+            case PollTask():
+                self._poll(effect, luck)
             case ReconcileTool():
                 self._reconcile(effect, luck)
             case AskApproval():
@@ -329,6 +336,20 @@ class SimulatedShell:
         outcome = outcomes.get(luck, "happened")
         self.take(ToolReconciled(effect=effect.effect, outcome=outcome, by="tool", output=""))
 
+    def _poll(self, effect: PollTask, luck: str) -> None:
+        """Ask for a task; it asks a person at times, and is given up once the session stops."""
+        call = self.state.call(effect.effect)
+        assert call is not None, "what is due is in the state"
+        if luck == "lost" or self.state.stop:
+            self.fail_tool(effect.effect, effect.attempt, "lost")
+        elif luck != "good":
+            again = self.now + timedelta(seconds=60)
+            self.take(wait_for_task(call.tool, effect.effect, again))
+        elif effect.attempt % 3 == 0:
+            self.take(tool_asking(effect.effect, effect.attempt))
+        else:
+            self.take(returned(effect.effect, f"of {effect.effect}", effect.attempt))
+
     def _wait_for_breaker(self, effect: str, *, reserved: bool = False) -> None:
         waiting = wait_for_breaker(effect, self.now, reserved=reserved)
         assert self.take(waiting), "what is due may be kept back"
@@ -391,6 +412,21 @@ class SimulatedShell:
             self.take(returned(effect, f"of {effect}", attempt, seconds=1.0))
         else:
             self.fail_tool(effect, attempt, kind, retry_after)
+
+    def ask_by_tool(self, index: int) -> None:
+        """Have a tool call in hand ask a person for something."""
+        if self.tools:
+            effect = sorted(self.tools)[index % len(self.tools)]
+            paths = ("a.txt", ".git/config") if index % 3 else ("a.txt",)
+            self.take(tool_asking(effect, self.tools.pop(effect), paths=paths))
+
+    def defer_tool(self, index: int) -> None:
+        """Have a tool call in hand go on as a task."""
+        if self.tools:
+            effect = sorted(self.tools)[index % len(self.tools)]
+            attempt, at = self.tools.pop(effect), self.now
+            times = {"poll_at": at + timedelta(seconds=2), "deadline_at": at + timedelta(days=1)}
+            self.take(deferred(effect, attempt).model_copy(update={"at": at} | times))
 
     def fail_tool(
         self, effect: str, attempt: int, kind: str, retry_after: float | None = None

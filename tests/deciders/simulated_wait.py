@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from cueline.deciders.session.wait import task_cause
 from cueline.events.codes import Cause
 from cueline.events.session import SessionWaiting
 
@@ -17,6 +18,11 @@ def wait_for_runner(effect: str, now: datetime) -> SessionWaiting:
         deadline_at=now + timedelta(seconds=RUNNER_SECONDS),
         effects=(effect,),
     )
+
+
+def wait_for_task(tool: str, effect: str, again: datetime) -> SessionWaiting:
+    """Return the fact of a task that goes on."""
+    return SessionWaiting(kind="task", cause=task_cause(tool), deadline_at=again, effects=(effect,))
 
 
 def wait_for_breaker(effect: str, now: datetime, *, reserved: bool) -> SessionWaiting:

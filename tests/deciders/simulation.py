@@ -68,6 +68,7 @@ def _go_on(shell: SimulatedShell) -> None:
                 verdict="grant",
                 by=_PEOPLE[shell.mail % len(_PEOPLE)],
                 resolution="happened" if happened else None,
+                result="this" if asking[0].question == "what_to_answer" else "",
             )
         )
     else:

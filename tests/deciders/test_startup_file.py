@@ -17,7 +17,7 @@ OWN = AGENT.model_copy(
         "tools": (
             spec("post", target="/work/site/post.py:post"),
             spec("count", target="site_tools.count:count"),
-            spec("list", target="cueline.tools.files:list_files"),
+            spec("list", target="cueline.tools.search:list_files"),
         )
     }
 )
@@ -182,3 +182,11 @@ def test_a_tool_asks_by_its_policy_where_nobody_could_answer():
     agent = AGENT.model_copy(update={"tools": (WRITE,), "policy": OFF})
 
     assert () == tools_that_may_ask(agent)
+
+
+def test_a_patch_is_asked_by_the_files_that_it_names():
+    patch = spec("apply_patch", paths=("paths",))
+
+    for paths, said in ((["a.md", ".git/hooks/pre-commit"], "ask"), (["a.md"], "allow")):
+        arguments = {"paths": paths, "patch": "--- a/.env\n"}
+        assert said == judge(OFF, patch, arguments, workspace=PLACE).answer

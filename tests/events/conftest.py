@@ -1,6 +1,7 @@
 """Facts made up by hypothesis, from their annotations."""
 
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, time
 from decimal import Decimal
 from typing import Any, Literal, get_args, get_origin
@@ -39,7 +40,9 @@ BOUNDED = {"max_retries": st.integers(0, 20), "factor": st.floats(2, 9), "jitter
 BOUNDED |= {"max_turns": st.integers(1, 99), "max_output_tokens": st.integers(1, 99)}
 BOUNDED |= {"max_depth": st.integers(0, 9), "max_tool_calls_per_turn": st.integers(1, 99)}
 BOUNDED |= {"max_active_seconds": st.floats(1, 9), "max_wall_seconds": st.floats(1, 9)}
-BOUNDED |= {"approval_seconds": st.floats(1, 9), "deadline_seconds": st.floats(1, 9)}
+BOUNDED |= {
+    name: st.floats(1, 9) for name in ("approval_seconds", "deadline_seconds", "start_seconds")
+}
 BOUNDED |= {"max_tokens": st.integers(1, 99), "max_cost": st.decimals("0.01", 99, places=2)}
 BOUNDED |= {"approval_seconds": st.floats(1, 9), "votes": st.integers(1, 9)}
 BOUNDED |= {"auto_approve_after": st.floats(1, 9), "max_parallel": st.integers(1, 9)}
@@ -52,6 +55,12 @@ BOUNDED |= {
     "per_node": st.integers(1, 9),
 }
 BOUNDED |= {"threshold": st.integers(0, 1000), "failure_rate": st.floats(0, 1)}
+BOUNDED |= {"memory_mb": st.integers(64, 99), "open_files": st.integers(32, 99)}
+BOUNDED |= {"file_mb": st.integers(1, 9), "private_mb": st.integers(1, 9)}
+BOUNDED |= {"processes": st.integers(16, 99), "cpu_seconds": st.floats(1, 9)}
+BOUNDED |= {"network": st.booleans()}  # a list of hosts is only for some kinds of isolation
+PATHS = st.from_regex(r"/[a-z]{1,9}", fullmatch=True)
+BOUNDED |= {name: st.lists(PATHS, max_size=2).map(tuple) for name in ("read", "write")}
 BOUNDED |= {"window_seconds": st.floats(1, 9), "timeout_seconds": st.floats(1, 9)}
 
 
@@ -61,6 +70,10 @@ def values(annotation: Any) -> st.SearchStrategy:
     origin = get_origin(annotation)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         made = examples(annotation)
+    elif is_dataclass(annotation):
+        made = st.builds(
+            annotation, **{each.name: values(each.type) for each in fields(annotation)}
+        )
     elif origin is None:
         made = PLAIN[annotation]
     elif origin is Literal:
@@ -80,13 +93,13 @@ def values(annotation: Any) -> st.SearchStrategy:
 
 def examples(model: type[BaseModel]) -> st.SearchStrategy:
     """Make instances of a fact, or of a part of one."""
-    fields = {
+    made = {
         name: BOUNDED[name] if name in BOUNDED else values(field.annotation)
         for name, field in model.model_fields.items()
         if name not in ("type", "agents")  # an agent's agents are agents
     }
-    optional = {n: s for n, s in fields.items() if not model.model_fields[n].is_required()}
-    required = {n: s for n, s in fields.items() if n not in optional}
+    optional = {n: s for n, s in made.items() if not model.model_fields[n].is_required()}
+    required = {n: s for n, s in made.items() if n not in optional}
     return st.fixed_dictionaries(required, optional=optional).map(lambda given: model(**given))
 
 

@@ -20,6 +20,7 @@ from cueline.events.codec import FACTS, Codec, Redacted, blobs_named
 from cueline.events.inbox import MessageSent, StartAsked
 from cueline.events.message import TextBlock, ToolCall
 from cueline.events.session import (
+    FileChange,
     MessageReceived,
     ModelReplied,
     SessionStarted,
@@ -161,6 +162,16 @@ def test_the_blob_of_a_whole_output_is_named_too():
     draft = encode(ToolReturned(effect="1.0", attempt=1, output="cut", whole="ab" * 32)).draft
 
     assert (("ab" * 32,), ()) == (draft.blobs, blobs_in(draft.payload))
+
+
+def test_the_blobs_of_changed_files_are_named_too(recorded):
+    named = (("a", "ab" * 32), ("b", None))
+    changes = tuple(FileChange(path, blob, "cd" * 32, "", None) for path, blob in named)
+    fact = ToolReturned(effect="1.0", attempt=1, output="x", changes=changes)
+
+    assert ("ab" * 32,) == encode(fact).draft.blobs == blobs_named(recorded(fact))
+    assert fact == Codec().decode(recorded(fact))
+    assert b"changes" not in encode(fact.model_copy(update={"changes": ()})).draft.payload
 
 
 @pytest.mark.parametrize("size", [INLINE_LIMIT, INLINE_LIMIT + 1])

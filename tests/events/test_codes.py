@@ -43,6 +43,7 @@ NAMES = {
         "hash",
         "id",
         "incarnation",
+        "key",
         "key_owner",
         "key_variable",
         "limit",
@@ -84,6 +85,8 @@ SETTINGS = {
     ),
     *("prices", "resources", "tags", "target", "tools", "url", "writes"),
     *("for_each", "skipped", "when"),
+    *("ask", "env", "idempotent", "mcp", "options", "read", "read_only", "write"),
+    *("client_id", "client_secret", "network"),
 }
 """What the agent file, or whoever starts a session, says."""
 CONTENT = {
@@ -101,6 +104,7 @@ CONTENT = {
     ),
     *("error", "original_parameters", "preview", "reason", "result", "summary", "text", "told"),
     *("content", "metadata", "values"),
+    "state",
 }
 """The words of people, models, tools and vendors, and what a model is told."""
 WORDS_OF_OTHERS = {"problem", "rule", "unpriced"}

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import httpx2
 import pytest
@@ -15,9 +16,10 @@ SAID = []
 
 
 @asynccontextmanager
-async def served(path):
+async def served(path, **settings):
     """Serve the log at *path*; yield the runtime, and an HTTP client with its token."""
     async with open_runtime(path, on="inline") as runtime:
+        runtime.log = replace(runtime.log, **settings)
         url = asyncio.get_running_loop().create_future()
         serving = asyncio.create_task(
             serve(runtime, Address(port=0), token=TOKEN, ready=url.set_result, say=SAID.append)

@@ -16,6 +16,8 @@ from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
 
 from cueline.client.client import open_client
 from cueline.client.runtime import open_runtime
+from cueline.deciders.session import SessionState
+from cueline.gateway.acp_updates import preview_content
 from cueline.testing.wait import await_until
 
 ROOT = Path(__file__).parents[2]
@@ -632,3 +634,16 @@ def test_without_the_extra_the_error_names_it(tmp_path):
 
     assert 2 == done.returncode
     assert "acp: acp is missing: `pip install 'cueline[acp]'` installs it" in done.stderr
+
+
+def test_a_patch_is_shown_as_a_diff_for_each_hunk_of_each_file():
+    first = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n--- a/x\n+2"
+    second = "--- a/b.txt\n+++ b/b.txt\n@@ -0,0 +1 @@\n+new"
+    note = "a/c.txt: only the ends of lines change"
+
+    shown = preview_content(f"{first}\n{note}\n{second}", SessionState())
+
+    assert [
+        ("/a.txt", "-- a/x\n", "2\n"),
+        ("/b.txt", None, "new\n"),
+    ] == [(each.path, each.old_text, each.new_text) for each in shown]

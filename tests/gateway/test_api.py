@@ -203,6 +203,7 @@ async def test_nothing_is_told_without_the_token(log, header):
             assert "Authorization" in said.json()["detail"]
 
 
+# API4:2023 unrestricted resource consumption
 async def test_a_body_that_is_too_large_is_refused_unread(log):
     async with served(log) as (_, http):
         said = await http.post("/v1/runs", content=b" " * (41 * 1024 * 1024))
@@ -220,6 +221,7 @@ async def test_a_body_of_unknown_length_is_refused(log):
     assert (411, "LengthRequired") == (said.status_code, said.json()["title"])
 
 
+# API8:2023 security misconfiguration
 async def test_a_bug_is_a_problem_without_its_text(log):
     async def fail(_):
         raise RuntimeError("a secret")

@@ -10,7 +10,7 @@ from playwright.async_api import async_playwright, expect
 
 from cueline.client.tokens import issue_code
 from tests.gateway.conftest import TOKEN, served
-from tests.gateway.test_api import PAYS, TALKS, pay
+from tests.gateway.test_api import PAID, PAYS, TALKS, pay
 from tests.scripted import scripted
 
 CHROMIUM = shutil.which("chromium")
@@ -105,8 +105,51 @@ async def test_a_person_signs_in_follows_a_session_and_allows_its_call(log):
             await expect(page.locator(".head .status")).to_have_text("completed")
             assert [] == complaints
         resolved = (await runtime.audit(session="one", type="DecisionGiven")).rows
+        inbox = runtime.log.journal().read("inbox-default/one", 1)
+        (given,) = [fact async for _, fact in inbox if fact.type == "DecisionGiven"]
 
     assert ["user:ada"] == [each.actor for each in resolved]
+    assert ("fine", None) == (given.note, given.edit)
+
+
+async def test_a_person_edits_the_arguments_that_are_there(log):
+    PAID.clear()
+    async with served(log) as (runtime, http):
+        await (await runtime.start(scripted(PAYS, pay), "Pay", id="one")).result()
+        async with opened(http, **BEARER) as (page, _):
+            await page.goto("/approvals")
+            await page.get_by_text("Edit the arguments").click()
+            arguments = page.get_by_label("All arguments, as JSON")
+            await expect(arguments).to_have_value('{\n  "amount": 3\n}')
+            await arguments.fill('{"amount": 5}')
+            await page.get_by_role("button", name="Allow").click()
+            await expect(page.locator("#said")).to_have_text("Recorded.")
+        await runtime.session("one").result()
+
+    assert [5] == PAID
+
+
+ASKS = """
+[[reply]]
+calls = [{ name = "ask_user", arguments = { question = "Which?", choices = ["a", "b's"] } }]
+[[reply]]
+text = "Done."
+"""
+
+
+async def test_a_person_answers_what_a_call_asks(log):
+    async with served(log) as (runtime, http):
+        await (await runtime.start(scripted(ASKS, "ask_user"), "Go", id="one")).result()
+        async with opened(http, **BEARER) as (page, complaints):
+            await page.goto("/approvals")
+            await page.get_by_label("answer").select_option("b's")
+            await page.get_by_role("button", name="Answer").click()
+            await expect(page.locator("#said")).to_have_text("Recorded.")
+            assert [] == complaints
+        await runtime.session("one").result()
+        events = [fact async for _, fact in runtime.log.journal().read("session-default/one")]
+
+    assert ["b's"] == [fact.output for fact in events if fact.type == "ToolReturned"]
 
 
 async def test_a_message_is_answered_in_the_open_page(log):

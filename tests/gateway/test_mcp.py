@@ -262,6 +262,7 @@ async def test_a_task_is_cancelled_by_the_end_of_its_session(log):
     assert [-32602, -32021] == [each["code"] for each in (strange, without)]
 
 
+# API6:2023 unrestricted access to sensitive business flows
 # C17, 002-014
 async def test_a_proposal_is_committed_by_its_person_with_the_scope(log):
     PAID.clear()

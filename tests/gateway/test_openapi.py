@@ -49,6 +49,7 @@ async def test_each_answer_is_as_it_is_described(log):
     assert len(checked) > 12
 
 
+# API9:2023 improper inventory management
 def test_the_page_of_the_api_is_made_from_its_table():
     assert page() == PAGE.read_text(), "run `python -m tests.gateway.reference`"
 

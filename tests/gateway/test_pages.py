@@ -13,6 +13,7 @@ from cueline.client.tokens import issue_token
 from cueline.gateway.pages.export import page_of
 from cueline.gateway.pages.page import STATIC
 from cueline.gateway.pages.timeline import Bar, timeline
+from cueline.tools.todo import todo
 from tests.gateway.conftest import served
 from tests.gateway.test_api import PAYS, TALKS, pay
 from tests.scripted import HELLO, scripted
@@ -21,6 +22,16 @@ HOSTILE = "<script>alert(1)</script> **bold** <img src=x onerror=alert(2)> [x](j
 HTML = {"Accept": "text/html"}
 BREAKS = """
 reply = [{ text = "I look first.", calls = [{ name = "breaks", arguments = { path = "a<b" } }] }]
+"""
+LISTS = """
+[[reply]]
+text = "First a list."
+[[reply.calls]]
+name = "todo"
+[reply.calls.arguments]
+items = [{ text = "look", status = "done" }, { text = "<b>act</b>" }]
+[[reply]]
+text = "Done."
 """
 
 
@@ -109,6 +120,14 @@ async def test_a_session_is_shown_as_it_was(log):
     assert (409, 404) == (missing.status_code, nothing.status_code)
     assert "no version 99" in missing.text
     assert "there is no such session" in nothing.text
+
+
+async def test_the_list_of_what_is_to_do_is_a_checklist(log):
+    async with served(log) as (runtime, http):
+        await (await runtime.start(scripted(LISTS, todo), "Go", id="one")).result()
+        text = await page(http, "/sessions/one")
+
+    assert "<pre>☑ look\n☐ &lt;b&gt;act&lt;/b&gt;</pre>" in text
 
 
 async def test_the_filters_keep_what_failed_and_what_was_asked(log):
@@ -221,3 +240,15 @@ def test_the_pages_are_small():
         < 70_000
     )
     assert Path(STATIC / "style.css").stat().st_size < 16_000
+
+
+@pytest.mark.parametrize(
+    ("came", "back"),
+    [("/sessions/one", True), ("//evil.example", False), ("https://evil.example/x", False)],
+)
+async def test_an_error_leads_back_to_a_page_of_the_server_only(log, came, back):
+    async with served(log) as (_, http):
+        at = came if came.startswith("https") else f"{str(http.base_url).rstrip('/')}{came}"
+        told = await http.get("/sessions/none", headers={"Referer": at, **HTML})
+
+    assert (404, back) == (told.status_code, ">Back</a>" in told.text)

@@ -110,6 +110,7 @@ async def test_a_port_in_use_is_refused_by_its_number(log):
     assert "Traceback" not in said
 
 
+# API8:2023 security misconfiguration
 @pytest.mark.parametrize(
     ("address", "why"),
     [

@@ -38,6 +38,7 @@ from cueline.events.inbox import (
     StartAsked,
     StopAsked,
 )
+from cueline.events.input_request import InputRequest
 from cueline.events.message import (
     Cost,
     Estimate,
@@ -83,6 +84,8 @@ from cueline.events.session import (
     SessionTakenOver,
     SessionWaiting,
     StepEnded,
+    ToolAsked,
+    ToolDeferred,
     ToolFailed,
     ToolInDoubt,
     ToolReconciled,
@@ -255,6 +258,19 @@ TURN = [
     ),
     ToolFailed(effect="2.1", attempt=1, kind="timeout", message="300 s", failed_at=AT, retry_at=AT),
     ToolSkipped(effect="2.1", reason="Skipped due to queued user message."),
+    ToolAsked(
+        effect="2.0",
+        attempt=1,
+        requests=(
+            InputRequest(key="which", message="Which one?", parameters={"type": "object"}),
+            InputRequest(key="page", message="Sign in.", url="https://example.com/in"),
+        ),
+        digest="ab" * 32,
+        state="sealed",
+    ),
+    ToolDeferred(
+        effect="2.0", attempt=1, state="sealed", at=AT, poll_at=AT, deadline_at=AT, seconds=0.5
+    ),
     ToolInDoubt(
         effect="2.0",
         attempt=1,

@@ -201,6 +201,12 @@ def test_an_entry_that_is_for_nothing_is_refused(policy, prices, why):
         check_prices(agent(on_unknown_price=policy, prices=prices), money_limited=False)
 
 
+def test_the_bound_leaves_out_the_tools_that_the_model_is_not_shown():
+    hidden = TOOLS[0].model_copy(update={"searched": True})
+
+    assert bound(agent(tools=TOOLS[1:]), 0) == bound(agent(tools=(hidden, *TOOLS[1:])), 0)
+
+
 def test_the_bound_counts_a_token_a_byte_of_prompt_instructions_and_tools():
     bare = agent("m", "scripted", limits=Limits(max_output_tokens=10))
     told = bare.model_copy(update={"instructions": "Be brief.", "tools": TOOLS[:1]})

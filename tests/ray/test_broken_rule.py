@@ -35,6 +35,7 @@ def test_a_rule_that_raises_pauses_a_session_on_ray(tmp_path, file, function, wh
 
 # What the first reply cost is booked while the call of the tool runs: the pause may come before
 # the call begins, and in the middle of it. So a person may be asked what became of it.
+@pytest.mark.long
 def test_a_cost_that_cannot_be_booked_pauses_a_session_that_then_pays_once(tmp_path):
     broken = BrokenShell(tmp_path)
     broken.break_("deciders/budget/decide.py", "decide", "not isinstance(command, Reserve)")

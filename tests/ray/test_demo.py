@@ -63,6 +63,7 @@ def test_the_demo_loses_what_it_kills_and_carries_on(demo):
     wait_until(lambda: not demo.living())
 
 
+@pytest.mark.long
 def test_ctrl_c_leaves_neither_a_process_nor_a_folder(demo):
     demo.until("asks for")
 

@@ -24,6 +24,7 @@ text = "Done."
 """
 
 
+@pytest.mark.long
 async def test_a_frozen_host_that_thaws_changes_nothing(on_cluster):
     async with on_cluster(SCRIPT, tools=["undeclared"]) as world:
         await world.begun()

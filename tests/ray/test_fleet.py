@@ -3,6 +3,8 @@
 import asyncio
 from contextlib import asynccontextmanager
 
+import pytest
+
 from cueline.actors.presence import presence_of
 from cueline.client.client import Client
 from cueline.clock import SystemClock
@@ -51,6 +53,7 @@ async def counts(client):
     return [(each.running, each.pending) for each in (await client.fleet()).groups]
 
 
+@pytest.mark.long
 async def test_a_running_fleet_becomes_what_is_asked_for(world_of):
     async with world_of() as world, up(world) as client:
         await client.scale(hosts=2, runners=3)

@@ -4,6 +4,8 @@ import asyncio
 import os
 import signal
 
+import pytest
+
 from cueline.actors.live_text import TextDelta
 from cueline.client.client import Client
 from cueline.client.session import Session
@@ -34,6 +36,7 @@ async def pieces_of(world):
             yield each
 
 
+@pytest.mark.long
 async def test_a_reply_of_an_actor_is_seen_while_it_comes_and_again_after_its_death(on_cluster):
     async with asyncio.timeout(2 * PATIENCE_SECONDS), on_cluster(SPEAKS) as world:
         pieces = pieces_of(world)

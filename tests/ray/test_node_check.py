@@ -90,7 +90,9 @@ def test_an_up_says_which_nodes_have_another_cueline(cueline, cluster, tmp_path)
     )
 
 
-@pytest.mark.parametrize("is_up", [True, False], ids=["up", "alone"])
+@pytest.mark.parametrize(
+    "is_up", [pytest.param(True, id="up"), pytest.param(False, id="alone", marks=pytest.mark.long)]
+)
 def test_a_run_says_on_which_nodes_a_tool_cannot_be_imported(cueline, tmp_path, is_up):
     (tmp_path / "modules/tool_of_a_test.py").write_text(TOOL)
     if is_up:
@@ -104,7 +106,13 @@ def test_a_run_says_on_which_nodes_a_tool_cannot_be_imported(cueline, tmp_path, 
     assert "[]" == sessions.stdout.strip()
 
 
-@pytest.mark.parametrize("own", [False, True], ids=["without Ray", "after its own ray.init()"])
+@pytest.mark.parametrize(
+    "own",
+    [
+        pytest.param(False, id="without Ray", marks=pytest.mark.long),
+        pytest.param(True, id="after its own ray.init()"),
+    ],
+)
 def test_sessions_that_a_program_starts_at_once_are_all_checked(cueline, tmp_path, own):
     (tmp_path / "modules/tool_of_a_test.py").write_text(TOOL)
     (tmp_path / "program.py").write_text(PROGRAM)

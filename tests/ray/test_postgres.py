@@ -20,7 +20,7 @@ def server():
     server.close()
 
 
-@pytest.mark.parametrize("dies", ["host", "runner"])
+@pytest.mark.parametrize("dies", [pytest.param("host", marks=pytest.mark.long), "runner"])
 async def test_a_session_survives_a_process_that_wrote_to_the_server_itself(
     server, dies, cluster, tmp_path
 ):

@@ -3,16 +3,19 @@
 import asyncio
 import os
 import signal
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+import httpx2
 import pytest
 import ray
 
 from cueline.actors.presence import living, presence_of
 from cueline.cli.up import keeper_command
+from cueline.client.client import open_client
 from cueline.client.server_address import server_of
+from cueline.client.tokens import issue_token
 from cueline.clock import SystemClock
 from cueline.cluster.cluster_context import VERSION
 from cueline.cluster.dispatcher import DispatcherActor, DispatcherSettings
@@ -230,11 +233,33 @@ async def test_the_server_comes_back_where_it_dies_and_ends_with_up(world, tmp_p
         first = await server_but(world, ())
         os.kill(first, signal.SIGKILL)
         second = await server_but(world, {first})
+        held = asyncio.create_task(follow(world))  # it keeps the old server for some seconds
+        await await_until(held_open.is_set)
         name = f"up/server@{VERSION}"
         ray.kill(ray.get_actor(name, kept.namespace), no_restart=False)
         third = await server_but(world, {first, second})
 
     await await_until(lambda: not runs(third))
+    await asyncio.wait((held,))
+
+
+held_open = asyncio.Event()
+
+
+async def follow(world):
+    """Follow the events of the server until it ends."""
+    async with open_client(world.log.url) as client:
+        token = (await issue_token(client, "ada", scopes=["read"])).text
+    url = await server_of(world.log)
+    headers = {"Authorization": f"Bearer {token}"}
+    with suppress(httpx2.HTTPError):
+        async with (
+            httpx2.AsyncClient(base_url=url, headers=headers, timeout=None) as http,
+            http.stream("GET", "/v1/events") as answer,
+        ):
+            held_open.set()
+            async for _ in answer.aiter_lines():
+                pass
 
 
 async def server_but(world, pids):

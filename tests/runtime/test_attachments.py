@@ -10,6 +10,8 @@ from cueline.client.inputs import attachments_of
 from cueline.deciders.prompt import Prompt
 from cueline.errors import ConfigError
 from cueline.events.message import FileBlock, ImageBlock
+from tests.mcp_client.conftest import PROBE
+from tests.mcp_client.server import PIXEL
 from tests.scripted import HELLO, scripted
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -168,6 +170,26 @@ async def test_the_model_sees_the_image_that_a_tool_returns_also_in_a_rerun(runt
         ]
         assert await results_of(here, "one") == await results_of(here, found.session) == told
         assert found.differences == ()
+
+
+async def test_a_text_beside_an_image_is_kept_without_secrets_also_in_a_rerun(runtime, monkeypatch):
+    monkeypatch.setenv("CHOIR_KEY", "kept-very-secret")
+    call = '{ name = "probe__captioned", arguments = { caption = "A kept-very-secret pixel." } }'
+    agent = scripted(
+        f'reply = [{{ calls = [{call}] }}, {{ text = "Done." }}]',
+        mcp={"probe": PROBE.model_copy(update={"read_only": ("*",)})},
+        secrets=("CHOIR_KEY",),
+    )
+    async with runtime() as here:
+        await (await here.start(agent, "Look", id="one")).result()
+        found = await here.rerun("one")
+
+        ((text, images),) = await results_of(here, "one")
+        assert [(text, images)] == await results_of(here, found.session)
+
+    told, left_out, image = text.splitlines()
+    assert (told, image, images) == ("A [redacted] pixel.", "[image/png 1 KB]", [PIXEL])
+    assert "not shown" in left_out
 
 
 @pytest.mark.parametrize(

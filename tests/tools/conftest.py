@@ -1,15 +1,21 @@
 """What the tests of the tools share."""
 
+import json
+import socket
 from pathlib import Path
 
 import psutil
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from cueline.actors.tool_port import ToolOrder
 from cueline.errors import ToolFailedError
 from cueline.events.agent import Workspace
+from cueline.events.agent_parts import DEFAULT_ISOLATION
 from cueline.tools.executor import ProcessToolExecutor
+from cueline.tools.http_access import HttpAccess
+from cueline.tools.http_request import http_get
 from cueline.tools.tool import ToolContext, load
 
 HERE = Path(__file__).parent
@@ -31,7 +37,12 @@ def outside(tmp_path):
 
 
 @pytest.fixture
-def use(workspace):
+def isolation():
+    return DEFAULT_ISOLATION
+
+
+@pytest.fixture
+def use(workspace, isolation):
     def call(tool, **arguments):
         context = ToolContext(
             session="session-default/1",
@@ -39,6 +50,7 @@ def use(workspace):
             attempt=1,
             key="session-default/1/1.0",
             folder=workspace,
+            isolation=isolation,
         )
         return tool.run(arguments, context)
 
@@ -117,3 +129,43 @@ def survivors(mark):
         except psutil.Error:
             continue
     return found
+
+
+@pytest.fixture
+def fetch(executor, order):
+    """Call a tool by the executor, and return what the model gets."""
+
+    async def call(url, *, tool=http_get, environment=(), allow=None, private=(), **arguments):
+        limits = {"max_bytes": arguments.pop("max_bytes")} if "max_bytes" in arguments else {}
+        access = HttpAccess(allow=allow, private=private, **limits)
+        asked = order(tool, url=url, **arguments)
+        spec = asked.tool.model_copy(update={"options": access.model_dump(mode="json")})
+        return await executor.call(replace(asked, tool=spec, environment=environment))
+
+    return call
+
+
+@pytest.fixture
+def answer(fetch):
+    async def call(url, **how):
+        output = await fetch(url, **{"private": ("127.0.0.1",), **how})
+        return json.loads(output.content)
+
+    return call
+
+
+@pytest.fixture
+def names(monkeypatch):
+    """Answer the resolver's questions: by name, one list of addresses after another."""
+    known, asked, real = {}, [], socket.getaddrinfo
+
+    def look_up(host, port, *rest, **how):
+        if host not in known:
+            return real(host, port, *rest, **how)
+        asked.append(host)
+        addresses = known[host].pop(0) if len(known[host]) > 1 else known[host][0]
+        return [found for each in addresses for found in real(each, port, *rest, **how)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    known["asked"] = asked
+    return known

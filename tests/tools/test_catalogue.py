@@ -11,14 +11,23 @@ CLASSIFIED = {
     "list_files": ("read_only", False),
     "search_files": ("read_only", False),
     "write_file": ("idempotent", False),
+    "edit_file": ("nothing", False),
+    "apply_patch": ("nothing", False),
     "delete_file": ("idempotent", True),
     "run_command": ("nothing", True),
+    "ask_user": ("read_only", False),
+    "http_get": ("read_only", True),
+    "http_request": ("nothing", True),
+    "todo": ("read_only", False),
 }
+PATCH = "--- a.txt\n+++ a.txt\n@@ -1 +1,2 @@\n+x\n text\n\\ No newline at end of file\n"
 EXAMPLES = {
     "read_file": {"path": "a.txt"},
     "list_files": {"recursive": True},
     "search_files": {"pattern": "text"},
     "write_file": {"path": "a.txt", "content": "new"},
+    "edit_file": {"path": "a.txt", "old": "text", "new": "other"},
+    "apply_patch": {"paths": ["a.txt"], "patch": PATCH},
     "delete_file": {"path": "a.txt"},
     "run_command": {"command": "echo new > a.txt"},
 }
@@ -30,7 +39,7 @@ def test_every_tool_is_classified():
     assert CLASSIFIED == {tool.name: (tool.declared, tool.sensitive) for tool in tools}
 
 
-@pytest.mark.parametrize("name", CLASSIFIED)
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_a_tool_is_read_only_if_and_only_if_it_changes_nothing(name, use, workspace):
     (workspace / "a.txt").write_text("text")
     before = files(workspace)
@@ -40,7 +49,7 @@ def test_a_tool_is_read_only_if_and_only_if_it_changes_nothing(name, use, worksp
     assert (files(workspace) == before) == (builtin_tools()[name].declared == "read_only")
 
 
-@pytest.mark.parametrize("name", [n for n, (d, _) in CLASSIFIED.items() if d == "idempotent"])
+@pytest.mark.parametrize("name", [n for n in EXAMPLES if CLASSIFIED[n][0] == "idempotent"])
 def test_an_idempotent_tool_done_twice_is_done_once(name, use, workspace):
     use(builtin_tools()[name], **EXAMPLES[name])
     once = files(workspace)
@@ -60,4 +69,4 @@ def test_each_says_what_it_does_and_is_found_again(name):
 
     assert len(tool.spec().description) > 20
     assert tool is load(tool.spec().target)
-    assert tool.needs_workspace
+    assert tool.needs_workspace == (name in EXAMPLES)

@@ -3,12 +3,13 @@
 import pytest
 from pydantic import SecretStr
 
-from cueline.actors.tool_caller import sanitize_text
+from cueline.actors.rendered_output import sanitize_text
 from cueline.errors import ToolFailedError
 from cueline.events.sanitize import CUT, REDACTED, Redactor
 from cueline.tools import shell
-from cueline.tools.files import LINE_LIMIT, READ_LIMIT, read_file, search_files
+from cueline.tools.files import READ_LIMIT, read_file
 from cueline.tools.result import MESSAGE_LIMIT, failure_of, output_of
+from cueline.tools.search import LINE_LIMIT, search_files
 from cueline.tools.shell import TOLD, run_command
 
 CANARY = "c4nary-0123456789-abcdefghij"

@@ -12,13 +12,15 @@ import pytest
 
 from cueline.errors import PathEscapeError, ToolFailedError
 from cueline.events.sanitize import CUT
-from cueline.tools.files import delete_file, list_files, read_file, search_files, write_file
-from cueline.tools.folder import DEPTH, walk
+from cueline.tools.files import delete_file, edit_file, read_file, write_file
+from cueline.tools.search import list_files, search_files
 from cueline.tools.tool import Image
+from cueline.tools.walk import DEPTH, walk
 
 ANY = [
     (read_file, {}),
     (write_file, {"content": "x"}),
+    (edit_file, {"old": "hidden", "new": "x"}),
     (list_files, {}),
     (search_files, {"pattern": "hidden"}),
     (delete_file, {}),
@@ -44,6 +46,42 @@ def test_a_file_is_replaced_as_a_whole_and_keeps_its_permissions(use, workspace)
 
     assert "short" == script.read_text()
     assert 0o755 == stat.S_IMODE(script.stat().st_mode)
+
+
+def test_an_edit_changes_one_place_and_keeps_the_rest(use, workspace):
+    script = workspace / "run.sh"
+    script.write_bytes(b"a\r\nb = 1\r\n\xc3\xa4 b\n")
+    script.chmod(0o755)
+
+    assert "replaced 1 place in run.sh" == use(edit_file, path="run.sh", old="b = 1", new="b = 22")
+    assert b"a\r\nb = 22\r\n\xc3\xa4 b\n" == script.read_bytes()
+    assert 0o755 == stat.S_IMODE(script.stat().st_mode)
+
+
+def test_an_edit_of_every_place(use, workspace):
+    (workspace / "a").write_text("x y x x")
+
+    assert "replaced 3 places in a" == use(edit_file, path="a", old="x", new="", every=True)
+    assert " y  " == (workspace / "a").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "why"),
+    [
+        (b"a\nb\na\n", "a", r"has the old text 2 times, at the lines 1, 3; name more"),
+        (b"a\n" * 7, "a", r"7 times, at the lines 1, 2, 3, 4, 5 …"),
+        (b"one\n", "two", r"does not have the old text; read the file"),
+        (b"x\n  if a:\n", "if  a:\n", r"but line 2 is like its first line"),
+        (b"a\r\nb\r\n", "a\nb", r"other line ends"),
+        (b"\xff\xfe", "a", r"no text in UTF-8"),
+    ],
+)
+def test_an_edit_that_fits_not_exactly_changes_nothing_and_says_why(use, workspace, text, old, why):
+    (workspace / "a").write_bytes(text)
+    with pytest.raises(ToolFailedError, match=why):
+        use(edit_file, path="a", old=old, new="new")
+
+    assert text == (workspace / "a").read_bytes()
 
 
 def test_writing_leaves_nothing_else_behind(use, workspace):

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from cueline.isolation.ladder import rung
 from cueline.testing.wait import wait_until
 
 RUNNER = Path(__file__).with_name("runner.py")
@@ -80,3 +81,29 @@ def test_a_tool_has_the_usual_priority_though_its_runner_has_not(running):
     runner = running("nice; touch begun", "nice", "-n", "15")
 
     assert "0\n[exit status 0]\n" == runner.communicate()[0]
+
+
+HINT = """
+import signal, subprocess, sys
+from cueline.testing.wait import wait_until
+from cueline.tools import guardian
+from pathlib import Path
+
+tidy = "trap 'touch tidied; exit 3' TERM; touch begun; while :; do read line <door; done"
+seen = ["--dev-bind", "/", "/", "--unshare-user", "--unshare-pid", "--die-with-parent"]
+command = subprocess.Popen([sys.argv[1], *seen, "sh", "-c", tidy])
+wait_until(Path("begun").exists)
+guardian.kill_below(signal.SIGTERM)
+sys.exit(command.wait())
+"""
+
+
+def test_an_isolated_command_gets_the_hint_to_end_and_not_what_isolates_it(workspace):
+    if not (bwrap := rung(kind="bwrap").program):
+        pytest.skip("bwrap isolates nothing here")
+    os.mkfifo(workspace / "door")
+
+    done = subprocess.run([sys.executable, "-c", HINT, bwrap], cwd=workspace, check=False)
+
+    assert 3 == done.returncode
+    assert (workspace / "tidied").exists()

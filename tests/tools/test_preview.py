@@ -5,9 +5,14 @@ from pathlib import Path
 import pytest
 
 from cueline.actors.presence import machine_name
-from cueline.events.agent import Workspace
-from cueline.tools.files import LARGEST, preview, read_file, write_file
+from cueline.events.agent import AgentSpec, Workspace
+from cueline.events.agent_parts import DEFAULT_ISOLATION, Isolation
+from cueline.tools.custom import CustomTool
+from cueline.tools.files import edit_file, read_file, write_file
+from cueline.tools.http_access import HttpAccess
+from cueline.tools.preview import LARGEST, preview
 from cueline.tools.shell import run_command
+from cueline.tools.tool import tool
 
 LOG = Path("elsewhere/log.db")
 
@@ -17,8 +22,13 @@ def place(tmp_path):
     return Workspace(machine=machine_name(), path=str(tmp_path))
 
 
+def agent(place, isolation=DEFAULT_ISOLATION):
+    return AgentSpec(name="a", provider="scripted", model="m", workspace=place, isolation=isolation)
+
+
 def shown(place, path="a.txt", content="new\n", tool=write_file):
-    return preview(str(LOG), [LOG], tool.spec(), {"path": path, "content": content}, place)
+    asked = {"path": path, "content": content}
+    return preview(str(LOG), [LOG], tool.spec(), asked, agent(place))
 
 
 def test_a_write_is_shown_as_a_difference(place, tmp_path):
@@ -99,11 +109,52 @@ def test_a_file_of_too_many_lines_is_named_and_not_compared(place, tmp_path):
     assert told != shown(place, content="\n".join(reversed(numbers)))
 
 
-def test_a_question_about_a_command_says_that_the_log_is_in_its_workspace(place, tmp_path):
-    log = tmp_path / ".cueline" / "log.db"
-    command = run_command.spec(), {"command": "rm -r ."}, place
-    files = [log]
+@tool(needs_workspace=True)
+def sweep():
+    """Sweep the workspace."""
 
-    assert f"can read, change or delete the log {log}" in preview(str(log), files, *command)
-    assert "" == preview(str(LOG), [LOG], *command)
-    assert "" == preview(str(log), files, read_file.spec(), {"path": "a.txt"}, place)
+
+LINT = CustomTool(description="Lint.", command=("lint",)).spec(
+    "lint", HttpAccess(), in_workspace=True
+)
+
+
+@pytest.mark.parametrize(
+    ("tool", "isolation", "warns"),
+    [
+        (run_command.spec(), "none", True),
+        (run_command.spec(), "auto", False),
+        (LINT, "none", True),
+        (LINT, "bwrap", False),
+        (sweep.spec(), "auto", True),
+        (read_file.spec(), "none", False),
+    ],
+)
+def test_a_question_about_a_call_that_can_reach_the_log_says_so(
+    tool, isolation, warns, place, tmp_path
+):
+    log = tmp_path / ".cueline" / "log.db"
+    asked = tool, {}, agent(place, Isolation(kind=isolation))
+
+    told = preview(str(log), [log], *asked)
+
+    assert warns == (f"can read, change or delete the log {log}" in told)
+    assert "" == preview(str(LOG), [LOG], *asked)
+
+
+def edited(place, **arguments):
+    asked = {"path": "a.txt", "old": "b\n", "new": "c\n", **arguments}
+    return preview(str(LOG), [LOG], edit_file.spec(), asked, agent(place))
+
+
+def test_an_edit_is_shown_as_a_difference(place, tmp_path):
+    (tmp_path / "a.txt").write_text("a\nb\n")
+
+    assert ["-b", "+c"] == edited(place).splitlines()[-2:]
+
+
+@pytest.mark.parametrize("arguments", [{"old": "x"}, {"old": ""}, {"old": 1}, {"path": "../a.txt"}])
+def test_an_edit_that_would_fail_shows_nothing(place, tmp_path, arguments):
+    (tmp_path / "a.txt").write_text("a\nb\n")
+
+    assert "" == edited(place, **arguments)

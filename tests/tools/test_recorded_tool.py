@@ -3,7 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
+from cueline.agents.agent_tool import ToolSettings
 from cueline.errors import ToolChangedError, ToolImportError
+from cueline.events.agent_parts import Demands, RetryPolicy
 from cueline.tools.recorded_tool import changed_since, check_unchanged, load_recorded
 from cueline.tools.tool import load
 from tests.tools.conftest import HERE
@@ -76,10 +78,17 @@ def test_all_tools_that_changed_are_named_at_once():
     )
 
 
-def test_a_changed_tool_is_taken_as_it_is_now_but_for_what_the_agent_says_of_it():
-    before = recorded(number={"type": "string"}).model_copy(update={"critical": False})
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ToolSettings(critical=False, timeout_seconds=7),
+        ToolSettings(demands=Demands(labels={"gpu": "a100"}), retry=RetryPolicy(max_retries=9)),
+    ],
+)
+def test_a_changed_tool_is_taken_as_it_is_now_but_for_what_the_agent_says_of_it(settings):
+    before = settings.applied_to(recorded(number={"type": "string"}))
 
-    assert (DOUBLE.model_copy(update={"critical": False}),) == changed_since([DOUBLE, before])
+    assert (settings.applied_to(DOUBLE),) == changed_since([DOUBLE, before])
 
 
 @pytest.mark.parametrize(

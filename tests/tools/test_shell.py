@@ -11,11 +11,17 @@ import psutil
 import pytest
 
 from cueline.errors import ToolFailedError
+from cueline.events.agent_parts import Isolation
 from cueline.events.sanitize import CUT
-from cueline.testing.wait import wait_until
 from cueline.tools import shell
 from cueline.tools.shell import run_command
 from cueline.tools.tool import OUTPUT_LIMIT
+
+
+@pytest.fixture(params=["none", "auto"])
+def isolation(request):
+    """Each test of a command, without isolation and with it."""
+    return Isolation(kind=request.param)
 
 
 @pytest.fixture
@@ -63,11 +69,10 @@ def test_a_command_has_no_input(run):
     assert "[exit status 0]" == run("cat")
 
 
-def test_what_a_command_leaves_in_the_background_is_killed(run):
-    output = run("tail -f /dev/null & echo $!")
+def test_what_a_command_leaves_in_the_background_is_killed(run, workspace):
+    run("mkfifo begun; sh -c 'echo >begun; exec tail -f /dev/null' & cat begun")
 
-    pid = int(output.splitlines()[0])
-    wait_until(lambda: not lives(pid))
+    assert [] == at_work(workspace)
 
 
 GETTING_AWAY = {
@@ -81,31 +86,35 @@ GETTING_AWAY = {
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="orphans are lost elsewhere")
 @pytest.mark.parametrize("how", GETTING_AWAY.values(), ids=GETTING_AWAY)
 @pytest.mark.parametrize("end", ["exit 4", "kill -KILL $$"])
-def test_nothing_survives_its_command(run, how, end):
-    daemon = how.format("echo $$ >begun; tail -f /dev/null; :")
+def test_nothing_survives_its_command(run, workspace, how, end):
+    daemon = how.format("echo >begun; tail -f /dev/null; :")
 
-    output = run(f"mkfifo begun\n{daemon}\ncat begun; {end}")
+    run(f"mkfifo begun\n{daemon}\ncat begun; {end}")
 
-    assert not lives(int(output.splitlines()[0]))
+    assert [] == at_work(workspace)
 
 
-def test_nothing_survives_a_command_whose_time_is_up(run, monkeypatch):
+def test_nothing_survives_a_command_whose_time_is_up(run, workspace, monkeypatch):
     moments = chain([0.0, 0.0], repeat(100.0))
     monkeypatch.setattr(shell, "time", SimpleNamespace(monotonic=partial(next, moments)))
-    command = "trap '' TERM; setsid tail -f /dev/null & echo $$ $!; wait"
+    command = "trap '' TERM; setsid tail -f /dev/null & echo begun; wait"
 
-    with pytest.raises(ToolFailedError, match="may have had effects") as failed:
+    with pytest.raises(ToolFailedError, match="may have had effects"):
         run(command, timeout_seconds=100)
 
-    told = failed.value.message.rstrip(CUT)
-    assert [] == [pid for pid in map(int, told.split()[-2:]) if lives(pid)]
+    assert [] == at_work(workspace)
 
 
-def lives(pid):
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+def at_work(workspace):
+    """Tell the processes whose working directory is the workspace, as seen from outside."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.cwd() == str(workspace) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
 
 
 def test_what_goes_on_printing_in_the_background_is_not_waited_for(run):
@@ -154,6 +163,6 @@ def test_a_workspace_that_is_not_there_is_told(run, workspace):
         run("true")
 
 
-def test_the_model_is_told_that_a_command_is_not_confined():
-    assert "It is not confined" in run_command.spec().description
+def test_the_model_is_told_that_a_command_is_isolated():
+    assert "it is isolated" in run_command.spec().description
     assert run_command.spec().sensitive

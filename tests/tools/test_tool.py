@@ -262,6 +262,15 @@ def test_a_tool_inside_a_function_has_no_target():
         local.spec()
 
 
+def test_a_module_with_the_name_of_a_scheme_has_no_tools(tmp_path, monkeypatch):
+    source = "from cueline import tool\n\n\n@tool\ndef lint() -> None:\n    pass\n"
+    (tmp_path / "command.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with pytest.raises(ToolImportError, match="command has the name of a scheme: rename"):
+        load("command:lint").spec()
+
+
 def test_a_tool_that_declares_another_thing_than_was_recorded_is_refused():
     recorded = example("double").spec().model_copy(update={"declared": "nothing"})
 

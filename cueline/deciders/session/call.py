@@ -17,7 +17,8 @@ from cueline.deciders.plan_progress import (
 )
 from cueline.deciders.retry import rests
 from cueline.deciders.session.state import PromptDigests, SessionHold, SessionState
-from cueline.deciders.session.turn import Call, CallProblem
+from cueline.deciders.session.turn import AskedInput, Call, CallProblem, Phase, ServerTask
+from cueline.events.agent import FIND_TOOLS, SEARCH_SCHEME
 from cueline.events.codes import Cause
 from cueline.events.message import ImageBlock, ToolCall
 from cueline.events.session import (
@@ -25,6 +26,8 @@ from cueline.events.session import (
     CallsAdded,
     Judgement,
     MessageAwaited,
+    ToolAsked,
+    ToolDeferred,
     ToolFailed,
     ToolInDoubt,
     ToolReconciled,
@@ -35,7 +38,7 @@ from cueline.events.session import (
 from cueline.events.start import asks_child, starts_child
 from cueline.events.stream import shown
 
-NOT_STARTED: Final = frozenset({"requested", "retry"})
+NOT_STARTED: Final = frozenset({"requested", "asked", "retry"})
 
 
 def planned_call_over(
@@ -109,6 +112,7 @@ def _code_of(call: Call) -> str:
 
 
 _LONGEST_EVIDENCE = 200
+_YES: Final = "yes"
 _ATTEMPTED = frozenset({"ToolReturned", "ToolFailed"})
 """The facts that end an attempt, which prove that its host did not die of the effect."""
 
@@ -122,18 +126,20 @@ def requested_call(state: SessionState, effect: str, call: ToolCall, judged: Jud
     """Return the call that the model or plan requests, before it runs."""
     assert state.setup is not None, "only a session that was started asks a model"
     tool = state.setup.tools.get(call.name)
-    declared = tool.declared if tool else "nothing"
     asked = Call(
         effect,
         call.id,
         call.name,
-        declared,
+        tool.repeatability if tool else "nothing",
         gated=False,
         digest="",
         delegates=starts_child(tool),
         polls=str(call.arguments.get("session", "")) if asks_child(tool) else None,
         stops=asks_child(tool) and call.arguments.get("stop") is True,
+        holds=tool is not None and tool.changes == "held",
     )
+    if call.name == FIND_TOOLS and tool is not None and tool.target.startswith(SEARCH_SCHEME):
+        asked = replace(asked, polls=str(call.arguments.get("query", "")))
     return as_judged(asked, judged)
 
 
@@ -252,6 +258,44 @@ def call_failed(state: SessionState, event: ToolFailed) -> SessionState:
     return with_call(replace(state, turn=replace(state.turn, active_seconds=active)), again)
 
 
+def call_asked(state: SessionState, event: ToolAsked) -> SessionState:
+    """Return *state* with the call in wait for a person's answer, and its grant used up (I9)."""
+    call = state.call(event.effect)
+    if call is None or call.phase == "closed":
+        return state
+    asked = AskedInput(event.requests, event.digest, event.state)
+    active = state.turn.active_seconds + event.seconds
+    state = replace(state, turn=replace(state.turn, active_seconds=active), takeovers=0)
+    if call.phase == "deferred":  # its task waits for the answer
+        return with_call(state, replace(call, attempt=call.attempt + 1, input=asked))
+    phase: Phase = "requested" if call.holds else "asked"
+    changed = replace(call, phase=phase, approval=None, input=asked, reach=None)
+    if call.holds:  # the gate's question is the one about the changes, and its grant is the answer
+        changed = replace(changed, input=replace(asked, answer=_YES))
+        changed = as_judged(changed, event.judged or call.judged)
+    return with_call(state, changed)
+
+
+def call_deferred(state: SessionState, event: ToolDeferred) -> SessionState:
+    """Return *state* with the call as a task of its server, and its grant used up (I9)."""
+    call = state.call(event.effect)
+    if call is None or call.phase == "closed":
+        return state
+    deferred = replace(
+        call,
+        phase="deferred",
+        attempt=event.attempt + 1,
+        retry_at=event.poll_at,
+        approval=None,
+        input=call.input if call.phase == "deferred" else None,
+        task=ServerTask(event.state, event.at, event.deadline_at),
+        reach=None,
+    )
+    active = state.turn.active_seconds + event.seconds
+    state = replace(state, turn=replace(state.turn, active_seconds=active), takeovers=0)
+    return with_call(state, deferred)
+
+
 def call_in_doubt(state: SessionState, event: ToolInDoubt) -> SessionState:
     """Return *state* with the call in doubt, and its grant used up (I9)."""
     call = state.call(event.effect)
@@ -261,6 +305,7 @@ def call_in_doubt(state: SessionState, event: ToolInDoubt) -> SessionState:
     doubt = replace(
         call,
         phase="in_doubt",
+        retry_at=None,
         approval=None,
         doubt=event.cause.model_copy(update={"message": said}),
         unclear=False,
@@ -300,10 +345,11 @@ def calls_added(state: SessionState, event: CallsAdded) -> SessionState:
             effect,
             call.id,
             name,
-            tool.declared if tool else "read_only",
+            tool.repeatability if tool else "read_only",
             gated=False,
             digest="",
             delegates=starts_child(tool),
+            holds=tool is not None and tool.changes == "held",
             message=progress.steps[name].wait,
         )
         calls.append(as_judged(added, event.judged.get(effect, UNJUDGED)))

@@ -12,7 +12,7 @@ from cueline.deciders.session.children import is_late
 from cueline.deciders.session.derived_events import with_derived_events
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.failed_call import degrades, fail_lost_call, lost_retry_at, retried_at
-from cueline.deciders.session.judging import judge_edit, judge_reply
+from cueline.deciders.session.judging import judge_edit, judge_held, judge_reply
 from cueline.deciders.session.limit import refusal
 from cueline.deciders.session.messages import unheard
 from cueline.deciders.session.permission import asks, may_ask, may_start
@@ -41,6 +41,8 @@ from cueline.events.session import (
     OutcomeCameLate,
     SessionEvent,
     SessionWaiting,
+    ToolAsked,
+    ToolDeferred,
     ToolFailed,
     ToolInDoubt,
     ToolReconciled,
@@ -99,7 +101,7 @@ def opening_of(command: SessionEvent, state: SessionState) -> SessionEvent | Non
     match command.type:
         case "ModelReplied" | "ModelFailed":
             return _model_outcome(command, state)
-        case "ToolReturned" | "ToolFailed" | "ToolInDoubt":
+        case "ToolReturned" | "ToolAsked" | "ToolDeferred" | "ToolFailed" | "ToolInDoubt":
             return _tool_outcome(command, state)
         case "MessageReceived":
             return _message(command, state)
@@ -150,6 +152,9 @@ def _waiting(command: SessionWaiting, state: SessionState) -> SessionEvent | Non
             return command if model is not None and may_ask(state, model) else None
         case "breaker":
             return _blocked_by_breaker(command, state)
+        case "task":
+            call = state.call(command.effects[0])
+            return command if call is not None and call.phase == "deferred" else None
         case _:
             return command
 
@@ -184,7 +189,7 @@ def _may(
             return call is not None and command.question == asks(state, call)
         case "ApprovalResolved":
             call = state.call_of_approval(command.approval)
-            if call is None or call.phase not in ("requested", "in_doubt"):
+            if call is None or call.phase not in ("requested", "asked", "deferred", "in_doubt"):
                 return False
             return call.asking or command.verdict == "superseded"
 
@@ -260,11 +265,15 @@ def _model_outcome(command: ModelReplied | ModelFailed, state: SessionState) -> 
 
 
 def _tool_outcome(
-    command: ToolReturned | ToolFailed | ToolInDoubt, state: SessionState
+    command: ToolReturned | ToolAsked | ToolDeferred | ToolFailed | ToolInDoubt,
+    state: SessionState,
 ) -> SessionEvent | None:
     call = state.call(command.effect) if state.status in LIVE else None
-    if call is None or call.phase != "started" or call.attempt != command.attempt:
-        return None if command.type == "ToolInDoubt" else _late(command)
+    runs = call is not None and call.phase in ("started", "deferred")
+    if call is None or not runs or call.attempt != command.attempt:
+        return _late(command) if isinstance(command, ToolReturned | ToolFailed) else None
+    if command.type == "ToolAsked":
+        return judge_held(state, call, command)
     if command.type != "ToolFailed":
         return command
     unknown = command.kind == "lost" or (state.stop is not None and command.kind in _ENDED_BY_US)

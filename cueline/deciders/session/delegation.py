@@ -14,7 +14,8 @@ from cueline.deciders.session.failed_call import degrades
 from cueline.deciders.session.permission import may_start
 from cueline.deciders.session.state import OpenChild, SessionState
 from cueline.deciders.session.turn import Call
-from cueline.events.agent import AGENT_SCHEME, AgentSpec, Limits, Policy
+from cueline.deciders.tool_search import found_tools
+from cueline.events.agent import AGENT_SCHEME, FIND_TOOLS, AgentSpec, Limits, Policy
 from cueline.events.agent_parts import VALUE_LIMIT, too_large
 from cueline.events.budget import Allowance
 from cueline.events.fact import text_of
@@ -47,6 +48,9 @@ def poll_outcome(state: SessionState) -> ToolReturned | ToolFailed | None:
 
 
 def _poll(state: SessionState, call: Call, session: str) -> ToolReturned | ToolFailed:
+    if call.tool == FIND_TOOLS and state.setup is not None:
+        found = found_tools(state.setup.tools.values(), session)
+        return ToolReturned(effect=call.effect, attempt=call.attempt, output=found)
     for stream, end in state.results.items():
         if shown(stream) == session:
             return ToolReturned(effect=call.effect, attempt=call.attempt, output=end, child=stream)

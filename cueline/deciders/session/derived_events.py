@@ -58,7 +58,7 @@ from cueline.events.session import (
 from cueline.events.stream import is_compaction
 
 STEERED = "Skipped due to queued user message."
-_MAY_NOT_RUN = frozenset({"requested", "retry", "in_doubt"})
+_MAY_NOT_RUN = frozenset({"requested", "asked", "retry", "in_doubt"})
 """The phases in which a call may be closed before it runs or is retried."""
 
 
@@ -137,13 +137,15 @@ def _stop_event(state: SessionState) -> SessionEvent | None:
     """Return the end of a stopped session, if no effect runs on a reachable runner."""
     assert state.stop is not None, "a session stops because somebody wants it to"
     for call in state.turn.awake:
-        if call.phase == "started" and (call.unreached or state.takeovers >= MAX_TAKEOVERS):
+        tired = state.takeovers >= MAX_TAKEOVERS and call.phase in ("started", "deferred")
+        if tired or (call.phase == "started" and call.unreached):
             cause = Cause(code="runner_unreachable", runner=call.runner or "")
             return fail_lost_call(state, call, cause=cause, at=None)
     model = state.turn.model
     if (model is not None and model.phase == "started") or due_closings(state):
         return None
-    if any(in_flight(call) or call.asking for call in state.turn.awake) or awaited(state):
+    open_calls = [c for c in state.turn.awake if in_flight(c) or c.asking or c.phase == "deferred"]
+    if open_calls or awaited(state):
         return None
     match state.stop:
         case Stop(by=by, code="asked" | "call_denied" as code, reason=reason):

@@ -78,6 +78,14 @@ class RecoverTool(Struct, frozen=True):
     runner: str
 
 
+class PollTask(Struct, frozen=True):
+    """The effect to ask the server of a deferred call for its task; it may be repeated."""
+
+    effect: str
+    attempt: int
+    key: str
+
+
 class ReconcileTool(Struct, frozen=True):
     """The effect to run the tool's `reconcile`, which finds the outcome of a call in doubt."""
 
@@ -133,6 +141,7 @@ Effect = (
     | AwaitMessage
     | RecoverTool
     | ReconcileTool
+    | PollTask
     | AskApproval
     | CloseApproval
     | Cancel
@@ -174,6 +183,8 @@ def _effects_of_call(state: SessionState, call: Call) -> list[Effect]:
         return [*owed, Cancel(call.effect, call.attempt)] if state.stop else owed
     if call.approval is not None and call.asking:
         return [_closing(state, call)]
+    if call.phase == "deferred" and (state.stop or (call.polling and not state.hold)):
+        return [PollTask(call.effect, call.attempt, key)]
     if may_start(state, call):
         until = call.approval.deadline_at if call.approval else None
         if call.message:
@@ -184,7 +195,10 @@ def _effects_of_call(state: SessionState, call: Call) -> list[Effect]:
     question = asks(state, call)
     if question is not None:
         approval = f"{id_of(state.stream)}.{call.effect}.{call.asked + 1}"
-        return [AskApproval(call.effect, approval, call.digest, question)]
+        digest = call.digest
+        if question == "what_to_answer" and call.input is not None:
+            digest = call.input.digest
+        return [AskApproval(call.effect, approval, digest, question)]
     if call.phase == "in_doubt" and call.reconciles and not (state.hold or state.stop):
         return [] if call.unreached else [ReconcileTool(call.effect, call.attempt, key)]
     return []

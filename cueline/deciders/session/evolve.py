@@ -6,7 +6,9 @@ from msgspec.structs import replace
 
 from cueline.deciders.session.budget import reservation_closed
 from cueline.deciders.session.call import (
+    call_asked,
     call_closed,
+    call_deferred,
     call_failed,
     call_in_doubt,
     call_reconciled,
@@ -86,6 +88,10 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
             return people_notified(state, event)
         case "MessageRefused":
             return replace(state, inbox_read=event.inbox_version)
+        case "ToolAsked":
+            return call_asked(state, event)
+        case "ToolDeferred":
+            return call_deferred(state, event)
         case "ToolInDoubt":
             return call_in_doubt(state, event)
         case "ToolReconciled":

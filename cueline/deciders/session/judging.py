@@ -5,9 +5,17 @@ import hashlib
 from cueline.deciders.policy import NOT_ESTIMATED, judge
 from cueline.deciders.session.delegation import too_deep
 from cueline.deciders.session.state import SessionState
-from cueline.deciders.startup_file import own_modules
+from cueline.deciders.session.turn import Call
+from cueline.deciders.startup_file import ASKS, changes_startup_file, own_modules
 from cueline.events.message import Arguments, Estimate, ToolCall, canonical_json
-from cueline.events.session import ApprovalResolved, CallsAdded, Judgement, ModelReplied, calls_of
+from cueline.events.session import (
+    ApprovalResolved,
+    CallsAdded,
+    Judgement,
+    ModelReplied,
+    ToolAsked,
+    calls_of,
+)
 from cueline.events.start import starts_child
 
 
@@ -56,6 +64,18 @@ def judge_edit(state: SessionState, resolved: ApprovalResolved) -> ApprovalResol
     return resolved.model_copy(update={"judged": judged})
 
 
+def judge_held(state: SessionState, call: Call, asked: ToolAsked) -> ToolAsked:
+    """Return *asked* with a judgement if what an allowed call would change needs a person's yes."""
+    if not call.holds or call.judged.answer not in ("allow", "notify"):
+        return asked
+    agent = state.agent
+    place = agent.workspace.path if agent.workspace else ""
+    if not changes_startup_file(asked.paths, own_modules(agent), place):
+        return asked
+    judged = call.judged.model_copy(update={"answer": ASKS.answer, "rule": ASKS.name})
+    return asked.model_copy(update={"judged": judged})
+
+
 def _judged_call(state: SessionState, effect: str, call: ToolCall, estimate: Estimate) -> Judgement:
     problem = _problem(state, call)
     if problem:
@@ -86,7 +106,7 @@ def _judged(
 def _problem(state: SessionState, call: ToolCall) -> str:
     """Return why *call* cannot be judged; empty for a valid call."""
     assert state.setup is not None, "only a session that was started asks a model"
-    if call.name not in state.setup.tools:
+    if call.name not in state.setup.tools and not call.problem:
         known = ", ".join(sorted(state.setup.tools))
         return f"There is no tool {call.name!r}; the tools are: {known or 'none'}."
     if call.malformed is not None and not call.problem:

@@ -154,6 +154,12 @@ def session_waiting(state: SessionState, event: SessionWaiting) -> SessionState:
     if event.kind == "runner" and event.deadline_at is not None:
         calls = tuple(_wait_for_runner(c, event, event.deadline_at) for c in state.turn.calls)
         return replace(rested, turn=state.turn.with_calls(calls))
+    if event.kind == "task" and event.effects:
+        call = state.call(event.effects[0])
+        if call is not None and call.phase == "deferred":
+            call = replace(call, attempt=call.attempt + 1, retry_at=event.deadline_at)
+            rested = replace(rested, turn=state.turn.with_call(call), takeovers=0)
+        return rested
     if event.kind == "breaker" and event.effects and event.deadline_at is not None:
         if event.reserved:
             rested = replace(rested, account=account_of_unstarted(state))
@@ -221,7 +227,7 @@ def _without_passed_waits(call: Call, by: str, at: datetime | None) -> Call:
     """Return *call* without the waits that have ended (I14)."""
     if _is_released(call.blocked_by_breaker, by, at):
         call = replace(call, blocked_by_breaker=None)
-    if call.phase == "awaiting" and _passed(call.retry_at, at):
+    if call.phase in ("awaiting", "deferred") and _passed(call.retry_at, at):
         return replace(call, retry_at=None)
     if call.phase == "retry" and _passed(call.retry_at, at):
         call = replace(call, phase="requested", retry_at=None, rests=False)
@@ -265,7 +271,7 @@ def _ran(state: SessionState) -> bool:
     model = state.turn.model
     if model is not None and model.phase == "started":
         return True
-    return any(c.phase == "started" or _reconciling(c) for c in state.turn.awake)
+    return any(c.phase == "started" or c.polling or _reconciling(c) for c in state.turn.awake)
 
 
 def _reconciling(call: Call) -> bool:

@@ -41,8 +41,12 @@ def asks(state: SessionState, call: Call) -> Question | None:
     """Return the question to ask a person about the call; None: no question."""
     if call.approval is not None or call.problem is not None or state.hold or state.stop:
         return None
-    if call.phase == "requested" and call.gated and not state.steered:
+    if call.phase == "requested" and call.gated and not (state.steered or call.runs_held):
         return "may_it_run"
+    if call.phase == "asked" and not state.steered:
+        return "what_to_answer"
+    if call.phase == "deferred" and call.unanswered:
+        return "what_to_answer"
     if call.phase == "in_doubt" and not call.reconciles and call.in_doubt_resolution is None:
         return "did_it_happen"
     return None
@@ -60,6 +64,8 @@ def allowing_rule(call: Call) -> str:
     """Return the rule or grant that allows the call."""
     if call.approval is not None and call.approval.granted is not None:
         return f"granted by {call.approval.granted}"
+    if call.gated and call.runs_held:
+        return "held"
     return call.judged.rule
 
 

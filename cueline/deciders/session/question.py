@@ -1,5 +1,7 @@
 """The state changes of an approval's facts."""
 
+import json
+
 from msgspec.structs import replace
 
 from cueline.deciders.session.call import as_judged, with_call
@@ -67,8 +69,15 @@ def approval_resolved(state: SessionState, event: ApprovalResolved) -> SessionSt
     if call is None or call.approval is None:
         return state
     closed = replace(call, approval=None)
+    if call.phase == "deferred" and call.input is not None:
+        refusal = json.dumps({each.key: False for each in call.input.requests})
+        answer = event.result if event.verdict == "granted" else refusal
+        told = replace(call.input, answer=answer)  # the task goes on, and ends as it likes
+        return with_call(state, replace(closed, retry_at=None, input=told))
     if event.verdict == "granted" and call.approval.question == "may_it_run":
         return _grant(state, call, call.approval, event)
+    if event.verdict == "granted" and call.approval.question == "what_to_answer":
+        return with_call(state, _answered(call, call.approval, event))
     if event.verdict == "expired":
         return _expire(state, closed, call.approval)
     if event.verdict == "superseded":
@@ -76,6 +85,20 @@ def approval_resolved(state: SessionState, event: ApprovalResolved) -> SessionSt
     if call.approval.question == "did_it_happen":
         return with_call(state, _apply_resolution(closed, call.approval, event))
     return _deny(state, closed, event)
+
+
+def _answered(call: Call, asked: CallApproval, event: ApprovalResolved) -> Call:
+    """Return *call* with a person's answer, which is a new grant: the call may go on (I9)."""
+    given = None if call.input is None else replace(call.input, answer=event.result)
+    grant = replace(
+        asked,
+        question="may_it_run",
+        digest=call.digest,
+        granted=event.by,
+        answer=None,
+        deadline_at=event.valid_until or asked.deadline_at,
+    )
+    return replace(call, phase="requested", gated=True, approval=grant, input=given)
 
 
 def _apply_resolution(call: Call, asked: CallApproval, event: ApprovalResolved) -> Call:
@@ -110,6 +133,8 @@ def _grant(
         polls = None if call.polls is None else str(event.edit.get("session", ""))
         stops = polls is not None and event.edit.get("stop") is True
         allowed = as_judged(replace(call, polls=polls, stops=stops), event.judged or UNJUDGED)
+        if call.holds:  # another command runs first, and a person is asked what it would change
+            return with_call(state, replace(allowed, approval=None, input=None))
         stricter = allowed.gated and call.judged.demand != allowed.judged.demand
         if allowed.problem is not None or stricter or event.digest != allowed.digest:
             return with_call(state, replace(allowed, approval=None))
@@ -154,7 +179,7 @@ def _deny(state: SessionState, call: Call, event: ApprovalResolved) -> SessionSt
 
 def _expire(state: SessionState, call: Call, approval: CallApproval) -> SessionState:
     """Return *state* after an expiry: the call never runs; the policy decides the rest."""
-    may_it_run = approval.question == "may_it_run"
+    may_it_run = approval.question != "did_it_happen"
     after = with_call(state, replace(call, problem=CallProblem("expired")) if may_it_run else call)
     match state.agent.policy.on_expiry:
         case _ if state.stop:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from cueline.events.agent import Declared
 from cueline.events.codes import Cause
 from cueline.events.inbox import Resolution
+from cueline.events.input_request import InputRequest
 from cueline.events.message import Arguments
 from cueline.events.session import UNJUDGED, Judgement, Verdict
 
@@ -71,7 +72,7 @@ class ModelCall(Struct, frozen=True):
     """Whether a person resumed the session, so that the call may probe an open breaker early."""
 
 
-Question = Literal["may_it_run", "did_it_happen"]
+Question = Literal["may_it_run", "did_it_happen", "what_to_answer"]
 
 
 class ApprovalAnswer(Struct, frozen=True):
@@ -129,6 +130,26 @@ class InDoubtResolution(Struct, frozen=True):
     result: str = ""
 
 
+class AskedInput(Struct, frozen=True):
+    """What a call asked a person for, and the answer."""
+
+    requests: tuple[InputRequest, ...]
+    digest: str
+    state: str
+    """What the tool gets back with the answer, encrypted."""
+    answer: str | None = None
+    """The answer by key, as JSON; None before a person has answered."""
+
+
+class ServerTask(Struct, frozen=True):
+    """The task of a server in which a deferred call goes on."""
+
+    state: str
+    """Its handle, encrypted."""
+    since: datetime
+    deadline_at: datetime
+
+
 class RunnerWait(Struct, frozen=True):
     """The wait of a call whose runner cannot be reached."""
 
@@ -145,7 +166,17 @@ class CallProblem(Struct, frozen=True):
     """The text of the judgement for `judged`, or the person's note for `rejected`."""
 
 
-Phase = Literal["requested", "started", "delegated", "awaiting", "retry", "in_doubt", "closed"]
+Phase = Literal[
+    "requested",
+    "started",
+    "asked",
+    "deferred",
+    "delegated",
+    "awaiting",
+    "retry",
+    "in_doubt",
+    "closed",
+]
 AT_REST: Final[frozenset[Phase]] = frozenset({"delegated", "closed"})
 """The phases of a call for which no effect is due and no rule applies."""
 
@@ -170,7 +201,10 @@ class Call(Struct, frozen=True):
     failing_since: datetime | None = None
     runner: str | None = None
     retry_at: datetime | None = None
-    """The time of the retry; in a wait for a message: its deadline, None after the deadline."""
+    """The time of the retry, or of the next poll of a task, None once that is due.
+
+    In a wait for a message: its deadline, None after the deadline.
+    """
     rests: bool = False
     approval: CallApproval | None = None
     asked: int = 0
@@ -187,6 +221,10 @@ class Call(Struct, frozen=True):
     """Whether the tool's `reconcile` could not find the outcome."""
     in_doubt_resolution: InDoubtResolution | None = None
     """A person's resolution of a call in doubt."""
+    input: AskedInput | None = None
+    """What the call asked a person for."""
+    task: ServerTask | None = None
+    """The task of a deferred call, whose next poll has the number `attempt`."""
     reach: RunnerWait | None = None
     blocked_by_breaker: BreakerWait | None = None
     early: bool = False
@@ -198,9 +236,14 @@ class Call(Struct, frozen=True):
     message: str = ""
     """The name of the message that a step waits for instead of a tool."""
     polls: str | None = None
-    """The child session whose end the call requests; None: the call runs a tool."""
+    """The child session whose end the call requests, or the words by which it looks for tools.
+
+    None: the call runs a tool.
+    """
     stops: bool = False
     """Whether the call also stops the child session whose end it requests."""
+    holds: bool = False
+    """Whether the question about the call comes after its run, with what it would change."""
 
     @property
     def repeatable(self) -> bool:
@@ -210,12 +253,22 @@ class Call(Struct, frozen=True):
     @property
     def parallel(self) -> bool:
         """Whether the call may run while other calls run."""
-        return self.delegates or self.repeatable
+        return self.delegates or (self.repeatable and not self.holds)
 
     @property
     def asking(self) -> bool:
         """Whether the approval of the call is open."""
         return self.approval is not None and self.approval.granted is None
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether the call asks a person for something, and has no answer."""
+        return self.input is not None and self.input.answer is None
+
+    @property
+    def polling(self) -> bool:
+        """Whether the server of a deferred call is to be asked for its task now."""
+        return self.phase == "deferred" and self.retry_at is None and not self.unanswered
 
     @property
     def unreached(self) -> bool:
@@ -232,7 +285,13 @@ class Call(Struct, frozen=True):
     @property
     def allowed(self) -> bool:
         """Whether the call needs no approval, or has been granted."""
-        return not self.gated or (self.approval is not None and not self.asking)
+        granted = self.approval is not None and not self.asking
+        return not self.gated or self.runs_held or granted
+
+    @property
+    def runs_held(self) -> bool:
+        """Whether the next run of the call changes nothing before its question."""
+        return self.holds and self.input is None
 
 
 class Turn(Struct, frozen=True):

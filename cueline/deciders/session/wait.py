@@ -39,6 +39,11 @@ def _missing(state: SessionState, call: Call, approval: str, on: str) -> Iterato
             yield index
 
 
+def task_cause(tool: str) -> Cause:
+    """Return why a session waits for the task of a call of *tool*."""
+    return Cause(code="task_working", name=tool)
+
+
 _UNREACHABLE = Cause(code="runner_unreachable")
 _RETRY = Cause(code="retry_pending")
 
@@ -85,6 +90,8 @@ def wait_of(state: SessionState) -> Wait | None:
     if children := awaited(state):
         running = Cause(code="child_running", times=len(children), whose=children[0].stream)
         return Wait("child", running, until)
+    if tasks := [call.tool for call in state.turn.awake if call.phase == "deferred"]:
+        return Wait("task", task_cause(tasks[0]), until)
     if any(call.unreached for call in state.turn.awake):
         recorded = state.waiting is not None and state.waiting.kind == "runner"
         cause = state.waiting.cause if state.waiting and recorded else _UNREACHABLE
@@ -182,6 +189,8 @@ def _busy(state: SessionState, call: Call) -> bool:
         return False
     if call.phase == "retry":
         return not call.rests
+    if call.phase == "deferred":
+        return call.retry_at is None
     if call.phase == "requested":
         return not call.allowed or startable(state, call)
     return True

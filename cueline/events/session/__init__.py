@@ -10,10 +10,13 @@ from cueline.events.session.call import (
     CallDelegated,
     CallsAdded,
     Demand,
+    FileChange,
     Judgement,
     MessageAwaited,
     OutcomeCameLate,
     StepEnded,
+    ToolAsked,
+    ToolDeferred,
     ToolFailed,
     ToolInDoubt,
     ToolReconciled,
@@ -79,6 +82,8 @@ SessionEvent = (
     | CallsAdded
     | MessageAwaited
     | ToolReturned
+    | ToolAsked
+    | ToolDeferred
     | ToolFailed
     | ToolSkipped
     | ToolInDoubt

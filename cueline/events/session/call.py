@@ -1,5 +1,6 @@
 """Facts of a tool call."""
 
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from operator import is_, not_
@@ -11,6 +12,7 @@ from cueline.events.agent import Answer
 from cueline.events.agent_parts import StepStatus
 from cueline.events.codes import Cause
 from cueline.events.fact import Fact, Part
+from cueline.events.input_request import InputRequest
 from cueline.events.message import ToolCall
 from cueline.events.start import Mode
 
@@ -124,6 +126,22 @@ class CallDelegated(Fact):
     """The rule or grant that allows the call."""
 
 
+@dataclass(frozen=True)
+class FileChange:
+    """A file that a call changed. It is no `Part`: a part is written with all its defaults."""
+
+    path: str
+    """Its path, relative to the workspace."""
+    before: str | None
+    """The blob with its content before; None: there was no file, or the content is not kept."""
+    before_digest: str
+    """The sha256 of its content before, in hex; empty: there was no file."""
+    after_digest: str
+    """The sha256 of its content after, in hex; empty: it was deleted."""
+    mode: int | None
+    """Its permissions before; None: there was no file."""
+
+
 class ToolReturned(Fact):
     """A tool call returned a result."""
 
@@ -152,6 +170,8 @@ class ToolReturned(Fact):
     """The result of a plan's call, if it is not a text."""
     is_null: bool = Field(default=False, exclude_if=not_)
     """Whether the result of a plan's call is null instead of a text."""
+    changes: tuple[FileChange, ...] = Field(default=(), exclude_if=not_)
+    """The files that the call changed, if the tool records them; in order."""
 
 
 class ToolFailed(Fact):
@@ -188,6 +208,43 @@ class ToolSkipped(Fact):
     """The rule that denies the call; empty: no rule denies it."""
     degraded: bool = False
     """Whether the tool is not critical, so that the work continues, with a partial result."""
+
+
+class ToolAsked(Fact):
+    """A started call ended before it had an effect: it asks a person for something first."""
+
+    type: Literal["ToolAsked"] = "ToolAsked"
+    effect: str
+    attempt: int
+    requests: tuple[InputRequest, ...]
+    digest: str
+    """The digest of the requests."""
+    state: str = Field(default="", exclude_if=not_)
+    """What the tool gets back with the answer, encrypted."""
+    paths: tuple[str, ...] = Field(default=(), exclude_if=not_)
+    """The files that the call would change, if its tool holds changes."""
+    judged: Judgement | None = Field(default=None, exclude_if=partial(is_, None))
+    """The judgement of these changes, where it is stricter than that of the call."""
+    cleaned: bool = False
+    """Whether invalid bytes or secrets were removed from the requests."""
+    seconds: float = 0.0
+
+
+class ToolDeferred(Fact):
+    """A started call goes on as a task of its server, which is asked for the outcome in polls."""
+
+    type: Literal["ToolDeferred"] = "ToolDeferred"
+    effect: str
+    attempt: int
+    state: str
+    """The handle of the task, encrypted."""
+    at: AwareDatetime
+    """When the call became a task."""
+    poll_at: AwareDatetime
+    """The time of the next poll."""
+    deadline_at: AwareDatetime
+    """The time at which a task that has not ended counts as lost."""
+    seconds: float = 0.0
 
 
 class ToolInDoubt(Fact):

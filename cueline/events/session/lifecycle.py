@@ -23,6 +23,7 @@ WaitKind = Literal[
     "approval",
     "message",
     "child",
+    "task",
     "sandbox",
     "runner",
     "breaker",

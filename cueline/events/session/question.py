@@ -1,13 +1,15 @@
 """Facts about questions to people, and their answers."""
 
 from decimal import Decimal
+from operator import not_
 from typing import Literal
 
-from pydantic import AwareDatetime, JsonValue
+from pydantic import AwareDatetime, Field, JsonValue
 
 from cueline.events.codes import Refusal
 from cueline.events.fact import Fact, Part
 from cueline.events.inbox import Resolution
+from cueline.events.input_request import InputRequest
 from cueline.events.session.call import Judgement
 
 TellCode = Literal["told", "call_over", "question_over", "hook_failed"]
@@ -38,7 +40,7 @@ class GateAnswer(Part):
     resolution: Resolution | None = None
     """The resolution of a call in doubt."""
     result: str = ""
-    """The result of the call, for `happened`."""
+    """The result of the call, for `happened`; or the answer to its requests, as JSON."""
     refusal: Refusal | None = None
     """Why this decision does not count; None: it counts."""
 
@@ -51,7 +53,9 @@ class ApprovalRequested(Fact):
     approval: str
     digest: str
     deadline_at: AwareDatetime
-    question: Literal["may_it_run", "did_it_happen"] = "may_it_run"
+    question: Literal["may_it_run", "did_it_happen", "what_to_answer"] = "may_it_run"
+    requests: tuple[InputRequest, ...] = Field(default=(), exclude_if=not_)
+    """For a call that asks a person: what it asks for."""
     rule: str = ""
     """The names of the rules that require the approval."""
     usd: Decimal | None = None
@@ -87,7 +91,7 @@ class ApprovalResolved(Fact):
     resolution: Resolution | None = None
     """For a call in doubt: `happened`, `run_again`, which is a new grant, or `do_not_run`."""
     result: str = ""
-    """The result of the call, for `happened`."""
+    """The result of the call, for `happened`; or the answer to its requests, as JSON."""
     judged: Judgement | None = None
     """The judgement of the edited call."""
 

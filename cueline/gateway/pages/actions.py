@@ -4,8 +4,8 @@ The fields of a form are those of the request's body, as texts. The answer is a 
 session is opened.
 """
 
+import json
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any, Final, get_args
 
 from fastapi import APIRouter, Request
@@ -13,14 +13,13 @@ from pydantic import BaseModel, ValidationError
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
-from cueline.client.receipt import DecisionReceipt
 from cueline.client.session import Session
 from cueline.errors import CuelineError
 from cueline.events.agent import ModelChoice
 from cueline.events.fact import json_or_text
 from cueline.gateway.guard import caller_of
 from cueline.gateway.pages.page import link_of, render
-from cueline.gateway.problem import status_of
+from cueline.gateway.problem import first_fault, status_of
 from cueline.gateway.routes import ROUTES, Route
 
 _SHOWN_ONCE: Final = frozenset({"/tokens", "/tokens/{token}/rotate"})
@@ -43,20 +42,17 @@ def _action(route: Route) -> Callable[[Request], Awaitable[Response]]:
         answer, _, resolution = form.pop("answer", "").partition(":")
         if form.pop("edit_was", "") == form.get("edit"):
             form.pop("edit", None)
+        if given := _given(form):
+            form["result"] = given
         if answer:  # the button of a question
             form |= {"verdict": answer, "resolution": resolution}
         try:
             assert route.body is not None, "each request has a body"
             body = route.body.model_validate(_values(route.body, form))
             asked = {name: getattr(body, name) for name in body.model_fields_set}
-            client = caller_of(request).client
-            done = await route.call(client, **request.path_params, **asked)
-            if isinstance(done, DecisionReceipt) and done.read_by == "nobody":
-                with suppress(CuelineError):  # it may need a person at a shell
-                    await client.resume(done.session)
+            done = await route.call(caller_of(request).client, **request.path_params, **asked)
         except ValidationError as error:
-            first = error.errors()[0]
-            said = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            _, said = first_fault(error)
             return render(request, "said.html", said=said, failed=True, status=422)
         except CuelineError as error:
             status = status_of(error)
@@ -72,6 +68,18 @@ def _action(route: Route) -> Callable[[Request], Awaitable[Response]]:
         return answered
 
     return act
+
+
+def _given(form: dict[str, str]) -> str:
+    """Take the values that a call asks for out of *form*; return them by key, as JSON."""
+    names = [name for name in form if name.startswith("given:")]
+    given: dict[str, dict[str, Any]] = {}
+    for name in names:
+        text = form.pop(name)
+        key, value, kind = json.loads(name.removeprefix("given:"))
+        if text != "":
+            given.setdefault(key, {})[value] = text if kind == "string" else json_or_text(text)
+    return json.dumps(given, ensure_ascii=False) if names else ""
 
 
 def _values(body: type[BaseModel], form: dict[str, str]) -> dict[str, Any]:

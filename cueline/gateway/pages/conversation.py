@@ -8,10 +8,11 @@ from typing import Final
 
 from markupsafe import Markup
 
+from cueline.console.checklist import checklist
 from cueline.console.event_renderer import EventRenderer
 from cueline.console.text import duration, money, visible
 from cueline.events.inbox import MessageSent
-from cueline.events.message import TextBlock, ThinkingBlock, message_text
+from cueline.events.message import TextBlock, ThinkingBlock, ToolCall, message_text
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -128,9 +129,14 @@ def _reply(fact: ModelReplied) -> Markup:
 
 def _calls(fact: ModelReplied | CallsAdded) -> Markup:
     return Markup().join(
-        _CALL.format(visible(call.name), effect, arguments(call.arguments))
+        _CALL.format(visible(call.name), effect, _given(call))
         for effect, call in calls_of(fact).items()
     )
+
+
+def _given(call: ToolCall) -> str:
+    rows = checklist(call)
+    return "\n".join(row.text for row in rows) if rows else arguments(call.arguments)
 
 
 def _result(name: str, output: str, said: str) -> Markup:

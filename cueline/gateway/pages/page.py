@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.datastructures import URL
 from starlette.responses import FileResponse, HTMLResponse, Response
 
 from cueline.gateway.guard import path_of
@@ -51,7 +52,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     made.globals |= {"nav": NAV, "file": _url_of_file}
-    made.filters |= show.FILTERS
+    made.filters |= show.FILTERS | {"link": link_of}
     return made
 
 
@@ -113,5 +114,14 @@ def link_of(session: str) -> str:
 
 def error_page(request: Request, title: str, detail: str, status: int) -> Response:
     """Return the page of an error."""
-    title = title.removesuffix("Error")
-    return render(request, "error.html", status=status, title=title, detail=detail)
+    came = URL(request.headers.get("referer", ""))
+    is_ours = came.netloc == request.headers.get("host") and not came.path.startswith("//")
+    is_other = came.path != path_of(request.scope)
+    return render(
+        request,
+        "error.html",
+        status=status,
+        title=title.removesuffix("Error"),
+        detail=detail,
+        back=came.path if is_ours and is_other else "",
+    )

@@ -43,12 +43,14 @@ _MOST: Final = 4000
 async def page(request: Request, name: str) -> Response:
     """Show a session: how it stands, and its newest events."""
     client = caller_of(request).client
-    details = await client.show(name)
     only, whole = request.query_params.get("only", ""), "whole" in request.query_params
-    if (only in _ONLY or whole) and details.version <= _MOST:
+    history = await client.excerpt(name)
+    if (only in _ONLY or whole) and history.version <= _MOST:
         history = await client.history(name)
     else:
-        history, only, whole = await client.excerpt(name), "", False
+        only, whole = "", False
+    # After the events: what is newer is sent to the open page.
+    details = await client.show(name)
     events = list(history.events) if history.whole else list(history.events)[1:]
     shown_items = _chosen(list(items(events, EventRenderer(whole_past=history.whole))), only)
     return render(
@@ -70,7 +72,7 @@ async def page(request: Request, name: str) -> Response:
 async def head(request: Request, name: str) -> Response:
     """Show how a session stands, for a page that is open."""
     client = caller_of(request).client
-    details, history = await client.show(name), await client.excerpt(name)
+    history, details = await client.excerpt(name), await client.show(name)
     return render(request, "session_head.html", **_head(history, details))
 
 

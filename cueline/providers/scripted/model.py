@@ -54,7 +54,7 @@ _WORDS: Final = {
 }
 USAGE: Final[Keys] = dict.fromkeys(Usage.model_fields, (int,))
 
-KINDS: Final = TRANSIENT | PERMANENT - {"tool_error"}
+KINDS: Final = TRANSIENT | PERMANENT - {"tool_error", "retry"}
 
 BYTES_A_TOKEN: Final = 4
 
