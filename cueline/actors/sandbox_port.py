@@ -36,7 +36,7 @@ class Executed(Struct, frozen=True):
     """The end of a command in a sandbox."""
 
     exit_code: int
-    """128 and the number of the signal, if a signal ended the command."""
+    """128 and the number of the signal that ended the command; 137 at its time limit."""
     output: bytes
     """What it printed and its errors, in the order in which they came; the first `OUTPUT_LIMIT`
     bytes."""
