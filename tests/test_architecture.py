@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "providers": PORTS | {"files"},
     "isolation": {"events", "errors", "files"},
     "tools": PORTS | LOCAL | {"isolation"},
+    "sandboxes": PORTS | LOCAL | {"isolation", "tools"},
     "console": PORTS - {"actors"} | {"client", "projections"},
     "agents": PORTS | {"config", "deciders", "files", "providers", "stores", "tools"},
     "runtime": PORTS

@@ -4,11 +4,13 @@ Both kinds of streams have no owner: every append is a compare-and-set. A sandbo
 intent before each act (I2), so that a crash leaves no sandbox that nobody knows of.
 """
 
-from operator import not_
-from typing import Final, Literal
+from functools import partial
+from operator import eq, not_
+from typing import Any, Final, Literal, Self
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, model_validator
 
+from cueline.events.agent_parts import variables_in
 from cueline.events.fact import Fact, Part, Seconds, Whole
 
 MAIN_POOL: Final = "main"
@@ -29,8 +31,27 @@ class SandboxSpec(Part):
     memory_mb: Whole = Field(default=2048, ge=64)
     network: bool = Field(default=False, exclude_if=not_)
     """Whether commands reach the network."""
+    environment: dict[str, str] = Field(default={}, exclude_if=not_)
+    """The variables of its commands; `$NAME` in a value stands for an environment variable of the
+    host, whose value is not recorded."""
+    wait_seconds: Seconds = Field(default=3600.0, gt=0, exclude_if=partial(eq, 3600.0))
+    """The longest wait for a slot of the pool; then a person is asked."""
     auto_stop_seconds: Seconds = Field(default=3600.0, ge=60)
     """The time without activity after which the back-end itself stops the sandbox."""
+
+    @property
+    def variables(self) -> set[str]:
+        """The environment variables whose values the sandbox gets."""
+        return set(variables_in(self.environment))
+
+    def in_folder(self, folder: str) -> Self:
+        """Return it with *folder*, the agent's workspace."""
+        return self.model_copy(update={"workspace": folder})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, given: Any) -> Any:
+        return {"backend": given} if isinstance(given, str) else given
 
 
 SandboxAct = Literal["create", "start", "stop", "delete"]
@@ -43,11 +64,7 @@ class SandboxAsked(Fact):
     act: SandboxAct
     session: str
     """The stream of the session."""
-    pool: str = MAIN_POOL
-    """The pool whose slot a started sandbox takes."""
     spec: SandboxSpec
-    reason: str = ""
-    """Why it is stopped or deleted: `waits`, `ended`, `gone`."""
     at: AwareDatetime
 
 
@@ -80,6 +97,9 @@ class SlotAsked(Fact):
 
     type: Literal["SlotAsked"] = "SlotAsked"
     session: str
+    spec: SandboxSpec
+    number: Whole = Field(ge=1)
+    """The number of the session's sandbox."""
     slots: Whole = Field(ge=1)
     """The number of slots of the pool."""
     at: AwareDatetime

@@ -113,8 +113,9 @@ def arguments(
 
     The *workspace* and the paths that *isolation* grants have to exist. The *hidden* files and
     folders are empty inside. With *overlay*, a folder with the folders `upper` and `work`, changes
-    of the workspace go to `upper` instead; the folders in its folder `layers`, in the order of their
-    names, lie between. *mounts* are folders that commands can change, with their paths inside.
+    of the workspace go to `upper` instead; the folders in its folder `layers`, in the order of
+    their names, lie between. *mounts* are folders that commands can change, with their paths
+    inside.
     *descriptors* are options that name descriptors, such as `--seccomp N`.
 
     Raises:

@@ -2,8 +2,8 @@
 
 A sandbox is a folder. `upper` has what its commands changed, and the folders in `layers` what they
 had changed before each snapshot. So a snapshot is the rename of a folder, and a fork shares the
-files of the other sandbox's layers. A command runs in the namespaces of its own call and dies with it, so
-a sandbox between two commands takes no memory and no processor, started or not.
+files of the other sandbox's layers. A command runs in the namespaces of its own call and dies with
+it, so a sandbox between two commands takes no memory and no processor, started or not.
 """
 
 import fcntl
@@ -132,8 +132,7 @@ class LocalBackend:
         with self._alone(place) as folder:
             if self.state(place) != "started":
                 raise SandboxError(place, "it is stopped")
-            about = self._about(folder)
-            return self._run(folder, about, command, stdin, environment or {}, timeout_seconds)
+            return self._run(folder, command, stdin, environment or {}, timeout_seconds)
 
     def put(self, place: str, path: str, content: bytes) -> None:
         command = ["/bin/sh", "-c", _WRITE, "sh", path]
@@ -187,12 +186,12 @@ class LocalBackend:
     def _run(
         self,
         folder: Path,
-        about: _About,
         command: Sequence[str],
         stdin: bytes,
         environment: Mapping[str, str],
         seconds: float,
     ) -> Executed:
+        about = self._about(folder)
         spec = SandboxSpec.model_validate(about.spec)
         workspace = Path(spec.workspace or folder / "workspace")
         mounts = {str(self._volumes / spec.volume): VOLUME_PATH} if spec.volume else {}
@@ -230,7 +229,7 @@ class LocalBackend:
 
     @contextmanager
     def _alone(self, place: str) -> Iterator[Path]:
-        """Lock the sandbox: two mounts of one overlay at a time would not see each other's files."""
+        """Lock the sandbox: an overlay that is mounted twice at a time loses changes."""
         folder = self._folder(place)
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -265,8 +264,8 @@ def _write_whole(path: Path, content: bytes) -> None:
 def _remove(folder: Path) -> None:
     """Remove *folder*, also what an overlay left that nobody may enter."""
     for root, folders, _ in os.walk(folder):
-        for name in folders:
+        for inner in (Path(root, name) for name in folders):
             with suppress(OSError):
-                if not os.path.islink(f"{root}/{name}"):
-                    os.chmod(f"{root}/{name}", 0o700)
+                if not inner.is_symlink():
+                    inner.chmod(0o700)
     shutil.rmtree(folder, ignore_errors=True)

@@ -44,7 +44,9 @@ class SandboxContract:
         backend.delete(place)
 
     def test_a_command_runs_to_its_end(self, backend: SandboxBackend, place: str) -> None:
-        ended = backend.exec(place, _shell("echo out; echo err >&2; exit 3"), timeout_seconds=_SECONDS)
+        ended = backend.exec(
+            place, _shell("echo out; echo err >&2; exit 3"), timeout_seconds=_SECONDS
+        )
         assert ended.exit_code == 3
         assert sorted(ended.output.decode().split()) == ["err", "out"]
         assert ended.size == len(ended.output)

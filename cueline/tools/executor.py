@@ -250,7 +250,8 @@ def request_for(order: ToolOrder, verb: str, hidden: Sequence[str]) -> Head:
     """Return the worker's request for *order*, whose isolated commands do not see *hidden*."""
     context = context_of(order)
     folder = context["folder"] and str(context["folder"])
-    seen = {"isolation": order.isolation.model_dump(mode="json"), "hidden": hidden}
+    box = order.sandbox and [order.sandbox.spec.model_dump(mode="json"), order.sandbox.place]
+    seen = {"isolation": order.isolation.model_dump(mode="json"), "hidden": hidden, "sandbox": box}
     return {
         "verb": verb,
         "tool": order.tool.model_dump(mode="json"),
@@ -265,7 +266,7 @@ def context_of(order: ToolOrder) -> dict[str, Any]:
     said: dict[str, Any] = {"session": order.session, "effect": order.effect}
     said |= {"attempt": order.attempt, "key": order.key, "isolation": order.isolation}
     said |= {"environment": order.environment, "options": order.tool.options}
-    said |= {"overlay": order.overlay}
+    said |= {"overlay": order.overlay, "sandbox": order.sandbox}
     return {**said, "folder": None if place is None else Path(place.path)}
 
 
