@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "stores": {"events", "errors", "clock", "files", "projections"},
     "providers": PORTS | {"files"},
     "isolation": {"events", "errors", "files"},
+    "sandboxes": PORTS,
     "tools": PORTS | LOCAL | {"isolation"},
     "console": PORTS - {"actors"} | {"client", "projections"},
     "agents": PORTS | {"config", "deciders", "files", "providers", "stores", "tools"},
@@ -73,7 +74,7 @@ HOMES = {
     "docstring_parser": {"tools"},
     "fastapi": {"gateway"},
     "genai_prices": {"providers"},
-    "httpx2": {"agents", "gateway", "providers", "tools"},
+    "httpx2": {"agents", "gateway", "providers", "sandboxes", "tools"},
     "hypothesis": {"testing"},
     "langchain_core": {"adapters"},
     "langgraph": {"adapters"},
@@ -86,7 +87,7 @@ HOMES = {
     "jsonschema_rs": {"tools"},
     "msgspec": PORTS
     | {"cli", "client", "deciders", "providers", "stores", "testing", "tools", "runtime"}
-    | {"gateway"},
+    | {"gateway", "sandboxes"},
     "pathspec": {"tools"},
     "pydantic": PYDANTIC,
     "pydantic_ai": {"adapters"},
