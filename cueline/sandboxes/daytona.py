@@ -111,14 +111,10 @@ class DaytonaBackend:
         return made
 
     def start(self, place: str) -> None:
-        if self._settled(place, STARTED | STOPPED)["state"] in STOPPED:
-            self._rest.send(place, "POST", f"/sandbox/{place}/start")
-            self._settled(place, STARTED)
+        self._bring(place, STARTED, "start")
 
     def stop(self, place: str) -> None:
-        if self._settled(place, STARTED | STOPPED)["state"] in STARTED:
-            self._rest.send(place, "POST", f"/sandbox/{place}/stop", params={"force": "true"})
-            self._settled(place, STOPPED)
+        self._bring(place, STOPPED, "stop")
 
     def delete(self, place: str) -> None:
         with suppress(SandboxGoneError):
@@ -193,6 +189,14 @@ class DaytonaBackend:
             why = f"the volume is {volume['state']} ({volume['errorReason']}); use another name"
             raise SandboxError(name, why)
         return str(volume["id"])
+
+    def _bring(self, place: str, wanted: frozenset[str], act: str) -> None:
+        sandbox = self._settled(place, STARTED | STOPPED)
+        if sandbox["state"] not in wanted:
+            # It may be on its way: Daytona refuses a second request meanwhile.
+            if sandbox.get("desiredState") not in wanted:
+                self._rest.send(place, "POST", f"/sandbox/{place}/{act}")
+            self._settled(place, wanted)
 
     def _settled(self, place: str, wanted: frozenset[str]) -> dict[str, Any]:
         """Return the sandbox as soon as its state is one of *wanted*.

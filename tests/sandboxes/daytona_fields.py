@@ -24,7 +24,6 @@ SANDBOX_LIST_ITEM = (
 )
 LIST_SANDBOXES_RESPONSE = "items nextCursor"
 VOLUME_DTO = "id name organizationId state createdAt updatedAt errorReason"
-EXECUTE_RESPONSE = "result"
 STATES = (
     "creating restoring destroyed destroying started stopped starting stopping error build_failed "
     "pending_build building_snapshot unknown pulling_snapshot archived archiving resizing "

@@ -101,6 +101,7 @@ class Daytona:
             "disk": 3,
             "kvm": False,
             "state": first,
+            "desiredState": "started",
             "errorReason": None,
             "toolboxProxyUrl": proxy,
             **{key: body[key] for key in ("name", "labels", "env", "networkBlockAll")},
@@ -135,18 +136,21 @@ class Daytona:
         return JSONResponse(sandbox)
 
     async def start(self, request: Request) -> Response:
-        sandbox = request.state.sandbox
-        if sandbox["state"] != "stopped":
-            return error(request, 400, "Sandbox is not in valid state")
-        self.coming[sandbox["id"]] = ["stopped", "starting", "started"]
-        return JSONResponse(sandbox)
+        return self._changed(request, "stopped", "starting", "started")
 
     async def stop(self, request: Request) -> Response:
+        answer = self._changed(request, "started", "stopping", "stopped")
+        await run_in_threadpool(self.machine.kill, request.state.sandbox["id"])
+        return answer
+
+    def _changed(self, request: Request, before: str, meanwhile: str, after: str) -> Response:
         sandbox = request.state.sandbox
-        if sandbox["state"] != "started":
-            return error(request, 400, "Sandbox is not started")
-        await run_in_threadpool(self.machine.kill, sandbox["id"])
-        self.coming[sandbox["id"]] = ["started", "stopping", "stopped"]
+        if sandbox["state"] != sandbox["desiredState"]:
+            return error(request, 400, "Sandbox state change in progress")
+        if sandbox["state"] != before:
+            return error(request, 400, f"Sandbox is not {before}")
+        sandbox["desiredState"] = after
+        self.coming[sandbox["id"]] = [before, meanwhile, after]
         return JSONResponse(sandbox)
 
     async def activity(self, _: Request) -> Response:
@@ -157,7 +161,8 @@ class Daytona:
         if not volume:
             return error(request, 404, "Volume not found")
         seen = dict(volume)
-        volume["state"] = "ready"
+        if volume["state"] == "pending_create":
+            volume["state"] = "ready"
         return JSONResponse(seen)
 
     async def create_volume(self, request: Request) -> Response:

@@ -290,14 +290,15 @@ def test_requests_and_answers_have_the_fields_of_the_vendors_client(daytona, ser
     wish = dict(daytona.bodies)["/api/sandbox"]
     assert wish["buildInfo"].keys() <= set(fields.BUILD_INFO.split())
     assert wish["volumes"][0].keys() <= set(fields.SANDBOX_VOLUME.split())
-    http = httpx2.Client(
-        base_url=f"{server.url}/api", headers={"Authorization": f"Bearer {RIGHT_KEY}"}
-    )
-    page = http.get("/sandbox", params={"labels": "{}"}).json()
+    key = {"Authorization": f"Bearer {RIGHT_KEY}"}
+    with httpx2.Client(base_url=f"{server.url}/api", headers=key) as http:
+        page = http.get("/sandbox", params={"labels": "{}"}).json()
+        sandbox = http.get(f"/sandbox/{place}").json()
+        volume = http.get("/volumes/by-name/cache").json()
     assert page.keys() == set(fields.LIST_SANDBOXES_RESPONSE.split())
     assert page["items"][0].keys() >= set(fields.SANDBOX_LIST_ITEM.split())
-    assert http.get(f"/sandbox/{place}").json().keys() >= set(fields.SANDBOX.split())
-    assert http.get("/volumes/by-name/cache").json().keys() == set(fields.VOLUME_DTO.split())
+    assert sandbox.keys() >= set(fields.SANDBOX.split())
+    assert volume.keys() == set(fields.VOLUME_DTO.split())
 
 
 def test_every_state_of_the_vendor_is_known_or_passes():
