@@ -74,7 +74,7 @@ HOMES = {
     "docstring_parser": {"tools"},
     "fastapi": {"gateway"},
     "genai_prices": {"providers"},
-    "httpx2": {"agents", "gateway", "providers", "tools"},
+    "httpx2": {"agents", "gateway", "providers", "sandboxes", "tools"},
     "hypothesis": {"testing"},
     "langchain_core": {"adapters"},
     "langgraph": {"adapters"},
@@ -87,7 +87,7 @@ HOMES = {
     "jsonschema_rs": {"tools"},
     "msgspec": PORTS
     | {"cli", "client", "deciders", "providers", "stores", "testing", "tools", "runtime"}
-    | {"gateway"},
+    | {"gateway", "sandboxes"},
     "pathspec": {"tools"},
     "pydantic": PYDANTIC,
     "pydantic_ai": {"adapters"},
