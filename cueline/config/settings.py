@@ -95,9 +95,9 @@ class SandboxSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    slots: Whole = Field(default=10, ge=1, le=10_000)
+    max_started: Whole = Field(default=10, ge=1, le=10_000)
     """The number of sandboxes that may be started at a time; other sessions wait in order."""
-    grace_seconds: Time = Field(default=0.0, ge=0, le=60)
+    stop_after_seconds: Time = Field(default=0.0, ge=0, le=3600)
     """The time for which the sandbox of a session that waits stays started."""
 
 

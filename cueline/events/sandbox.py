@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, Self
 from pydantic import AwareDatetime, Field, model_validator
 
 from cueline.events.agent_parts import variables_in
-from cueline.events.fact import Fact, Part, Seconds, Whole
+from cueline.events.fact import Fact, Number, Part, Seconds, Whole
 
 MAIN_POOL: Final = "main"
 
@@ -27,7 +27,7 @@ class SandboxSpec(Part):
     """The folder of this machine that the sandbox sees, at the same path; empty: its own."""
     volume: str = Field(default="", exclude_if=not_)
     """The name of a volume, which is mounted at `/data`; it is made if it is missing."""
-    cpus: float = Field(default=1.0, gt=0)
+    cpus: Number = Field(default=1.0, gt=0)
     memory_mb: Whole = Field(default=2048, ge=64)
     network: bool = Field(default=False, exclude_if=not_)
     """Whether commands reach the network."""

@@ -154,8 +154,8 @@ class OpenLog:
             removal_seconds=settings.cluster.removal_seconds,
             heartbeat_seconds=settings.cluster.heartbeat_seconds,
             slots=Slots(settings.runner.slots, settings.runner.workers),
-            sandbox_slots=settings.sandboxes.slots,
-            sandbox_grace_seconds=settings.sandboxes.grace_seconds,
+            sandbox_slots=settings.sandboxes.max_started,
+            sandbox_grace_seconds=settings.sandboxes.stop_after_seconds,
         )
 
     def redactor(self, agent: "AgentSpec | None") -> "Redactor":

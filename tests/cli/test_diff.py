@@ -31,7 +31,7 @@ def test_it_shows_the_lines_and_files_that_differ(two):
 
     assert 0 == said.exit_code, said.output
     lines = said.stdout.splitlines()
-    assert ["one", "two"] == lines[0].split()
+    assert ["ONE", "TWO"] == lines[0].split()
     assert "  1 equal line" in lines
     assert [each[:16] for each in lines if each[:1] in "-+" and each] == [
         "- call write_fil",

@@ -1,13 +1,12 @@
 """Sessions with a sandbox of their own, as a program drives them."""
 
-import asyncio
-
 import pytest
 
 import cueline
 from cueline.client.runtime import open_runtime
 from cueline.events.session import SandboxAttached, ToolReturned
 from cueline.sandboxes.local import LocalBackend
+from cueline.testing.wait import await_until
 from cueline.tools.sandbox import sandbox_backend
 from tests.scripted import scripted
 
@@ -49,10 +48,7 @@ async def test_commands_and_file_tools_work_in_the_sandbox(folder, tmp_path):
         session = await runtime.start(agent(folder, policy=allowed), "Go.")
         result = await session.result()
         facts = [each.event async for each in session.events()]
-        for _ in range(100):
-            if not left():
-                break
-            await asyncio.sleep(0.1)
+        await await_until(lambda: not left())
 
     assert "Done." == result.text
     outputs = [fact.output for fact in facts if isinstance(fact, ToolReturned)]
@@ -68,11 +64,7 @@ async def test_a_session_that_waits_for_a_person_has_no_started_sandbox(folder, 
     ask = cueline.Policy(approval=("off",), rules=[WRITES])
     async with open_runtime(str(tmp_path / "log.db"), on="inline") as runtime:
         session = await runtime.start(agent(folder, policy=ask), "Go.")
-        for _ in range(100):
-            if ["stopped"] == left():
-                break
-            await asyncio.sleep(0.1)
-        assert ["stopped"] == left()
+        await await_until(lambda: ["stopped"] == left())
         (pending,) = (await runtime.pending()).rows
         await session.approve(pending.id)
         result = await session.result()

@@ -20,7 +20,7 @@ from cueline.events.inbox import ChildEnded, Lane
 from cueline.events.session import Cut, PrefixReason, StopCode, WaitKind
 from cueline.events.start import ChildCall, Mode, Schedule
 
-STATE_FOLD: Final = 5
+STATE_FOLD: Final = 6
 """The version of this fold; raised when a fact gives another state than in the earlier version."""
 FailCode = Literal["approval_expired", "no_matching_runner", "runner_disconnected"]
 """The codes of failures that end a session only after its effects in flight have ended."""
