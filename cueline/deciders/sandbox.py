@@ -79,29 +79,20 @@ class SandboxLife(Struct, frozen=True):
 
     asked: SandboxAsked | None = None
     """The last intent."""
-    done: bool = True
-    """Whether the outcome of the last intent is known."""
     place: str = ""
     """The back-end's name of the sandbox; empty: it is not known that it was created."""
     gone: bool = False
     """Whether it will never start again."""
-
-    @property
-    def started(self) -> bool:
-        """Whether the sandbox may be started, as far as is known."""
-        return self.asked is not None and not (
-            self.gone or (self.done and self.asked.act in {"stop", "delete"})
-        )
 
 
 def evolve_life(state: SandboxLife, event: SandboxEvent) -> SandboxLife:
     """Return *state* after *event*."""
     match event:
         case SandboxAsked():
-            return replace(state, asked=event, done=False)
+            return replace(state, asked=event)
         case SandboxDone():
             over = state.gone or event.act == "delete"
-            return replace(state, done=True, place=event.place, gone=over)
+            return replace(state, place=event.place, gone=over)
         case SandboxFailed():
             return replace(state, gone=state.gone or event.gone)
         case _:

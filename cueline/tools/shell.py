@@ -86,6 +86,8 @@ def isolated(command: Sequence[str], context: ToolContext) -> Iterator[Sandbox]:
     with ExitStack() as stack:
         try:
             with not_started_on_shortage():
+                if context.overlay:
+                    check_overlays(context.isolation)
                 proxy = stack.enter_context(proxied(context.isolation))
                 box = stack.enter_context(
                     sandbox(
@@ -152,10 +154,12 @@ def holds_changes(tool: ToolSpec) -> bool:
 def runs_in_sandbox(tool: ToolSpec) -> bool:
     """Whether *tool* can work on a workspace that is in a sandbox.
 
-    Commands run there. Another tool works on copies of the files that its arguments name.
+    Commands run there. Another tool works on copies of the files that its arguments name, so one
+    that looks into folders finds nothing.
     """
-    commands = (f"{__name__}:", COMMAND_SCHEME)
-    return not tool.needs_workspace or bool(tool.paths) or tool.target.startswith(commands)
+    if not tool.needs_workspace or tool.target.startswith((f"{__name__}:", COMMAND_SCHEME)):
+        return True
+    return bool(tool.paths) and not tool.target.startswith(_WALKS)
 
 
 def check_began(box: Sandbox, code: int, printed: bytes | bytearray) -> None:
@@ -411,5 +415,6 @@ def _printed(stdout: bytes) -> Output:
     return Output(stdout, media_type=JSON if isinstance(value, dict | list) else "")
 
 
+_WALKS: Final = "cueline.tools.search:"
 COMMANDS: Final = (run_command, run_program, run_argv)
 """The tools that start one command, and have no effect before it."""

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -143,7 +144,9 @@ def _placed(
     """Return a context in which *tool* finds the files that it names, also those of a sandbox."""
     if context.sandbox is None or not tool.needs_workspace or tool in COMMANDS:
         return nullcontext(context)
-    return mirrored(context, [arguments[name] for name in tool.paths if name in arguments])
+    named = [arguments[name] for name in tool.paths if name in arguments]
+    files = chain.from_iterable([each] if isinstance(each, str) else each for each in named)
+    return mirrored(context, list(files))
 
 
 def reconcile(tool: Tool, key: str) -> object:
