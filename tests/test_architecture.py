@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "providers": PORTS | {"files"},
     "isolation": {"events", "errors", "files"},
     "tools": PORTS | LOCAL | {"isolation"},
+    "sandboxes": PORTS | LOCAL | {"isolation", "tools"},
     "console": PORTS - {"actors"} | {"client", "projections"},
     "agents": PORTS | {"config", "deciders", "files", "providers", "stores", "tools"},
     "runtime": PORTS
@@ -70,6 +71,7 @@ HOMES = {
     "ag_ui": {"gateway"},
     "anthropic": {"providers"},
     "cryptography": {"providers"},
+    "docker": {"sandboxes"},
     "docstring_parser": {"tools"},
     "fastapi": {"gateway"},
     "genai_prices": {"providers"},
