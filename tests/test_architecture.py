@@ -71,6 +71,7 @@ HOMES = {
     "ag_ui": {"gateway"},
     "anthropic": {"providers"},
     "cryptography": {"providers"},
+    "docker": {"sandboxes"},
     "docstring_parser": {"tools"},
     "fastapi": {"gateway"},
     "genai_prices": {"providers"},

@@ -14,6 +14,8 @@ LOG_LABEL: Final = "cueline-log"
 """The label of a sandbox with the id of its log."""
 NAME_LABEL: Final = "cueline-sandbox"
 """The label of a sandbox with its stream, which is unique in the log."""
+OUTPUT_LIMIT: Final = 100 << 20
+"""The number of bytes that are kept of what a command prints."""
 SESSION_LABEL: Final = "cueline-session"
 """The label of a sandbox with the stream of its session."""
 VOLUME_PATH: Final = "/data"
