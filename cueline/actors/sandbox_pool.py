@@ -47,7 +47,7 @@ from cueline.events.stream import sibling, stream_name
 
 Answer = TypeVar("Answer")
 SLOT_COUNT: Final = 10
-ACT_SECONDS: Final = 60.0
+ACT_SECONDS: Final = 300.0
 """The time that a back-end has to create, start, stop or delete a sandbox."""
 TRIES: Final = 3
 """The number of sandboxes that a session gets in a row if each is gone."""

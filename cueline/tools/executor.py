@@ -37,6 +37,7 @@ from cueline.tools.result import (
     signal_name,
     transient_failure,
 )
+from cueline.tools.sandbox import VARIABLES
 from cueline.tools.target import LOADING
 from cueline.tools.tool import ToolContext
 from cueline.tools.worker_pool import WorkerPool
@@ -139,7 +140,10 @@ class ProcessToolExecutor:
         await self._pool.close()
 
     async def _in_worker(self, order: ToolOrder, verb: str) -> tuple[Head, bytes, float]:
-        async with self._pool.worker(order.secrets, order.environment) as worker:
+        passed = order.environment
+        if order.sandbox is not None:
+            passed += VARIABLES.get(order.sandbox.spec.backend, ())
+        async with self._pool.worker(order.secrets, passed) as worker:
             began = time.perf_counter()
             try:
                 async with asyncio.timeout(order.tool.timeout_seconds):

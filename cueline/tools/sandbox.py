@@ -24,6 +24,11 @@ _OWN: Final = {
     "local": "cueline.sandboxes.local:LocalBackend",
     "ray": "cueline.sandboxes.ray:RayBackend",
 }
+VARIABLES: Final = {
+    "daytona": ("DAYTONA_API_KEY",),
+    "ray": ("RAY_SANDBOX_URL", "RAY_SANDBOX_API_TOKEN", "RAY_AUTH_TOKEN"),
+}
+"""The variables that a back-end needs and that tools do not see otherwise."""
 _SECONDS: Final = 60.0
 _TOLD: Final = 10_000
 
