@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         McpServer,
         RetryPolicy,
     )
+    from cueline.events.sandbox import SandboxSpec
     from cueline.events.session import ApprovalRequested, SessionEvent
     from cueline.tools.custom import CustomTool
     from cueline.tools.http_access import HttpAccess
@@ -56,6 +57,7 @@ __all__ = [
     "RetryPolicy",
     "Rule",
     "Runtime",
+    "SandboxSpec",
     "Session",
     "SessionEvent",
     "Step",
@@ -96,6 +98,7 @@ _HOMES = {
     "RetryPolicy": "cueline.events.agent_parts",
     "Rule": "cueline.events.agent",
     "Runtime": "cueline.client.runtime",
+    "SandboxSpec": "cueline.events.sandbox",
     "Session": "cueline.client.session",
     "SessionEvent": "cueline.events.session",
     "Step": "cueline.agents.workflow",

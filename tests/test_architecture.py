@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "providers": PORTS | {"files"},
     "isolation": {"events", "errors", "files"},
     "tools": PORTS | LOCAL | {"isolation"},
+    "sandboxes": PORTS | LOCAL | {"isolation", "tools"},
     "console": PORTS - {"actors"} | {"client", "projections"},
     "agents": PORTS | {"config", "deciders", "files", "providers", "stores", "tools"},
     "runtime": PORTS
@@ -70,10 +71,11 @@ HOMES = {
     "ag_ui": {"gateway"},
     "anthropic": {"providers"},
     "cryptography": {"providers"},
+    "docker": {"sandboxes"},
     "docstring_parser": {"tools"},
     "fastapi": {"gateway"},
     "genai_prices": {"providers"},
-    "httpx2": {"agents", "gateway", "providers", "tools"},
+    "httpx2": {"agents", "gateway", "providers", "sandboxes", "tools"},
     "hypothesis": {"testing"},
     "langchain_core": {"adapters"},
     "langgraph": {"adapters"},
@@ -86,7 +88,7 @@ HOMES = {
     "jsonschema_rs": {"tools"},
     "msgspec": PORTS
     | {"cli", "client", "deciders", "providers", "stores", "testing", "tools", "runtime"}
-    | {"gateway"},
+    | {"gateway", "sandboxes"},
     "pathspec": {"tools"},
     "pydantic": PYDANTIC,
     "pydantic_ai": {"adapters"},

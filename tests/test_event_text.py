@@ -71,6 +71,15 @@ CAUSES = [
     (Cause(code="runner_unreachable", runner="r1"), "runner r1 cannot be reached"),
     (Cause(code="runner_unreachable"), "no runner can be reached"),
     (Cause(code="no_runner"), "there is no runner"),
+    (
+        Cause(code="no_slot", of=Decimal(10), times=2),
+        "10 sandboxes may be started at a time, after 2 other sessions",
+    ),
+    (Cause(code="no_slot", of=Decimal(1)), "1 sandbox may be started at a time"),
+    (
+        Cause(code="sandbox_failed", message="no room on the disk"),
+        "its sandbox cannot be started: no room on the disk",
+    ),
     (Cause(code="scheduled"), "it starts then"),
     (Cause(code="scheduled", every_seconds=7200), "it starts then, and another one every 2 h"),
     (Cause(code="scheduled", every_seconds=5400), "it starts then, and another one every 90 m"),

@@ -17,6 +17,7 @@ from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.model_caller import ModelCaller, sent_to
 from cueline.actors.runner import CallName
 from cueline.actors.runner_slots import SlotHolder
+from cueline.actors.sandbox_client import SandboxClient
 from cueline.actors.tool_caller import ToolCaller
 from cueline.actors.tool_port import GivenInput, TaskOrder, ToolOrder
 from cueline.deciders.approval import APPROVAL
@@ -24,6 +25,7 @@ from cueline.deciders.compaction import compaction_of
 from cueline.deciders.session import SessionState
 from cueline.deciders.session.due import (
     AskApproval,
+    AttachSandbox,
     AwaitMessage,
     CallModel,
     Cancel,
@@ -168,6 +170,8 @@ class EffectExecutor:
                 return await self._report_to_breakers(
                     effect, await self._tools.run(self._order(effect))
                 )
+            case AttachSandbox():
+                return [await self._sandbox().attach(effect)]
             case ReserveBudget():
                 messages, _ = self._sent(effect) or (prompt.messages, None)
                 return await self._payer().reserve(effect, messages)
@@ -202,6 +206,9 @@ class EffectExecutor:
 
     def _asker(self) -> ApprovalClient:
         return ApprovalClient(self._entity.stream, self._loaded_agent, self._dependencies)
+
+    def _sandbox(self) -> SandboxClient:
+        return SandboxClient(self._entity, self._loaded_agent, self._dependencies)
 
     async def _ask_model(self, effect: CallModel) -> SessionEvent:
         state = self._entity.state
@@ -357,6 +364,7 @@ class EffectExecutor:
             server=server,
             given=self._given(call),
             task=self._task(call) if isinstance(effect, PollTask) else None,
+            sandbox=self._sandbox().place(tool),
             called_before=server is not None and self._has_called(tool.server),
         )
 

@@ -19,6 +19,7 @@ from cueline.deciders.prompt import calls_after
 from cueline.deciders.session import SessionState, due
 from cueline.deciders.session.delegation import parameters_of_run
 from cueline.deciders.session.due import (
+    AttachSandbox,
     AwaitMessage,
     CallModel,
     CloseApproval,
@@ -51,7 +52,9 @@ from cueline.events.session import (
 from cueline.events.start import agent_named, child_stream, mode_of
 from cueline.events.stream import shown
 
-_Startable = CallModel | ReserveBudget | RunTool | StartChild | AwaitMessage | AcquireProbe
+_Startable = (
+    AttachSandbox | CallModel | ReserveBudget | RunTool | StartChild | AwaitMessage | AcquireProbe
+)
 
 
 class EffectScheduler:
@@ -84,7 +87,7 @@ class EffectScheduler:
         calls = calls_after(self._entity.prompt, steps.facts) if steps.room is not None else {}
         for effect in effects:
             match effect:
-                case ReserveBudget() | AcquireProbe():
+                case ReserveBudget() | AcquireProbe() | AttachSandbox():
                     started.append(effect)  # its result starts the call
                 case StartChild():
                     self._start_child(effect, calls[effect.effect].arguments, steps)
@@ -171,7 +174,21 @@ class EffectScheduler:
                             if self._may_hold_room(effect):
                                 blocked = blocked.model_copy(update={"reserved": True})
                             kept = steps.take(blocked) or kept
-        return out
+        return self._with_sandbox(out, steps.state)
+
+    def _with_sandbox(self, effects: list[_Startable], state: SessionState) -> list[_Startable]:
+        """Return *effects*, with one start of the sandbox instead of the calls that run in it."""
+        if state.agent.sandbox is None or state.sandbox.attached:
+            return effects
+        rest: list[_Startable] = []
+        attach: AttachSandbox | None = None
+        for each in effects:
+            call = state.call(each.effect) if isinstance(each, RunTool) else None
+            if call is None or not self._loaded_agent.tools[call.tool].needs_workspace:
+                rest.append(each)
+            elif not call.unreached:  # otherwise a message says when there is a slot
+                attach = AttachSandbox(call.effect)
+        return rest if attach is None or self._in_flight.has(attach) else [*rest, attach]
 
     def _may_hold_room(self, effect: Effect) -> bool:
         """Whether the ledger may hold a reservation for the call, from any owner."""

@@ -9,6 +9,7 @@ from cueline.events.inbox import (
     ChildPaused,
     DecisionGiven,
     SecretsWaived,
+    SlotOffered,
 )
 from cueline.events.session import (
     ApprovalResolved,
@@ -48,8 +49,12 @@ def actor_of(fact: Fact) -> str:
         case MessageReceived(message=DecisionGiven(by=by) | SecretsWaived(by=by)):
             return f"user:{by}" if is_person(by) else "system"
         case (
-            MessageReceived(message=BudgetFreed() | ChildAsked() | ChildEnded() | ChildPaused())
-            | MessageRefused(message=BudgetFreed() | ChildAsked() | ChildEnded() | ChildPaused())
+            MessageReceived(
+                message=BudgetFreed() | SlotOffered() | ChildAsked() | ChildEnded() | ChildPaused()
+            )
+            | MessageRefused(
+                message=BudgetFreed() | SlotOffered() | ChildAsked() | ChildEnded() | ChildPaused()
+            )
         ):
             return "system"
         case ToolReconciled(by="tool"):

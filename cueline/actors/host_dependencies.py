@@ -14,6 +14,7 @@ from cueline.actors.live_text import LiveTextHub
 from cueline.actors.model_port import ModelFactory
 from cueline.actors.runner import RunnerPort
 from cueline.actors.runner_slots import Slots
+from cueline.actors.sandbox_pool import SandboxPort
 from cueline.actors.session_tree import OutputReader
 from cueline.clock import Clock
 from cueline.events.agent import AgentSpec, Hook, ToolSpec
@@ -86,6 +87,8 @@ class HostDependencies:
     """The slots of each runner that this host may use."""
     account: Callable[[AgentSpec], str]
     """Names an agent's provider account without revealing its key."""
+    sandboxes: SandboxPort | None = None
+    """Starts the sandboxes of sessions; None: there are none here."""
     seal: Callable[[str], str] = str
     """Encrypts what a tool wants back with an answer, because it may hold secrets."""
     unseal: Callable[[str], str] = str

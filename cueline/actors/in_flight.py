@@ -9,6 +9,7 @@ from cueline.actors.breaker_guard import AcquireProbe
 from cueline.actors.timers import Timers, Waiting
 from cueline.deciders.session.due import (
     AskApproval,
+    AttachSandbox,
     AwaitMessage,
     CallModel,
     Cancel,
@@ -31,6 +32,7 @@ _NAMES: dict[type[Effect | AcquireProbe], tuple[str, Callable[[object], object]]
     ReserveBudget: ("b", _EFFECT),
     CloseReservation: ("b", attrgetter("bill.effect")),
     RunTool: ("t", _EFFECT),
+    AttachSandbox: ("s", lambda _: "sandbox"),
     StartChild: ("t", _EFFECT),
     AwaitMessage: ("t", _EFFECT),
     RecoverTool: ("t", _EFFECT),

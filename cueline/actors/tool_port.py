@@ -8,6 +8,7 @@ from msgspec import Struct
 from cueline.events.agent import ToolSpec, Workspace
 from cueline.events.agent_parts import DEFAULT_ISOLATION, Isolation, McpServer
 from cueline.events.input_request import InputRequest
+from cueline.events.sandbox import SandboxSpec
 
 
 class GivenInput(Struct, frozen=True):
@@ -28,6 +29,14 @@ class TaskOrder(Struct, frozen=True):
     """The task's name; empty if it cannot be read here."""
     cancel: bool = False
     """Whether the server is told first that nobody needs the task any more."""
+
+
+class SandboxPlace(Struct, frozen=True):
+    """The sandbox in which a call runs."""
+
+    spec: SandboxSpec
+    place: str
+    """The back-end's name of it."""
 
 
 class ToolOrder(Struct, frozen=True, kw_only=True):
@@ -64,6 +73,8 @@ class ToolOrder(Struct, frozen=True, kw_only=True):
     """Whether the session has called a tool of this server before."""
     overlay: str = ""
     """The folder that gets what isolated commands change; empty: the workspace gets it."""
+    sandbox: SandboxPlace | None = None
+    """The sandbox that has the workspace of the call; None: it runs at the runner."""
 
 
 OnProgress = Callable[[ToolOrder, float | None, str], None]

@@ -17,7 +17,13 @@ from pydantic import (
 )
 
 from cueline.actors.presence import machine_name
-from cueline.agents.agent_tool import ToolSettings, check_tools, recorded, without_scheme
+from cueline.agents.agent_tool import (
+    ToolSettings,
+    check_sandboxed,
+    check_tools,
+    recorded,
+    without_scheme,
+)
 from cueline.agents.mcp_servers import checked_servers, servers_in, tools_of
 from cueline.config.config_source import SourcedValue
 from cueline.config.environment import HERE, user_name
@@ -49,6 +55,7 @@ from cueline.events.agent_parts import (
     variables_in,
 )
 from cueline.events.fact import Number, Parameters, Whole, shared_fields
+from cueline.events.sandbox import SandboxSpec
 from cueline.events.start import BLUEPRINT_SCHEME, CHILD_RESULT, DELEGATE
 from cueline.providers.defaults import completed
 from cueline.providers.registry import DEFAULT
@@ -100,6 +107,8 @@ class Agent(BaseModel):
     the model reads by the tool `read_skill`.
     `parameters_schema` is the JSON schema of the parameters of the agent's sessions.
     `isolation` says what the agent's commands can reach: an `Isolation`, or "none".
+    `sandbox` gives each session a sandbox, in which its commands and file tools run: a
+    `SandboxSpec`, or the name of a back-end.
     At most `max_running` runs of a blueprint work at a time; other runs wait.
     `workspace` is the folder of the agent's files. `secrets` names environment variables whose
     values are never recorded (I11); `environment` names variables that tools get although they
@@ -143,6 +152,7 @@ class Agent(BaseModel):
     compact_at: Number = Field(default=COMPACT_AT, ge=0, le=1)
     demands: Demands = NO_DEMANDS
     isolation: Isolation = DEFAULT_ISOLATION
+    sandbox: SandboxSpec | None = None
     output: Annotated[dict[str, JsonValue] | None, BeforeValidator(output_schema)] = None
     parameters_schema: Annotated[dict[str, JsonValue] | None, BeforeValidator(output_schema)] = None
     max_running: Whole | None = Field(default=None, ge=1)
@@ -191,6 +201,7 @@ class Agent(BaseModel):
             "tools": specs,
             "policy": self.whole_policy,
             "workspace": place,
+            "sandbox": self.sandbox and self.sandbox.in_folder(folder or ""),
             "mcp": self.mcp_servers(),
             "agents": {},
         }
@@ -252,7 +263,10 @@ class Agent(BaseModel):
         if any(tool.searched for tool in tools):
             tools += search_tools()
         check_tools(self.name, tools, self.tool_settings)
-        return tuple(map(self._as_set, tools))
+        as_set = tuple(map(self._as_set, tools))
+        if self.sandbox is not None:
+            check_sandboxed(self.name, as_set)
+        return as_set
 
     def mcp_servers(self) -> dict[str, McpServer]:
         """Return the MCP servers of the agent and of its `mcp_config`, by name.

@@ -16,7 +16,7 @@ from cueline.events.fact import Seconds
 from cueline.events.start import starts_child
 from cueline.tools.http_access import HttpAccess
 from cueline.tools.http_request import http_get, http_request
-from cueline.tools.shell import holds_changes
+from cueline.tools.shell import holds_changes, runs_in_sandbox
 from cueline.tools.skills import Skill, read_skill
 from cueline.tools.tool import Tool
 
@@ -64,6 +64,21 @@ def check_tools(
         if each.changes and not holds_changes(tools[name]):
             why = f"the tool {name!r} runs no isolated command: leave it out"
             raise ConfigError(agent, f"key 'tool_settings.{name}.changes': {why}")
+
+
+def check_sandboxed(agent: str, tools: Sequence[ToolSpec]) -> None:
+    """Raise if a tool of *agent* cannot work in a sandbox.
+
+    Raises:
+        ConfigError: leave the tool or the sandbox out.
+    """
+    for tool in tools:
+        if not runs_in_sandbox(tool):
+            why = f"{tool.name!r} needs the whole workspace, which is in the sandbox"
+            raise ConfigError(agent, f"key 'tools': {why}: leave it out, a command does the same")
+        if tool.changes:
+            why = "what a command in a sandbox changes is in the sandbox only: leave it out"
+            raise ConfigError(agent, f"key 'tool_settings.{tool.name}.changes': {why}")
 
 
 def without_scheme(tool: str) -> str:

@@ -10,13 +10,16 @@ from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, Fallback, Policy, url_variable
 from cueline.events.agent_parts import McpServer, variables_in
 from cueline.events.inbox import SecretsWaived
+from cueline.events.sandbox import SandboxSpec
 from cueline.events.sanitize import SHORTEST_SECRET, Redactor
 from cueline.providers.account import is_of_this_machine
 from cueline.providers.key_store import KeyStore
 from cueline.providers.registry import DEFAULT, provider_named, secret_variables
 from cueline.tools.worker_protocol import CREDENTIAL
 
-_OURS: Final = frozenset({"CUELINE_ENCRYPTION_KEY", "RAY_AUTH_TOKEN"})
+_OURS: Final = frozenset(
+    {"CUELINE_ENCRYPTION_KEY", "DAYTONA_API_KEY", "RAY_AUTH_TOKEN", "RAY_SANDBOX_API_TOKEN"}
+)
 
 
 class KeepsSecrets(Protocol):
@@ -47,6 +50,10 @@ class KeepsSecrets(Protocol):
         """The MCP servers of the agent."""
 
     @property
+    def sandbox(self) -> SandboxSpec | None:
+        """The sandbox of the agent's sessions."""
+
+    @property
     def policy(self) -> Policy:
         """The approval policy of the agent, with hooks."""
 
@@ -60,7 +67,8 @@ def secret_names(agent: KeepsSecrets | None) -> set[str]:
     keys += [name for each in models for name in variables_in(each.headers)]
     keys += [name for server in agent.mcp.values() for name in server.variables]
     urls = (url_variable(hook) for hook in agent.policy.hooks)
-    shown = filter(CREDENTIAL.fullmatch, agent.environment)
+    there = agent.sandbox.variables if agent.sandbox is not None else ()
+    shown = filter(CREDENTIAL.fullmatch, (*agent.environment, *there))
     return {*_OURS, *secret_variables(), *agent.secrets, *shown, *filter(None, (*keys, *urls))}
 
 

@@ -71,6 +71,7 @@ _PANELS = {
         LazyCommand("blueprints", "List the blueprints.", "runs:blueprints"),
         LazyCommand("runners", "List the registered runners.", "runs:runners"),
         LazyCommand("show", "Show one session."),
+        LazyCommand("diff", "Compare two sessions."),
         LazyCommand("tail", "Print a session's events, also new ones."),
         LazyCommand("export", "Print a session as JSON.", "tail:export"),
     ),

@@ -17,6 +17,7 @@ from cueline.client.remote import at_server
 from cueline.runtime.open_log import OpenLog
 
 if TYPE_CHECKING:
+    from cueline.client.compare import SessionDiff
     from cueline.client.export import Export
     from cueline.client.file_changes import FileDiff
     from cueline.client.history import History
@@ -127,6 +128,28 @@ class SessionQuestions:
         from cueline.client.file_changes import file_diffs
 
         return await file_diffs(self.log, await self.history(session))
+
+    async def diff(self, session: str, other: str) -> "SessionDiff":
+        """Compare two sessions: what was said and called, files, and cost.
+
+        Args:
+            session: the first session.
+            other: the session to compare it with, such as a fork of the first.
+
+        Raises:
+            CorruptEventError: an event of one of the two cannot be read, or was emptied.
+        """
+        from cueline.client.compare import SessionDiff, compared_files, compared_lines
+
+        pair = (session, other)
+        said = [(await self.transcript(each)).rows for each in pair]
+        files = [await self.file_diffs(each) for each in pair]
+        return SessionDiff(
+            a=await self.show(session),
+            b=await self.show(other),
+            transcript=tuple(compared_lines(*said)),
+            files=tuple(compared_files(*files)),
+        )
 
     async def rerun_result(self, session: str) -> "RerunResult":
         """Compare a rerun, also an unfinished one, with the session that it runs again.

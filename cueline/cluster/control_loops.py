@@ -6,10 +6,12 @@ from time import monotonic
 
 from cueline.actors.background_task import Trouble, start_loops
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher
+from cueline.actors.sandbox_pool import SLOTS_STREAM
 from cueline.clock import SystemClock
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.fleet_member import FleetMember, FleetNews, WorkerEvent
 from cueline.cluster.fleet_supervisor import FleetSupervisor
+from cueline.cluster.singletons import RemoteSandboxes
 from cueline.deciders.fleet import Group, Range
 from cueline.deciders.reconcile import Report, takes
 from cueline.errors import ClusterError, HostsFullError
@@ -35,6 +37,7 @@ class ControlLoops:
         on_news: Callable[[FleetNews], None] | None = None,
     ) -> None:
         self._clock = SystemClock()
+        self._context, self._store = context, store
         self._on_trouble = on_trouble
         self._on_news = on_news
         self._look_now = asyncio.Event()
@@ -69,6 +72,8 @@ class ControlLoops:
             ClusterError: no actor starts; the message says why.
         """
         await self.fleet.start(wanted, adopted)
+        if (await self._store.head(SLOTS_STREAM)).version:
+            await RemoteSandboxes(self._context).watch()
         steps = {
             "following the log": self._dispatcher.follow,
             "looking for work": self._look,  # after following: see `inline`

@@ -18,7 +18,7 @@ from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.ray_call import DEAD, UNCLEAR, EpochFence, Handle, NotificationBuffer, call
 from cueline.cluster.remote_store import log_of
 from cueline.cluster.runner_directory import Directory, RunnerInfo
-from cueline.cluster.singletons import RemoteGate, RemoteLedger
+from cueline.cluster.singletons import RemoteGate, RemoteLedger, RemoteSandboxes
 from cueline.deciders.fleet import HOSTS, Group
 from cueline.errors import CuelineError
 from cueline.events.store import Presence
@@ -54,6 +54,7 @@ class SessionHostActor:
                 runners=self._directory,
                 gate=RemoteGate(self._context),
                 ledger=RemoteLedger(self._context),
+                sandboxes=RemoteSandboxes(self._context),
                 on_trouble=self._notify_trouble,
             )
             live_text = LiveTextServer(self._host.live_text)

@@ -1,4 +1,4 @@
-"""The cost ledger and the approval gate as Ray actors, and their clients for session hosts."""
+"""Ledger, gate and pool of sandboxes as Ray actors, and their clients for session hosts."""
 
 from datetime import datetime
 from functools import partial
@@ -7,8 +7,16 @@ from typing import Any, ClassVar, cast
 from ray.exceptions import RayTaskError
 
 from cueline.actors.approval_gate import ApprovalName, Opened
+from cueline.actors.sandbox_pool import (
+    ACT_SECONDS,
+    SLOTS_STREAM,
+    TRIES,
+    SandboxReady,
+    SandboxWish,
+    SlotWait,
+)
 from cueline.cluster.cluster_context import ClusterContext
-from cueline.cluster.proxy import Proxy
+from cueline.cluster.proxy import CALL_SECONDS, Proxy
 from cueline.cluster.ray_call import UNCLEAR, ask_head
 from cueline.cluster.remote_store import log_of
 from cueline.deciders.approval import Vote
@@ -19,7 +27,7 @@ from cueline.events.session import GateAnswer
 
 
 class SingletonActor:
-    """Creates its gate or ledger at the first call. Ray restarts the actor."""
+    """Creates its gate, ledger or pool at the first call. Ray restarts the actor."""
 
     role: ClassVar[str]
     """The method of `ActorFactory` that creates the object."""
@@ -38,9 +46,11 @@ class SingletonActor:
 class SingletonClient(Proxy):
     """Starts the actor at the first call, because many sessions need none; Ray restarts it."""
 
-    def __init__(self, context: ClusterContext, actor: type[SingletonActor]) -> None:
+    def __init__(
+        self, context: ClusterContext, actor: type[SingletonActor], within: float = CALL_SECONDS
+    ) -> None:
         create = partial(context.create, actor, context.named(actor.role), context, restarts=True)
-        super().__init__(partial(ask_head, create))
+        super().__init__(partial(ask_head, create), within=within)
         self._role = actor.role
 
     async def ask(self, method: str, stream: str, *asked: object) -> Any:
@@ -119,3 +129,27 @@ class RemoteGate:
 
     async def supersede(self, name: ApprovalName, reason: SupersedeCode) -> GateAnswer:
         return cast("GateAnswer", await self._gate.ask("supersede", name.stream, name, reason))
+
+
+class SandboxPoolActor(SingletonActor):
+    """Holds a `SandboxPool`, which asks the log and the back-ends for its state."""
+
+    role = "sandboxes"
+
+
+class RemoteSandboxes:
+    """See `SandboxPort`. Each call may be repeated, and is repeated while the pool is away.
+
+    Raises:
+        UnknownOutcomeError: it stayed away; ask again later.
+    """
+
+    def __init__(self, context: ClusterContext) -> None:
+        self._pool = SingletonClient(context, SandboxPoolActor, ACT_SECONDS * (TRIES + 1))
+
+    async def attach(self, wish: SandboxWish) -> SandboxReady | SlotWait:
+        return cast("SandboxReady | SlotWait", await self._pool.ask("attach", wish.session, wish))
+
+    async def watch(self) -> None:
+        """Let the pool look after its sandboxes, also those of an earlier cluster."""
+        await self._pool.ask("watch", SLOTS_STREAM)

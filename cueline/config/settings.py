@@ -90,6 +90,17 @@ class ClusterSettings(BaseModel):
     """The silence after which a runner is removed; the runner ends itself after half the time."""
 
 
+class SandboxSettings(BaseModel):
+    """How many sandboxes of a log are started at a time, and when they stop."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_started: Whole = Field(default=10, ge=1, le=10_000)
+    """The number of sandboxes that may be started at a time; other sessions wait in order."""
+    stop_after_seconds: Time = Field(default=0.0, ge=0, le=3600)
+    """The time for which the sandbox of a session that waits stays started."""
+
+
 class UserSettings(BaseModel):
     """The provider, model and address of one user, instead of the settings for all users."""
 
@@ -135,6 +146,7 @@ class Settings(BaseModel):
     approval: ApprovalSettings = ApprovalSettings()
     runner: RunnerSettings = RunnerSettings()
     cluster: ClusterSettings = ClusterSettings()
+    sandboxes: SandboxSettings = SandboxSettings()
     users: dict[str, UserSettings] = {}
     """The settings of single users, by name."""
 

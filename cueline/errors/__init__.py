@@ -38,6 +38,8 @@ CuelineError
 ├── ProviderUnavailableError     wait and try again
 ├── ProviderRefusedError         do not try again
 ├── ToolFailedError              send the message to the model
+├── SandboxError              try again, or mend the back-end
+│   └── SandboxGoneError      use a fresh sandbox
 ├── RunnerBusyError              ask another runner, or try later
 ├── RunnerGoneError              find out the outcome of the call
 ├── HostsFullError               wait, or start more hosts
@@ -94,6 +96,8 @@ from cueline.errors.root import (
     ProviderUnavailableError,
     RunnerBusyError,
     RunnerGoneError,
+    SandboxError,
+    SandboxGoneError,
     StaleOrderError,
     ToolFailedError,
 )

@@ -86,6 +86,18 @@ class ToolFailedError(CuelineError):
     text = "{kind}: {message}"
 
 
+class SandboxError(CuelineError):
+    """The back-end of a sandbox failed, or did not answer; nothing is known of the act."""
+
+    place: str
+    reason: str
+    text = "sandbox {place}: {reason}"
+
+
+class SandboxGoneError(SandboxError):
+    """The sandbox is deleted, archived or broken; use a fresh one."""
+
+
 class RunnerBusyError(CuelineError):
     """The runner did not start the call; use another runner, or try later."""
 

@@ -30,6 +30,7 @@ from cueline.events.fact import (
     Seconds,
     Whole,
 )
+from cueline.events.sandbox import SandboxSpec
 
 Declared = Literal["read_only", "idempotent", "reconcile", "nothing"]
 """Whether a call may be repeated; `nothing` is the default for tools that write."""
@@ -343,6 +344,8 @@ class AgentSpec(Part):
         default=DEFAULT_ISOLATION, exclude_if=partial(eq, DEFAULT_ISOLATION)
     )
     """What the commands of the agent can reach."""
+    sandbox: SandboxSpec | None = Field(default=None, exclude_if=partial(is_, None))
+    """The sandbox of each session, in which its commands and file tools run; None: no sandbox."""
     output: dict[str, JsonValue] | None = Field(default=None, exclude_if=partial(is_, None))
     """The JSON schema of the agent's last reply; None: the reply is text."""
     description: str = Field(default="", exclude_if=not_)

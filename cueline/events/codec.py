@@ -38,6 +38,7 @@ from cueline.events.fact import Fact
 from cueline.events.fleet import DispatcherEvent, FleetEvent
 from cueline.events.inbox import InboxMessage
 from cueline.events.proposal import ProposalRejected
+from cueline.events.sandbox import SandboxEvent, SlotEvent
 from cueline.events.sanitize import Redactor, needs_sanitizing, sanitize
 from cueline.events.session import SessionEvent
 from cueline.events.store import INLINE_LIMIT, Draft, RecordedEvent
@@ -80,6 +81,8 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         get_args(FleetEvent),
         get_args(CheckpointEvent),
         get_args(TokenEvent),
+        get_args(SandboxEvent),
+        get_args(SlotEvent),
         (DescendantAsked, ProposalRejected),
     )
 }

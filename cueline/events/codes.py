@@ -59,6 +59,8 @@ CauseCode = Literal[
     "budget_exhausted",
     "runner_unreachable",
     "no_runner",
+    "no_slot",
+    "sandbox_failed",
     "scheduled",
     "queued",
     "breaker_open",
@@ -82,7 +84,7 @@ class Cause(Part):
     every_seconds: float = Field(default=0, exclude_if=not_)
     """The time between the starts of a series of sessions."""
     times: int = Field(default=0, exclude_if=not_)
-    """The number of hosts that died, or of running children."""
+    """The number of hosts that died, of running children, or of sessions before this one."""
     approvals: tuple[str, ...] = Field(default=(), exclude_if=not_)
     runner: str = Field(default="", exclude_if=not_)
     blueprint: str = Field(default="", exclude_if=not_)

@@ -89,6 +89,12 @@ def cause_text(cause: Cause) -> str:  # noqa: C901, PLR0911, PLR0912 - one case 
             return f"runner {cause.runner} cannot be reached"
         case "no_runner":
             return f"no runner offers {cause.unmet}" if cause.unmet else "there is no runner"
+        case "no_slot":
+            ahead = f", after {counted(cause.times, 'other session')}" if cause.times else ""
+            most = counted(int(cause.of), "sandbox", "sandboxes")
+            return f"{most} may be started at a time{ahead}"
+        case "sandbox_failed":
+            return f"its sandbox cannot be started: {cause.message}"
         case "scheduled":
             often = interval_text(cause.every_seconds)
             return f"it starts then{often and f', and another one {often}'}"

@@ -188,6 +188,13 @@ class BudgetFreed(Fact):
     """The budget's stream."""
 
 
+class SlotOffered(Fact):
+    """The session has the slot of a sandbox for which it waited, in the same append."""
+
+    type: Literal["SlotOffered"] = "SlotOffered"
+    pool: str
+
+
 class ChildAsked(Fact):
     """A program started a child of this session, in the same append."""
 
@@ -269,6 +276,7 @@ InboxMessage = Annotated[
     | ChildEnded
     | ChildPaused
     | RunAdmitted
+    | SlotOffered
     | RunnerGone
     | StartAsked,
     Field(discriminator="type"),

@@ -247,6 +247,7 @@ ROUTES: Final = (
     _asks(f"{_SESSION}/workflow", Client.workflow_state, "cueline workflow show {session} --json"),
     _asks(f"{_SESSION}/check", Client.check, "cueline replay {session} --json", texts=_OF_A_CHECK),
     _asks(f"{_SESSION}/rerun", Client.rerun_result, ""),
+    _asks(f"{_SESSION}/diff/{{other}}", Client.diff, "cueline diff {session} {other} --json"),
     _asks(f"{_SESSION}/budget", Client.budget, "cueline budget show {session} --json"),
     _wishes(f"{_SESSION}/messages", MessageSent, "cueline send {session} TEXT"),
     _wishes(f"{_SESSION}/model", ModelChangeAsked, "cueline send {session} --model MODEL"),

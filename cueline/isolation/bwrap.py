@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from cueline.errors import ConfigError
@@ -105,14 +106,17 @@ def arguments(
     workspace: Path | None,
     hidden: Sequence[Path] = (),
     overlay: str = "",
+    mounts: Mapping[str, str] = MappingProxyType({}),
     descriptors: Sequence[str] = (),
 ) -> list[str]:
     """Return the arguments of bubblewrap that run *command*.
 
     The *workspace* and the paths that *isolation* grants have to exist. The *hidden* files and
     folders are empty inside. With *overlay*, a folder with the folders `upper` and `work`, changes
-    of the workspace go to `upper` instead. *descriptors* are options that name descriptors, such as
-    `--seccomp N`.
+    of the workspace go to `upper` instead; the folders in its folder `layers`, in the order of
+    their names, lie between. *mounts* are folders that commands can change, with their paths
+    inside.
+    *descriptors* are options that name descriptors, such as `--seccomp N`.
 
     Raises:
         ConfigError: a granted folder contains the system, or leads elsewhere by a link.
@@ -133,6 +137,7 @@ def arguments(
         *_pairs("--ro-bind", around),
         *(_overlaid(place, overlay) if place and overlay else ()),
         *_pairs("--bind", writable[1:] if overlay else writable),
+        *(word for path, inside in mounts.items() for word in ("--bind", path, inside)),
         *_pairs("--ro-bind", _own_python(machine.folders, place, isolation.write)),
         *_repository(place, overlay),
         *_pairs("--ro-bind", [each for each in isolation.read if each not in around]),
@@ -187,8 +192,10 @@ def covered(
 
 
 def _overlaid(place: str, overlay: str) -> list[str]:
-    upper, work = f"{overlay}/upper", f"{overlay}/work"
-    return ["--overlay-src", place, "--overlay", upper, work, place]
+    upper, work, layers = f"{overlay}/upper", f"{overlay}/work", Path(overlay, "layers")
+    between = sorted(map(str, layers.iterdir())) if layers.is_dir() else []
+    sources = [word for each in (place, *between) for word in ("--overlay-src", each)]
+    return [*sources, "--overlay", upper, work, place]
 
 
 def _pairs(option: str, paths: Sequence[str]) -> list[str]:

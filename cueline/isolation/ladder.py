@@ -122,6 +122,15 @@ def check_overlays(isolation: Isolation) -> Rung:
         why = "a command whose changes are held has bubblewrap, no network, and the workspace only"
         named = "take `none`, `landlock`, `network` and `write` out of `isolation`"
         raise ConfigError(subject, f"{why}: {named}")
+    return overlay_rung(subject)
+
+
+def overlay_rung(subject: str = "isolation") -> Rung:
+    """Return the bwrap that can hold changes.
+
+    Raises:
+        ConfigError: none can here; the message has the cause and what to do.
+    """
     found = overlays()
     if not found.program:
         raise ConfigError(subject, f"changes cannot be held here: {found.cause}; {found.fix}")

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from cueline.events.agent_parts import Isolation
 from cueline.isolation import forwarder
 from cueline.isolation.bwrap import arguments, grants, private_environment, this_machine
 from cueline.isolation.filter_file import filter_file
-from cueline.isolation.ladder import check, check_overlays
+from cueline.isolation.ladder import check, overlay_rung
 from cueline.isolation.landlock import BEGAN, Restriction, check_grants, restricted
 from cueline.isolation.limits import ProcessLimits
 
@@ -92,6 +93,7 @@ def sandbox(
     workspace: Path | None,
     hidden: Sequence[Path] = (),
     overlay: str = "",
+    mounts: Mapping[str, str] = MappingProxyType({}),
     proxy: int | None = None,
 ) -> Iterator[Sandbox]:
     """Yield how to start *command*; its descriptors are open for the block.
@@ -103,12 +105,12 @@ def sandbox(
     limits, and with Landlock the command does not run.
 
     The folders `upper` and `work` in the folder *overlay* get what the command changes in the
-    workspace; without it, the workspace gets it.
+    workspace; without it, the workspace gets it. See `arguments` for *mounts*.
 
     Raises:
         ConfigError: nothing isolates commands here, or a granted path cannot be granted.
     """
-    found = check_overlays(isolation) if overlay else check(isolation)
+    found = overlay_rung() if overlay else check(isolation)
     if not found.kind:
         yield Sandbox(command, environment)
         return
@@ -136,6 +138,7 @@ def sandbox(
             workspace=workspace,
             hidden=hidden,
             overlay=overlay,
+            mounts=mounts,
             descriptors=["--seccomp", str(filters), "--json-status-fd", str(status.fileno())],
         )
         yield Sandbox(

@@ -15,6 +15,7 @@ from cueline.actors.fleet_log import FleetLog
 from cueline.actors.host_dependencies import HostDependencies, RunnerDirectory
 from cueline.actors.presence import machine_name
 from cueline.actors.runner_slots import Slots
+from cueline.actors.sandbox_pool import SandboxPool, SandboxPort
 from cueline.actors.session_host import SessionHost
 from cueline.actors.stream_notifier import StreamNotifier
 from cueline.actors.tool_port import ToolExecutor
@@ -34,13 +35,18 @@ from cueline.runtime.work_index import ViewsIndex
 from cueline.stores import MemoryPresence
 from cueline.stores.backend import LogBackend, backend_of
 from cueline.tools.executor import ProcessToolExecutor
+from cueline.tools.sandbox import sandbox_backend
 from cueline.tools.schemes import SchemeExecutor
 
 _MANY_HOSTS = 64
 
 
 def collaborators(
-    log: OpenLog, runners: RunnerDirectory, gate: GatePort, ledger: LedgerPort
+    log: OpenLog,
+    runners: RunnerDirectory,
+    gate: GatePort,
+    ledger: LedgerPort,
+    sandboxes: SandboxPort | None = None,
 ) -> HostDependencies:
     """Return the dependencies of a session host."""
     from cueline.providers.factory import account_names, model_factory
@@ -72,6 +78,7 @@ def collaborators(
         removal_seconds=log.removal_seconds,
         slots=log.slots,
         account=account_names(HERE, salt=log.id),
+        sandboxes=sandboxes,
         seal=seal_state,
         unseal=unseal_state,
     )
@@ -106,6 +113,18 @@ def tool_executor(workers: int, hidden: Sequence[Path] = ()) -> ToolExecutor:
     return SchemeExecutor(max(workers, _MANY_HOSTS), hidden=hidden, logins=McpLogins(HERE))
 
 
+def sandbox_pool(log: OpenLog, on_trouble: Trouble) -> SandboxPool:
+    """Return the pool of sandboxes of *log*."""
+    return SandboxPool(
+        log.journal(),
+        log.clock,
+        sandbox_backend,
+        on_trouble=on_trouble,
+        slots=log.sandbox_slots,
+        grace_seconds=log.sandbox_grace_seconds,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ActorFactory:
     """Creates the plain objects that the actors hold; it is pickled, so it holds no such object."""
@@ -123,6 +142,10 @@ class ActorFactory:
     """The silence after which an unreachable runner counts as dead."""
     slots: Slots
     """The slots of each runner, which the hosts share."""
+    sandbox_slots: int = 10
+    """The number of sandboxes that may be started at a time."""
+    sandbox_grace_seconds: float = 0.0
+    """The time for which the sandbox of a session that waits stays started."""
 
     @property
     def writes_anywhere(self) -> bool:
@@ -158,10 +181,11 @@ class ActorFactory:
         runners: RunnerDirectory,
         gate: GatePort,
         ledger: LedgerPort,
+        sandboxes: SandboxPort,
         on_trouble: Trouble,
     ) -> SessionHost:
         log = replace(self._log(store, board), slots=self.slots)
-        dependencies = collaborators(log, runners, gate, ledger)
+        dependencies = collaborators(log, runners, gate, ledger, sandboxes)
         return SessionHost(incarnation, dependencies, on_trouble=on_trouble)
 
     def gate(self, store: EventStore) -> ApprovalGate:
@@ -169,6 +193,10 @@ class ActorFactory:
 
     def ledger(self, store: EventStore) -> CostLedger:
         return CostLedger(self.journal(store))
+
+    def sandboxes(self, store: EventStore) -> SandboxPool:
+        """Return the pool; the log has the failures of its back-ends."""
+        return sandbox_pool(self._log(store), lambda *_: None)
 
     def executor(self) -> ToolExecutor:
         return tool_executor(self.slots.workers, backend_of(self.url).files())
@@ -197,6 +225,8 @@ class ActorFactory:
             grace_seconds=self.grace_seconds,
             idle_seconds=self.idle_seconds,
             removal_seconds=self.removal_seconds,
+            sandbox_slots=self.sandbox_slots,
+            sandbox_grace_seconds=self.sandbox_grace_seconds,
             # On other machines, a resume folds the session from its first event.
             snapshots=backend.open_snapshots() if self._is_here(backend) else NO_SNAPSHOTS,
         )
@@ -221,6 +251,8 @@ def actor_factory_of(log: OpenLog) -> ActorFactory:
         log.idle_seconds,
         log.removal_seconds,
         log.slots,
+        log.sandbox_slots,
+        log.sandbox_grace_seconds,
     )
 
 

@@ -20,7 +20,7 @@ from cueline.errors import CuelineError
 from cueline.events.agent_parts import Demands
 from cueline.events.store import Presence, PresenceBoard
 from cueline.providers.mcp_logins import McpLogins
-from cueline.runtime.actor_factory import collaborators
+from cueline.runtime.actor_factory import collaborators, sandbox_pool
 from cueline.runtime.open_log import OpenLog
 from cueline.runtime.place import Place
 from cueline.runtime.work_index import ViewsIndex
@@ -100,9 +100,12 @@ class Inline(Place):
         self._runners = runners = LocalRunnerDirectory(self._runner, self.presence, log.board)
         gate = ApprovalGate(log.journal())
         ledger = CostLedger(log.journal())
+        self._sandboxes = sandbox_pool(log, self.hear)
         self.host = SessionHost(
             self.presence.incarnation,
-            replace(collaborators(log, runners, gate, ledger), live_text=live_text),
+            replace(
+                collaborators(log, runners, gate, ledger, self._sandboxes), live_text=live_text
+            ),
             on_trouble=self.hear,
         )
         self.live_text = self.host.live_text
@@ -127,8 +130,12 @@ class Inline(Place):
             token=self._live_text_server.token,
         )
         await self.log.board.beat(self.presence)
+        await self._sandboxes.watch()
         # In this order: a tick before the log is followed would have to be repeated.
-        steps = {"following the log": self.dispatcher.follow, "looking for work": self._look}
+        steps = {
+            "following the log": self.dispatcher.follow,
+            "looking for work": self._look,
+        }
         self._tasks = [
             asyncio.create_task(beat_always(self.log.board, self.presence, self.log.clock)),
             *start_loops(steps, clock=self.log.clock, on_trouble=self.hear),
@@ -149,6 +156,7 @@ class Inline(Place):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.host.close()
+        await self._sandboxes.close()
         await self._live_text_server.close()
         await self._runner.close()
         with suppress(CuelineError):

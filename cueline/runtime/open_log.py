@@ -58,6 +58,10 @@ class OpenLog:
     """The time between two heartbeats of a registered runner."""
     slots: Slots = SLOTS
     """The slots of each runner."""
+    sandbox_slots: int = 10
+    """The number of sandboxes that may be started at a time."""
+    sandbox_grace_seconds: float = 0.0
+    """The time for which the sandbox of a session that waits stays started."""
     snapshots: SnapshotStore = NO_SNAPSHOTS
     """The snapshots of the log's sessions."""
     person: Person | None = None
@@ -150,6 +154,8 @@ class OpenLog:
             removal_seconds=settings.cluster.removal_seconds,
             heartbeat_seconds=settings.cluster.heartbeat_seconds,
             slots=Slots(settings.runner.slots, settings.runner.workers),
+            sandbox_slots=settings.sandboxes.max_started,
+            sandbox_grace_seconds=settings.sandboxes.stop_after_seconds,
         )
 
     def redactor(self, agent: "AgentSpec | None") -> "Redactor":

@@ -37,6 +37,7 @@ from cueline.tools.result import (
     signal_name,
     transient_failure,
 )
+from cueline.tools.sandbox import VARIABLES
 from cueline.tools.target import LOADING
 from cueline.tools.tool import ToolContext
 from cueline.tools.worker_pool import WorkerPool
@@ -139,7 +140,10 @@ class ProcessToolExecutor:
         await self._pool.close()
 
     async def _in_worker(self, order: ToolOrder, verb: str) -> tuple[Head, bytes, float]:
-        async with self._pool.worker(order.secrets, order.environment) as worker:
+        passed = order.environment
+        if order.sandbox is not None:
+            passed += VARIABLES.get(order.sandbox.spec.backend, ())
+        async with self._pool.worker(order.secrets, passed) as worker:
             began = time.perf_counter()
             try:
                 async with asyncio.timeout(order.tool.timeout_seconds):
@@ -250,7 +254,8 @@ def request_for(order: ToolOrder, verb: str, hidden: Sequence[str]) -> Head:
     """Return the worker's request for *order*, whose isolated commands do not see *hidden*."""
     context = context_of(order)
     folder = context["folder"] and str(context["folder"])
-    seen = {"isolation": order.isolation.model_dump(mode="json"), "hidden": hidden}
+    box = order.sandbox and [order.sandbox.spec.model_dump(mode="json"), order.sandbox.place]
+    seen = {"isolation": order.isolation.model_dump(mode="json"), "hidden": hidden, "sandbox": box}
     return {
         "verb": verb,
         "tool": order.tool.model_dump(mode="json"),
@@ -265,7 +270,7 @@ def context_of(order: ToolOrder) -> dict[str, Any]:
     said: dict[str, Any] = {"session": order.session, "effect": order.effect}
     said |= {"attempt": order.attempt, "key": order.key, "isolation": order.isolation}
     said |= {"environment": order.environment, "options": order.tool.options}
-    said |= {"overlay": order.overlay}
+    said |= {"overlay": order.overlay, "sandbox": order.sandbox}
     return {**said, "folder": None if place is None else Path(place.path)}
 
 

@@ -30,6 +30,7 @@ from cueline.isolation.sandbox import Sandbox, check_sandbox, sandbox
 from cueline.tools.guardian import LINUX, SET_CHILD_SUBREAPER, guard, prctl, sweep, watch_children
 from cueline.tools.network_proxy import proxied
 from cueline.tools.result import SHORTAGES, signal_name
+from cueline.tools.sandbox import run_there
 from cueline.tools.tool import OUTPUT_LIMIT, TIMEOUT_SECONDS, Output, ToolContext, tool
 
 CHUNK = 1 << 20
@@ -57,6 +58,9 @@ def run_command(
     /tmp and home folder, which vanish at its end. It has no terminal and no input. What it
     leaves running in the background is killed when the command ends.
     """
+    if context.sandbox is not None:
+        there = run_there(["/bin/sh", "-c", command], context.sandbox, timeout_seconds)
+        return Printed(bytearray(there.output), there.size).output(status(there.exit_code))
     if not context.workspace.is_dir():
         raise ToolFailedError("tool_error", "the workspace is not there")
     shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
@@ -82,6 +86,8 @@ def isolated(command: Sequence[str], context: ToolContext) -> Iterator[Sandbox]:
     with ExitStack() as stack:
         try:
             with not_started_on_shortage():
+                if context.overlay:
+                    check_overlays(context.isolation)
                 proxy = stack.enter_context(proxied(context.isolation))
                 box = stack.enter_context(
                     sandbox(
@@ -143,6 +149,17 @@ def holds_changes(tool: ToolSpec) -> bool:
     """Whether what *tool* changes can wait for a yes."""
     commands = (run_command.spec().target, COMMAND_SCHEME)
     return tool.needs_workspace and tool.target.startswith(commands)
+
+
+def runs_in_sandbox(tool: ToolSpec) -> bool:
+    """Whether *tool* can work on a workspace that is in a sandbox.
+
+    Commands run there. Another tool works on copies of the files that its arguments name, so one
+    that looks into folders finds nothing.
+    """
+    if not tool.needs_workspace or tool.target.startswith((f"{__name__}:", COMMAND_SCHEME)):
+        return True
+    return bool(tool.paths) and not tool.target.startswith(_WALKS)
 
 
 def check_began(box: Sandbox, code: int, printed: bytes | bytearray) -> None:
@@ -368,6 +385,12 @@ def run_argv(command: list[str], *, context: ToolContext) -> Output:
 
 def _run(argv: Sequence[str], context: ToolContext, given: bytes | None = None) -> Output:
     fed = given is not None
+    if context.sandbox is not None:
+        ended = run_there(argv, context.sandbox, LONGEST, given or b"")
+        if ended.exit_code:
+            last = ended.output[-_TOLD:].decode(errors="replace").strip()
+            raise ToolFailedError("tool_error", f"exit status {ended.exit_code}: {last}")
+        return _printed(ended.output)
     with isolated(argv, context) as box:
         try:
             with start_guarded(box, context.folder, separately=True, fed=fed) as process:
@@ -382,11 +405,16 @@ def _run(argv: Sequence[str], context: ToolContext, given: bytes | None = None) 
         unable = f"{argv[0]} cannot be run, " if code in _NOT_RUN else ""
         effects = "\n[nothing was changed]" if context.overlay else ""
         raise ToolFailedError("tool_error", f"{unable}exit status {code}: {last}{effects}")
+    return _printed(stdout)
+
+
+def _printed(stdout: bytes) -> Output:
     if len(stdout) > OUTPUT_LIMIT:
         return Output(stdout[:OUTPUT_LIMIT], len(stdout))
     value = json_or_text(stdout.decode(errors="replace"))
     return Output(stdout, media_type=JSON if isinstance(value, dict | list) else "")
 
 
+_WALKS: Final = "cueline.tools.search:"
 COMMANDS: Final = (run_command, run_program, run_argv)
 """The tools that start one command, and have no effect before it."""

@@ -18,7 +18,7 @@ from typing import Any, overload
 from msgspec import Struct, field
 from pydantic import JsonValue
 
-from cueline.actors.tool_port import FileImage
+from cueline.actors.tool_port import FileImage, SandboxPlace
 from cueline.errors import ConfigError, ToolFailedError, ToolImportError
 from cueline.events.agent import Declared, ToolSpec
 from cueline.events.agent_parts import (
@@ -71,6 +71,8 @@ class ToolContext(Struct, frozen=True, kw_only=True):
     """The names of the variables that the agent's file lists in `environment`."""
     overlay: str = ""
     """The folder that gets what isolated commands change; empty: the workspace gets it."""
+    sandbox: SandboxPlace | None = None
+    """The sandbox that has the workspace; None: the workspace is here."""
     options: dict[str, JsonValue] = {}
     """What the agent's file says to a shipped tool; empty for other tools."""
     report: Report = drop_progress

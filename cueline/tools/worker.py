@@ -7,19 +7,23 @@ import resource
 import select
 import signal
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from cueline.actors.tool_port import SandboxPlace
 from cueline.errors import ToolChangedError, ToolFailedError, ToolImportError
 from cueline.events.agent import ToolSpec
 from cueline.events.agent_parts import Isolation
 from cueline.events.codes import NOT_STARTED
+from cueline.events.sandbox import SandboxSpec
 from cueline.tools.progress import ProgressReporter, Report, drop_progress
 from cueline.tools.recorded_tool import load_recorded
 from cueline.tools.result import failure_of, finding_of, is_transient, output_of, transient_failure
+from cueline.tools.sandbox import mirrored
 from cueline.tools.shell import COMMANDS
 from cueline.tools.tool import Tool, ToolContext
 from cueline.tools.worker_protocol import Head, pack, packed_images, receive, send
@@ -119,7 +123,8 @@ def perform(request: Head, report: Report = drop_progress) -> tuple[Head, bytes]
         finding = finding_of(await_if_needed(reconcile(tool, context.key)))
         return {"kind": "found", "outcome": finding.outcome}, finding.output.encode()
     try:
-        output = output_of(await_if_needed(tool.run(request["arguments"], context)))
+        with _placed(tool, request["arguments"], context) as context:
+            output = output_of(await_if_needed(tool.run(request["arguments"], context)))
     except Exception as error:
         # In another tool, the error may come from a command that the tool ran after an effect (I5).
         if isinstance(error, ToolFailedError) and error.kind == NOT_STARTED and tool in COMMANDS:
@@ -131,6 +136,17 @@ def perform(request: Head, report: Report = drop_progress) -> tuple[Head, bytes]
     changes, befores = packed_images(context.changes)
     told |= {"size": len(output.content), "changes": changes}
     return {"kind": "returned", **told}, output.content + befores
+
+
+def _placed(
+    tool: Tool, arguments: Mapping[str, Any], context: ToolContext
+) -> AbstractContextManager[ToolContext]:
+    """Return a context in which *tool* finds the files that it names, also those of a sandbox."""
+    if context.sandbox is None or not tool.needs_workspace or tool in COMMANDS:
+        return nullcontext(context)
+    named = [arguments[name] for name in tool.paths if name in arguments]
+    files = chain.from_iterable([each] if isinstance(each, str) else each for each in named)
+    return mirrored(context, list(files))
 
 
 def reconcile(tool: Tool, key: str) -> object:
@@ -152,8 +168,13 @@ def context_of(told: Head, report: Report) -> ToolContext:
         "environment": tuple(told["environment"]),
         "report": report,
         "hidden": tuple(map(Path, told["hidden"])),
+        "sandbox": _sandbox_of(told["sandbox"]),
     }
     return ToolContext(**{**told, **parts})
+
+
+def _sandbox_of(told: Any) -> SandboxPlace | None:
+    return told and SandboxPlace(SandboxSpec.model_validate(told[0]), told[1])
 
 
 def await_if_needed(value: Any) -> object:

@@ -263,6 +263,7 @@ NOT_OF_A_SESSION = {
     "plan_fault.py",
     "policy_fault.py",
     "reconcile.py",
+    "sandbox.py",
     "token.py",
 }
 """The rules of what no outcome of a session passes through."""

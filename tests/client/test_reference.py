@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cueline.client.compare import SessionDiff
 from cueline.client.export import CallRow, Ending, Export, Metrics
 from cueline.client.file_changes import FileDiff
 from cueline.client.fleet import GroupRow, ScaleReceipt
@@ -43,7 +44,7 @@ ROWS += [Costs, AuditRow, Verified, BadRow, BreakerRow, LogStatus, ProcessRow, J
 ROWS += [RerunResult, RerunDifference, UnansweredCall]
 ROWS += [Copied, ProviderRow, KeyRow, KeyReceipt]
 ROWS += [ScaleReceipt, GroupRow, FleetStatus, GroupStatus, NodeRow, WaitRow, WorkerRow]
-ROWS += [WorkflowState, StepState, FileDiff]
+ROWS += [WorkflowState, StepState, FileDiff, SessionDiff]
 ROWS += [RunRow, BlueprintRow, RunnerRow]
 ROWS += [Receipt, PauseReceipt, StopReceipt, DecisionReceipt]
 

@@ -24,6 +24,7 @@ ONLY_ACTORS_SEND = {
     "ChildEnded": {"child": "session-default/two", "status": "completed"},
     "ChildPaused": {"child": "session-default/two"},
     "RunAdmitted": {},
+    "SlotOffered": {"pool": "main"},
     "RunnerGone": {"runner": "r1", "reason": "lost"},
 }
 NEEDED = {

@@ -61,6 +61,9 @@ BOUNDED |= {"processes": st.integers(16, 99), "cpu_seconds": st.floats(1, 9)}
 BOUNDED |= {"network": st.booleans()}  # a list of hosts is only for some kinds of isolation
 PATHS = st.from_regex(r"/[a-z]{1,9}", fullmatch=True)
 BOUNDED |= {name: st.lists(PATHS, max_size=2).map(tuple) for name in ("read", "write")}
+BOUNDED |= {"cpus": st.floats(0.5, 9), "wait_seconds": st.floats(1, 9)}
+BOUNDED |= {"auto_stop_seconds": st.floats(60, 99), "slots": st.integers(1, 9)}
+BOUNDED |= {"number": st.integers(1, 9)}
 BOUNDED |= {"window_seconds": st.floats(1, 9), "timeout_seconds": st.floats(1, 9)}
 
 

@@ -69,6 +69,7 @@ NAMES = {
     *("version", "whole", "whose", "zone"),
     *("checkpoint", "namespace", "newest", "task", "thread"),
     *("person", "scopes", "tenant", "token"),
+    *("backend", "place", "pool", "volume", "workspace"),
 }
 """Streams, effects, digests, people, machines, limits, providers with their models."""
 SETTINGS = {
@@ -102,7 +103,17 @@ CONTENT = {
         "note",
         "output",
     ),
-    *("error", "original_parameters", "preview", "reason", "result", "summary", "text", "told"),
+    *(
+        "error",
+        "lost",
+        "original_parameters",
+        "preview",
+        "reason",
+        "result",
+        "summary",
+        "text",
+        "told",
+    ),
     *("content", "metadata", "values"),
     "state",
 }

@@ -34,7 +34,7 @@ async def test_each_answer_is_as_it_is_described(log):
         told = await described(http)
         checked = []
         for route in ROUTES:
-            path = route.path.replace("{session}", "one")
+            path = route.path.replace("{session}", "one").replace("{other}", "asks")
             if route.method == "GET" and route.path not in {
                 "/sessions/{session}/workflow",
                 "/sessions/{session}/rerun",

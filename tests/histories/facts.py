@@ -51,6 +51,15 @@ from cueline.events.fleet import (
     WorkersPending,
 )
 from cueline.events.proposal import ProposalRejected
+from cueline.events.sandbox import (
+    SandboxAsked,
+    SandboxDone,
+    SandboxFailed,
+    SandboxSpec,
+    SlotAsked,
+    SlotFreed,
+    SlotGranted,
+)
 from cueline.events.token import TokenIssued, TokenRevoked
 from tests.histories.session_facts import (
     AGENT,
@@ -137,6 +146,22 @@ PEOPLE = [
     ),
     TokenRevoked(token="abcd2345", at=AT, by="lin", reason="replaced"),
 ]
+BOX = SandboxSpec(
+    backend="container",
+    image="python:3.12",
+    workspace="/work",
+    volume="caches",
+    environment={"TOKEN": "$GIT_TOKEN"},
+    network=True,
+)
+SANDBOXES = [
+    SlotAsked(session=SESSION, spec=BOX, number=1, slots=10, at=AT),
+    SlotGranted(session=SESSION),
+    SandboxAsked(act="create", session=SESSION, spec=BOX, at=AT),
+    SandboxDone(act="create", place="c0ffee", at=AT),
+    SandboxFailed(act="start", message="it is archived", gone=True, at=AT),
+    SlotFreed(session=SESSION, slots=10, at=AT),
+]
 DISPATCHER = [
     DispatcherStarted(incarnation="d1", machine="m1", pid=42, epoch=1, recover=True, at=AT),
     DispatcherStopped(incarnation="d1", at=AT),
@@ -202,6 +227,7 @@ FACTS: list[Fact] = [
     *BUDGET,
     *BREAKER,
     *PEOPLE,
+    *SANDBOXES,
     *DISPATCHER,
     *FLEET,
     *THREAD,

@@ -35,6 +35,7 @@ from cueline.events.inbox import (
     RunAdmitted,
     RunnerGone,
     SecretsWaived,
+    SlotOffered,
     StartAsked,
     StopAsked,
 )
@@ -74,6 +75,7 @@ from cueline.events.session import (
     PromptPrefixChanged,
     ReservationClosed,
     RunClaimed,
+    SandboxAttached,
     SessionCompleted,
     SessionContinued,
     SessionFailed,
@@ -197,6 +199,7 @@ FAMILY = [
     ),
     ChildPaused(child=CHILD, reason="error: auth: no key"),
     RunAdmitted(),
+    SlotOffered(pool="main"),
     RunnerGone(runner="r2", reason="exit 137"),
 ]
 TURN = [
@@ -303,6 +306,7 @@ LIFE = [
         epoch=1,
     ),
     RunClaimed(runner="r2"),
+    SandboxAttached(number=2, place="c0ffee", lost="it is archived"),
     SessionForked(
         parent=SESSION,
         version=4,

@@ -100,7 +100,7 @@ class World:
         path = self.folder / f"{sha256(script.encode()).hexdigest()[:8]}.toml"
         path.write_text(script)
         fields = {"provider": "scripted", "model": str(path), **settings}
-        acts = [f"{ACTS}:{name}" for name in tools]
+        acts = [name if ":" in name else f"{ACTS}:{name}" for name in tools]
         return Agent(name="worker", tools=acts, workspace=self.workspace, **fields)
 
     @asynccontextmanager

@@ -126,7 +126,7 @@ def opening_of(command: SessionEvent, state: SessionState) -> SessionEvent | Non
             return None
         case "SessionTakenOver":
             return command if state.status in DRIVEN else None
-        case "PeopleNotified":
+        case "PeopleNotified" | "SandboxAttached":
             return command
         case "ReservationClosed":
             return command if closes(state, command) else None
@@ -145,7 +145,7 @@ def opening_of(command: SessionEvent, state: SessionState) -> SessionEvent | Non
 def _waiting(command: SessionWaiting, state: SessionState) -> SessionEvent | None:
     """Return the event of a wait for a runner or breaker, if the effect still needs it."""
     match command.kind:
-        case "runner":
+        case "runner" | "sandbox":
             return _unreachable(command, state)
         case "budget":
             model = state.turn.model

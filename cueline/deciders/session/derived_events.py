@@ -328,5 +328,5 @@ def _wait_event(state: SessionState) -> SessionEvent | None:
         cause=wait.cause,
         deadline_at=wait.deadline_at,
         exhausted=wait.exhausted,
-        effects=unreached if wait.kind == "runner" and not state.queued else (),
+        effects=unreached if wait.kind in ("runner", "sandbox") and not state.queued else (),
     )

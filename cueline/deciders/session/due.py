@@ -69,6 +69,13 @@ class AwaitMessage(Struct, frozen=True):
     effect: str
 
 
+class AttachSandbox(Struct, frozen=True):
+    """The effect to start the session's sandbox, before a call that runs in it."""
+
+    effect: str
+    """The call."""
+
+
 class RecoverTool(Struct, frozen=True):
     """The effect to request the outcome of a started call from its runner."""
 
@@ -137,6 +144,7 @@ Effect = (
     | ReserveBudget
     | CloseReservation
     | RunTool
+    | AttachSandbox
     | StartChild
     | AwaitMessage
     | RecoverTool

@@ -136,13 +136,21 @@ def _first_messages(
 
 def session_idle(state: SessionState) -> SessionState:
     """Return *state* of an idle session, which waits for messages."""
-    return replace(state, status=Status.IDLE, waiting=None, partial=False)
+    left = without_sandbox(state)
+    return replace(left, status=Status.IDLE, waiting=None, partial=False)
+
+
+def without_sandbox(state: SessionState) -> SessionState:
+    """Return *state* of a session that rests: from now on its sandbox may be stopped."""
+    if not state.sandbox.attached:
+        return state
+    return replace(state, sandbox=replace(state.sandbox, attached=False))
 
 
 def session_waiting(state: SessionState, event: SessionWaiting) -> SessionState:
     """Wait."""
     rested = replace(
-        state,
+        without_sandbox(state),
         status=Status.STOPPING if state.stop else Status.WAITING,
         waiting=Wait(event.kind, event.cause, event.deadline_at, event.exhausted),
     )
@@ -151,7 +159,7 @@ def session_waiting(state: SessionState, event: SessionWaiting) -> SessionState:
         return with_budget_wait(rested, BudgetWait(event.cause, until))
     if event.kind == "operator" and not state.stop:
         return replace(rested, hold=state.hold or SessionHold(event.cause))
-    if event.kind == "runner" and event.deadline_at is not None:
+    if event.kind in ("runner", "sandbox") and event.deadline_at is not None:
         calls = tuple(_wait_for_runner(c, event, event.deadline_at) for c in state.turn.calls)
         return replace(rested, turn=state.turn.with_calls(calls))
     if event.kind == "task" and event.effects:
@@ -185,9 +193,9 @@ def _block_by_breaker(
 def _wait_for_runner(call: Call, event: SessionWaiting, deadline_at: datetime) -> Call:
     if call.phase == "closed" or call.effect not in event.effects:
         return call
-    return replace(
-        call, reach=RunnerWait(call.reach.until if call.reach else deadline_at, "waiting")
-    )
+    until = call.reach.until if call.reach else deadline_at
+    slot = event.cause if event.kind == "sandbox" else None
+    return replace(call, reach=RunnerWait(until, "waiting", slot))
 
 
 def session_continued(state: SessionState, event: SessionContinued) -> SessionState:

@@ -34,6 +34,7 @@ from cueline.events.inbox import (
     RunAdmitted,
     RunnerGone,
     SecretsWaived,
+    SlotOffered,
     StartAsked,
     StopAsked,
 )
@@ -76,6 +77,9 @@ def _apply_message(state: SessionState, event: MessageReceived) -> SessionState:
             return child_paused(state, event.inbox_version, event.message)
         case RunAdmitted():
             return run_admitted(state)
+        case SlotOffered():
+            calls = tuple(map(slot_offered, state.turn.calls))
+            return replace(state, turn=state.turn.with_calls(calls))
         case RunnerGone():
             return runner_gone(state, event.message)
         case _:
@@ -145,6 +149,13 @@ def _without_waits(call: Call) -> Call:
     if call.phase == "retry":
         return replace(call, phase="requested", retry_at=None, rests=False, early=True)
     return call
+
+
+def slot_offered(call: Call) -> Call:
+    """Return *call*, which tries again what it waited for."""
+    if call.reach is None or not call.unreached:
+        return call
+    return replace(call, reach=replace(call.reach, phase="trying"))
 
 
 def will_stop(state: SessionState, unread: Iterable[object]) -> bool:

@@ -20,7 +20,7 @@ from cueline.events.inbox import ChildEnded, Lane
 from cueline.events.session import Cut, PrefixReason, StopCode, WaitKind
 from cueline.events.start import ChildCall, Mode, Schedule
 
-STATE_FOLD: Final = 5
+STATE_FOLD: Final = 6
 """The version of this fold; raised when a fact gives another state than in the earlier version."""
 FailCode = Literal["approval_expired", "no_matching_runner", "runner_disconnected"]
 """The codes of failures that end a session only after its effects in flight have ended."""
@@ -167,6 +167,19 @@ class RunState(Struct, frozen=True):
     """The limit for which the run waits to be admitted; 0: it does not wait."""
 
 
+class SandboxUse(Struct, frozen=True):
+    """The session's sandbox."""
+
+    number: int = 0
+    """The number of the last sandbox; 0: the session had none."""
+    place: str = ""
+    attached: bool = False
+    """Whether it is started for the session; after a wait it may be stopped."""
+
+
+NO_SANDBOX = SandboxUse()
+
+
 class SessionHold(Struct, frozen=True):
     """Why the session is paused."""
 
@@ -246,6 +259,7 @@ class SessionState(Struct, frozen=True):
     """The run's state; None: the session was not started from a blueprint."""
     schedule: Schedule | None = None
     """The schedule of the session's work; None: the work has started."""
+    sandbox: SandboxUse = NO_SANDBOX
 
     @property
     def queued(self) -> bool:

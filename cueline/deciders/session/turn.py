@@ -151,11 +151,13 @@ class ServerTask(Struct, frozen=True):
 
 
 class RunnerWait(Struct, frozen=True):
-    """The wait of a call whose runner cannot be reached."""
+    """The wait of a call whose runner cannot be reached, or whose sandbox has no slot."""
 
     until: datetime
     """The end of the wait, which never moves."""
     phase: Literal["waiting", "trying", "last_try"]
+    slot: Cause | None = None
+    """Why it waits for a slot of a sandbox instead; None: it waits for the runner."""
 
 
 class CallProblem(Struct, frozen=True):

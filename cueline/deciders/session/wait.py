@@ -93,6 +93,9 @@ def wait_of(state: SessionState) -> Wait | None:
     if tasks := [call.tool for call in state.turn.awake if call.phase == "deferred"]:
         return Wait("task", task_cause(tasks[0]), until)
     if any(call.unreached for call in state.turn.awake):
+        slots = [call.reach.slot for call in state.turn.awake if call.unreached and call.reach]
+        if (slot := next(filter(None, slots), None)) is not None:
+            return Wait("sandbox", slot, until)
         recorded = state.waiting is not None and state.waiting.kind == "runner"
         cause = state.waiting.cause if state.waiting and recorded else _UNREACHABLE
         return Wait("runner", cause, until)

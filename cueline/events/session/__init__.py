@@ -32,6 +32,7 @@ from cueline.events.session.lifecycle import (
     MessageRefused,
     ReservationClosed,
     RunClaimed,
+    SandboxAttached,
     SessionCompleted,
     SessionContinued,
     SessionFailed,
@@ -93,6 +94,7 @@ SessionEvent = (
     | PeopleNotified
     | SessionWaiting
     | SessionContinued
+    | SandboxAttached
     | SessionIdle
     | SessionTakenOver
     | ReservationClosed

@@ -126,6 +126,18 @@ class SessionContinued(Fact):
     """The most runs of the blueprint at a time, for a run that waits to be admitted."""
 
 
+class SandboxAttached(Fact):
+    """The session's sandbox is started, for its next calls."""
+
+    type: Literal["SandboxAttached"] = "SandboxAttached"
+    number: int
+    """The number of the session's sandbox, from 1: a fresh one has the next number."""
+    place: str
+    """The back-end's name of the sandbox."""
+    lost: str = Field(default="", exclude_if=not_)
+    """Why the former sandbox is gone, with all its files."""
+
+
 class SessionIdle(Fact):
     """The session is idle: the turn is over, and the session stays open for messages."""
 

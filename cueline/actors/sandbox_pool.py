@@ -1,0 +1,397 @@
+"""The pool of sandboxes: gives each session its own, and stops those of sessions that wait.
+
+Every append is a compare-and-set, and every act has its intent in the log before it (I2). So a
+pool may die anywhere: the next one asks the back-ends what is there, by label.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from functools import partial
+from typing import Final, Protocol, TypeVar
+from uuid import uuid4
+
+from msgspec import Struct
+
+from cueline.actors.background_task import Trouble, repeat_forever
+from cueline.actors.fold import SessionCache, fold
+from cueline.actors.sandbox_port import (
+    LOG_LABEL,
+    NAME_LABEL,
+    SESSION_LABEL,
+    FoundSandbox,
+    SandboxBackend,
+)
+from cueline.clock import Clock
+from cueline.deciders.sandbox import SANDBOX, SLOTS, SandboxLife, SlotCommand, Slots
+from cueline.deciders.session import SessionState
+from cueline.errors import SandboxError, SandboxGoneError, WrongExpectedVersionError
+from cueline.events.codes import Status
+from cueline.events.inbox import SlotOffered
+from cueline.events.journal import FactWrite, Journal
+from cueline.events.sandbox import (
+    MAIN_POOL,
+    SandboxAct,
+    SandboxAsked,
+    SandboxDone,
+    SandboxFailed,
+    SandboxSpec,
+    SlotAsked,
+    SlotEvent,
+    SlotFreed,
+    SlotGranted,
+)
+from cueline.events.store import ANY
+from cueline.events.stream import sibling, stream_name
+
+Answer = TypeVar("Answer")
+SLOT_COUNT: Final = 10
+ACT_SECONDS: Final = 300.0
+"""The time that a back-end has to create, start, stop or delete a sandbox."""
+TRIES: Final = 3
+"""The number of sandboxes that a session gets in a row if each is gone."""
+WAKE_SECONDS: Final = 60.0
+"""The time that a session has to use the slot that it waited for."""
+TICK_SECONDS: Final = 1.0
+SWEEP_SECONDS: Final = 30.0
+SLOTS_STREAM: Final = stream_name("slots", MAIN_POOL)
+
+
+class SandboxWish(Struct, frozen=True):
+    """What a session wants: its own sandbox, started."""
+
+    session: str
+    spec: SandboxSpec
+    number: int
+    """The number of the session's last sandbox; 0: it had none."""
+    environment: dict[str, str]
+    """The variables of the sandbox's commands; they are not recorded."""
+
+
+class SandboxReady(Struct, frozen=True):
+    """The sandbox of a session is started."""
+
+    number: int
+    place: str
+    lost: str = ""
+    """Why the former one is gone, if this one is fresh instead."""
+
+
+class SlotWait(Struct, frozen=True):
+    """All slots are taken; a message in the inbox says when the session has one."""
+
+    ahead: int
+    slots: int
+
+
+class SandboxPort(Protocol):
+    """The pool as a session host sees it."""
+
+    async def attach(self, wish: SandboxWish) -> SandboxReady | SlotWait:
+        """Start the session's sandbox, or create one; repeatable.
+
+        Raises:
+            SandboxError: the back-end failed; the session keeps its slot.
+        """
+
+
+class SandboxPool:
+    """See `SandboxPort`."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        clock: Clock,
+        backend: Callable[[str], SandboxBackend],
+        *,
+        on_trouble: Trouble,
+        slots: int = SLOT_COUNT,
+        grace_seconds: float = 0.0,
+    ) -> None:
+        """Create the pool.
+
+        Args:
+            journal: the log.
+            clock: the clock.
+            backend: returns the back-end of a name; raises `ConfigError` without one.
+            on_trouble: gets the failures of back-ends.
+            slots: the number of sandboxes that may be started at a time.
+            grace_seconds: how long the sandbox of a session that waits stays started.
+        """
+        self._journal = journal
+        self._clock = clock
+        self._backend = backend
+        self._on_trouble = on_trouble
+        self._slots = slots
+        self._grace_seconds = grace_seconds
+        self._folded = (SLOTS.initial_state, 0)
+        self._sessions = SessionCache(journal)
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """A lock for each session with a sandbox, so that a stop never comes after a start."""
+        self._resting: dict[str, float] = {}
+        """When each session with a slot was first seen to rest."""
+        self._swept = -SWEEP_SECONDS
+        self._watching: asyncio.Task[None] | None = None
+
+    async def attach(self, wish: SandboxWish) -> SandboxReady | SlotWait:
+        self._watch()
+        async with self._locks[wish.session]:
+            number, lost = max(wish.number, 1), ""
+            asked = SlotAsked(
+                session=wish.session,
+                spec=wish.spec,
+                number=number,
+                slots=self._slots,
+                at=self._clock.now(),
+            )
+            slots = await self._decide(asked)
+            if not slots.has(wish.session):
+                return SlotWait(slots.place(wish.session), self._slots)
+            for _ in range(TRIES):
+                try:
+                    place = await self._start(wish, number)
+                except SandboxGoneError as error:
+                    number, lost = number + 1, error.reason
+                    continue
+                fresh = "" if number == wish.number or not wish.number else lost
+                return SandboxReady(number, place, fresh)
+            raise SandboxError(sandbox_of(wish.session, number), f"each is gone at once: {lost}")
+
+    async def watch(self) -> None:
+        """Look after the sandboxes from now on, if the log has any."""
+        if (await self._read()).backends:
+            self._watch()
+
+    async def close(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+
+    def _watch(self) -> None:
+        if self._watching is None:
+            self._watching = asyncio.create_task(
+                repeat_forever(
+                    "looking after sandboxes",
+                    self._look,
+                    clock=self._clock,
+                    on_trouble=self._on_trouble,
+                )
+            )
+
+    async def _look(self) -> None:
+        await self.tick()
+        await self._clock.sleep(TICK_SECONDS)
+
+    async def tick(self) -> None:
+        """Stop the sandboxes of sessions that wait, delete those of ended ones, free their slots.
+
+        Raises:
+            SandboxError: a back-end failed; the other sandboxes were looked after.
+        """
+        slots = await self._read()
+        held = {each.session: each for each in slots.held}
+        self._resting = {name: at for name, at in self._resting.items() if name in held}
+        trouble: SandboxError | None = None
+        for session, asked in held.items():
+            try:
+                await self._look_after(session, asked)
+            except SandboxError as error:
+                trouble = error
+        if self._time() - self._swept >= SWEEP_SECONDS:
+            self._swept = self._time()
+            await self.sweep(slots.backends)
+        if trouble is not None:
+            raise trouble
+
+    async def sweep(self, backends: Collection[str]) -> list[FoundSandbox]:
+        """Delete what ended sessions left at *backends*, and stop what has no slot; return these.
+
+        Raises:
+            SandboxError: a back-end failed.
+        """
+        log, swept = self._journal.store.log_id, []
+        for name in backends:
+            find = partial(self._backend(name).find, {LOG_LABEL: log})
+            for found in await self._ask(name, find):
+                session = found.labels.get(SESSION_LABEL, "")
+                async with self._locks[session]:
+                    state, _ = await self._sessions.fold(session)
+                    over = state.finished or state.setup is None
+                    idle = found.state == "started" and not (await self._read()).has(session)
+                    if over or idle:
+                        await self._end(
+                            found.labels[NAME_LABEL], name, "delete" if over else "stop"
+                        )
+                        swept.append(found)
+        return swept
+
+    async def _look_after(self, session: str, asked: SlotAsked) -> None:
+        state, _ = await self._sessions.fold(session)
+        if not _rests(state):
+            self._resting.pop(session, None)
+            return
+        since = self._resting.setdefault(session, self._time())
+        wakes = state.waiting is not None and state.waiting.kind == "sandbox"
+        grace = WAKE_SECONDS if wakes else 0.0 if state.finished else self._grace_seconds
+        if self._time() - since < grace:
+            return
+        async with self._locks[session]:
+            state, _ = await self._sessions.fold(session)
+            if not _rests(state):
+                return
+            number = asked.number
+            while (await self._life(sandbox_of(session, number + 1)))[0].asked is not None:
+                number += 1
+            act: SandboxAct = "delete" if state.finished else "stop"
+            await self._end(sandbox_of(session, number), asked.spec.backend, act)
+            freed = SlotFreed(session=session, slots=self._slots, at=self._clock.now())
+            await self._decide(freed)
+            self._resting.pop(session, None)
+
+    async def _end(self, name: str, backend_name: str, act: SandboxAct) -> None:
+        """Stop or delete the sandbox *name*, also one whose creation has no known outcome."""
+        life = await self._life(name)
+        backend, asked = self._backend(backend_name), life[0].asked
+        if life[0].gone and act == "stop":
+            return
+
+        def end() -> str:
+            place = life[0].place
+            for found in backend.find({LOG_LABEL: self._journal.store.log_id, NAME_LABEL: name}):
+                place = found.place
+                (backend.delete if act == "delete" else backend.stop)(place)
+            return place
+
+        if asked is None:  # the log was restored to a time before it
+            await self._ask(name, end)
+            return
+        wanted = asked.model_copy(update={"act": act, "at": self._clock.now()})
+        with suppress(SandboxGoneError):
+            await self._act(name, life, wanted, end)
+
+    async def _start(self, wish: SandboxWish, number: int) -> str:
+        name = sandbox_of(wish.session, number)
+        life = await self._life(name)
+        if life[0].gone:
+            raise SandboxGoneError(name, "it is gone")
+        backend, place = self._backend(wish.spec.backend), life[0].place
+        labels = {
+            LOG_LABEL: self._journal.store.log_id,
+            NAME_LABEL: name,
+            SESSION_LABEL: wish.session,
+        }
+
+        def create() -> str:
+            if wish.spec.volume:
+                backend.volume(wish.spec.volume)
+            return backend.create(wish.spec, labels, wish.environment)
+
+        def start() -> str:
+            backend.start(place)
+            backend.keep_alive(place)
+            return place
+
+        act: SandboxAct = "start" if place else "create"
+        asked = SandboxAsked(act=act, session=wish.session, spec=wish.spec, at=self._clock.now())
+        return await self._act(name, life, asked, start if place else create)
+
+    async def _act(
+        self, name: str, life: tuple[SandboxLife, int], asked: SandboxAsked, work: Callable[[], str]
+    ) -> str:
+        """Record the intent, do the *work*, and record its outcome."""
+        life = await self._record(name, asked, life)
+        try:
+            place = await self._ask(name, work)
+        except SandboxError as error:
+            gone = isinstance(error, SandboxGoneError)
+            failed = SandboxFailed(
+                act=asked.act, message=error.reason, gone=gone, at=self._clock.now()
+            )
+            await self._record(name, failed, life)
+            raise
+        await self._record(
+            name, SandboxDone(act=asked.act, place=place, at=self._clock.now()), life
+        )
+        return place
+
+    async def _ask(self, what: str, work: Callable[[], Answer]) -> Answer:
+        """Return the answer of a back-end, which blocks.
+
+        Raises:
+            SandboxError: it failed, or did not answer in time.
+        """
+        try:
+            async with asyncio.timeout(ACT_SECONDS):
+                return await asyncio.to_thread(work)
+        except TimeoutError:
+            raise SandboxError(what, f"no answer within {ACT_SECONDS:g} s") from None
+        except SandboxError:
+            raise
+        except Exception as error:
+            raise SandboxError(what, f"{type(error).__name__}: {error}") from error
+
+    async def _life(self, name: str) -> tuple[SandboxLife, int]:
+        return await fold(self._journal, name, SANDBOX, SANDBOX.initial_state)
+
+    async def _record(
+        self,
+        name: str,
+        event: SandboxAsked | SandboxDone | SandboxFailed,
+        life: tuple[SandboxLife, int],
+    ) -> tuple[SandboxLife, int]:
+        state, version = life
+        if not (events := SANDBOX.decide(event, state)):
+            return life
+        write = FactWrite(
+            stream=name, steps=[events], expected_version=version, actor="system:pool"
+        )
+        await self._journal.append([write], key=uuid4().hex)
+        return SANDBOX.replay(events, state), version + len(events)
+
+    async def _read(self) -> Slots:
+        self._folded = await fold(self._journal, SLOTS_STREAM, SLOTS, *self._folded)
+        return self._folded[0]
+
+    async def _decide(self, command: SlotCommand) -> Slots:
+        """Record *command* and the slots that it grants; whoever waited gets a message."""
+        while True:
+            slots = await self._read()
+            if not (events := SLOTS.decide(command, slots)):
+                return slots
+            version = self._folded[1]
+            write = FactWrite(
+                stream=SLOTS_STREAM, steps=[events], expected_version=version, actor="system:pool"
+            )
+            told = self._messages(events, command.session)
+            try:
+                await self._journal.append([write, *told], key=uuid4().hex)
+            except WrongExpectedVersionError:
+                continue
+            self._folded = SLOTS.replay(events, slots), version + len(events)
+            return self._folded[0]
+
+    def _messages(self, events: Collection[SlotEvent], asker: str) -> list[FactWrite]:
+        return [
+            FactWrite(
+                stream=sibling(event.session, "inbox"),
+                steps=[[SlotOffered(pool=MAIN_POOL)]],
+                expected_version=ANY,
+                actor="system:pool",
+            )
+            for event in events
+            if isinstance(event, SlotGranted) and event.session != asker
+        ]
+
+    def _time(self) -> float:
+        return self._clock.now().timestamp()
+
+
+def sandbox_of(session: str, number: int) -> str:
+    """Return the stream of the *number*-th sandbox of *session*, from 1."""
+    return f"{sibling(session, 'sandbox')}.{number}"
+
+
+def _rests(state: SessionState) -> bool:
+    """Whether no command of the session runs until it continues."""
+    return state.finished or state.waiting is not None or state.status is Status.IDLE

@@ -1,0 +1,115 @@
+"""Tools that need the workspace, run in the sandbox of their session."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from msgspec.structs import replace
+
+from cueline.actors.sandbox_port import Executed, SandboxBackend
+from cueline.actors.tool_port import SandboxPlace
+from cueline.errors import ConfigError, SandboxError, ToolFailedError
+from cueline.errors.suggestion import known_instead
+from cueline.tools.folder import names_in
+from cueline.tools.tool import ToolContext
+
+GROUP: Final = "cueline.sandboxes"
+_OWN: Final = {
+    "container": "cueline.sandboxes.container:ContainerBackend",
+    "daytona": "cueline.sandboxes.daytona:DaytonaBackend",
+    "local": "cueline.sandboxes.local:LocalBackend",
+    "ray": "cueline.sandboxes.ray:RayBackend",
+}
+VARIABLES: Final = {
+    "daytona": ("DAYTONA_API_KEY",),
+    "ray": ("RAY_SANDBOX_URL", "RAY_SANDBOX_API_TOKEN", "RAY_AUTH_TOKEN"),
+}
+"""The variables that a back-end needs and that tools do not see otherwise."""
+_SECONDS: Final = 60.0
+_TOLD: Final = 10_000
+
+
+@cache
+def sandbox_backend(name: str) -> SandboxBackend:
+    """Return the back-end of this name: cueline's own, or that of an installed package.
+
+    Raises:
+        ConfigError: there is no such back-end, or it does not load.
+    """
+    others = {entry.name: entry for entry in entry_points(group=GROUP)}
+    own = {each: EntryPoint(each, target, GROUP) for each, target in _OWN.items()}
+    known = {**others, **own}
+    if name not in known:
+        why = f"{name!r} is unknown{known_instead(name, sorted(known), 'there are')}"
+        raise ConfigError("sandbox", why)
+    try:
+        backend: SandboxBackend = known[name].load()()
+    except ImportError as error:
+        why = f"{name!r} cannot be loaded: {error}; install it: `pip install 'cueline[{name}]'`"
+        raise ConfigError("sandbox", why) from error
+    return backend
+
+
+def run_there(
+    command: Sequence[str], place: SandboxPlace, seconds: float, given: bytes = b""
+) -> Executed:
+    """Run *command* in the sandbox, with *given* as its input.
+
+    Raises:
+        ToolFailedError: the back-end failed, or the command was killed after so many *seconds*.
+    """
+    with told_to_model():
+        backend = sandbox_backend(place.spec.backend)
+        backend.keep_alive(place.place)
+        ended = backend.exec(place.place, command, stdin=given, timeout_seconds=seconds)
+    if ended.timed_out:
+        reason = f"did not end within {seconds:g} s and was killed; it may have had effects"
+        last = ended.output[-_TOLD:].decode(errors="replace")
+        raise ToolFailedError("timeout", f"the command {reason}. The last it printed:\n{last}")
+    return ended
+
+
+@contextmanager
+def mirrored(context: ToolContext, paths: Sequence[str]) -> Iterator[ToolContext]:
+    """Yield *context* with a folder that has the files *paths* of the sandbox.
+
+    What the block changes in them is changed in the sandbox at its end.
+
+    Raises:
+        PathEscapeError: a path leads out of the workspace.
+        ToolFailedError: the sandbox cannot be read or written.
+    """
+    assert context.sandbox is not None, "the call has a sandbox"
+    place = context.sandbox.place
+    with told_to_model(), TemporaryDirectory(prefix="cueline-") as folder:
+        backend = sandbox_backend(context.sandbox.spec.backend)
+        backend.keep_alive(place)
+        before: dict[str, bytes] = {}
+        for path in map("/".join, map(names_in, paths)):
+            try:
+                before[path] = backend.get(place, path)
+            except FileNotFoundError:
+                continue
+            (Path(folder) / path).parent.mkdir(parents=True, exist_ok=True)
+            (Path(folder) / path).write_bytes(before[path])
+        yield replace(context, folder=Path(folder))
+        for path in map("/".join, map(names_in, paths)):
+            file = Path(folder) / path
+            if not file.is_file():
+                if path in before:
+                    backend.exec(place, ["rm", "-f", "--", path], timeout_seconds=_SECONDS)
+            elif (after := file.read_bytes()) != before.get(path):
+                backend.put(place, path, after)
+
+
+@contextmanager
+def told_to_model() -> Iterator[None]:
+    """Raise the failures of a back-end in the block as those of the tool."""
+    try:
+        yield
+    except SandboxError as error:
+        raise ToolFailedError("tool_error", f"the sandbox failed: {error.reason}") from error

@@ -1,0 +1,158 @@
+"""Sessions with a sandbox of their own, as a program drives them."""
+
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+import cueline
+from cueline.client.runtime import Runtime, open_runtime
+from cueline.errors import ConfigError
+from cueline.events.session import SandboxAttached, SessionWaiting, ToolReturned
+from cueline.runtime.inline import inline
+from cueline.runtime.open_log import open_log
+from cueline.sandboxes.local import LocalBackend
+from cueline.testing.wait import await_until
+from cueline.tools.sandbox import sandbox_backend
+from tests.scripted import scripted
+
+BOTH = """
+[[reply]]
+calls = [{ name = "run_command", arguments = { command = "echo one > made; cat there" } }]
+[[reply]]
+calls = [{ name = "write_file", arguments = { path = "made", content = "two\\n" } }]
+[[reply]]
+calls = [{ name = "read_file", arguments = { path = "made" } }]
+[[reply]]
+text = "Done."
+"""
+HOLDS = """
+[[reply]]
+calls = [{ name = "run_command", arguments = { command = "sleep 100" } }]
+"""
+ALLOWED = cueline.Policy(approval=("off",))
+WRITES = {"name": "writes", "answer": "ask", "tools": ["write_file"]}
+TOOLS = ("run_command", "write_file", "read_file")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    sandbox_backend.cache_clear()
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "there").write_text("of the workspace")
+    return folder
+
+
+def agent(folder, script=BOTH, **more):
+    return scripted(script, *TOOLS, **{"workspace": folder, "sandbox": "local", **more})
+
+
+@asynccontextmanager
+async def runtime_with(folder, **limits):
+    """Open a runtime in this process, whose log has these limits."""
+    async with open_log(folder / "log.db") as log:
+        limited = replace(log, **limits)
+        async with inline(limited, scope=set()) as here:
+            yield Runtime(limited, here)
+
+
+async def events_until(session, kind):
+    """Yield the events of a session up to the first of this kind."""
+    async for each in session.events():
+        yield each.event
+        if isinstance(each.event, kind):
+            return
+
+
+def left():
+    return [each.state for each in LocalBackend().find({})]
+
+
+async def test_commands_and_file_tools_work_in_the_sandbox(folder, tmp_path):
+    async with open_runtime(str(tmp_path / "log.db"), on="inline") as runtime:
+        session = await runtime.start(agent(folder, policy=ALLOWED), "Go.")
+        result = await session.result()
+        facts = [each.event async for each in session.events()]
+        await await_until(lambda: not left())
+
+    assert "Done." == result.text
+    outputs = [fact.output for fact in facts if isinstance(fact, ToolReturned)]
+    assert "of the workspace" in outputs[0]
+    assert "two" in outputs[2]
+    assert 1 == sum(isinstance(fact, SandboxAttached) for fact in facts)
+    assert ["there"] == [each.name for each in folder.iterdir()]
+    assert [] == left()
+
+
+async def test_a_session_that_waits_for_a_person_has_no_started_sandbox(folder, tmp_path):
+    """003-002, 003-073, 003-074, I12."""
+    ask = cueline.Policy(approval=("off",), rules=[WRITES])
+    async with open_runtime(str(tmp_path / "log.db"), on="inline") as runtime:
+        session = await runtime.start(agent(folder, policy=ask), "Go.")
+        await await_until(lambda: ["stopped"] == left())
+        (pending,) = (await runtime.pending()).rows
+        await session.approve(pending.id)
+        result = await session.result()
+
+        facts = [each.event async for each in session.events()]
+
+    assert "Done." == result.text
+    attached = [fact for fact in facts if isinstance(fact, SandboxAttached)]
+    assert [1, 1] == [fact.number for fact in attached]
+    assert "two" in [fact for fact in facts if isinstance(fact, ToolReturned)][-1].output
+
+
+async def test_a_session_without_a_slot_waits_for_its_turn(folder, tmp_path):
+    """003-004, 003-031, 003-077: it goes on when another one rests."""
+    async with runtime_with(tmp_path, sandbox_slots=1) as runtime:
+        first = await runtime.start(agent(folder, script=HOLDS, policy=ALLOWED), "Go.", id="first")
+        await await_until(lambda: ["started"] == left())
+        second = await runtime.start(agent(folder, policy=ALLOWED), "Go.", id="second")
+        (waits,) = [e async for e in events_until(second, SessionWaiting)][-1:]
+        assert ("sandbox", "no_slot", 1) == (waits.kind, waits.cause.code, int(waits.cause.of))
+        await first.stop()
+
+        assert "Done." == (await second.result()).text
+
+
+async def test_a_back_end_that_fails_pauses_the_session_until_a_person_has_mended_it(
+    folder, tmp_path
+):
+    box = {"backend": "local", "image": "debian"}
+    async with runtime_with(tmp_path) as runtime:
+        session = await runtime.start(agent(folder, sandbox=box, policy=ALLOWED), "Go.")
+        waits = [e async for e in events_until(session, SessionWaiting)][-1]
+
+    assert ("operator", "sandbox_failed") == (waits.kind, waits.cause.code)
+    assert "leave `image` out" in waits.cause.message
+
+
+async def test_a_variable_that_is_missing_is_named(folder, tmp_path):
+    """003-043: the value is not recorded, so it has to be there at each start."""
+    box = {"backend": "local", "environment": {"TOKEN": "$MISSING_TOKEN"}}
+    async with runtime_with(tmp_path) as runtime:
+        session = await runtime.start(agent(folder, sandbox=box, policy=ALLOWED), "Go.")
+        waits = [e async for e in events_until(session, SessionWaiting)][-1]
+
+    assert "$MISSING_TOKEN is not set here" in waits.cause.message
+
+
+@pytest.mark.parametrize(
+    ("tool", "settings", "why"),
+    [
+        ("list_files", {}, "needs the whole workspace"),
+        ("run_command", {"run_command": {"changes": "held"}}, "is in the sandbox only"),
+    ],
+)
+def test_what_cannot_work_in_a_sandbox_is_refused(folder, tool, settings, why):
+    made = scripted(BOTH, tool, tool_settings=settings, workspace=folder, sandbox="local")
+
+    with pytest.raises(ConfigError, match=why):
+        made.spec()
+
+
+def test_an_unknown_back_end_is_named():
+    with pytest.raises(ConfigError, match="'locale' is unknown"):
+        sandbox_backend("locale")
