@@ -26,6 +26,7 @@ MAY_MISS |= {"langchain_core", "langgraph"}  # likewise, who has graphs of LangG
 MAY_MISS |= {"ag_ui", "fastapi", "jinja2", "markdown_it", "markupsafe", "mcp", "mcp_types"}
 MAY_MISS |= {"sse_starlette", "starlette", "uvicorn"}
 MAY_MISS |= {"acp"}  # likewise, who has an editor start it
+MAY_MISS |= {"docker"}  # likewise, who has sandboxes in containers
 
 def imported(tree):
     for node in ast.walk(tree):
