@@ -35,6 +35,7 @@ BENCHES = (
     "backtest",
     "isolation",
     "tools",
+    "sandboxes",
     "start_up",
     "ray_start",
     "on_ray",
