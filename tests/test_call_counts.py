@@ -111,7 +111,7 @@ COUNTED = {
     a_session_inline: 4004,
     a_start_on_ray: 1167,
     a_resume: 9570,
-    an_append: 352,
+    an_append: 364,
 }
 """A number that grows says that everybody waits longer: find out why before writing it here."""
 

@@ -364,7 +364,7 @@ class EffectExecutor:
             server=server,
             given=self._given(call),
             task=self._task(call) if isinstance(effect, PollTask) else None,
-            sandbox=self._sandbox().place(tool),
+            sandbox=self._sandbox().place(tool) if agent.sandbox is not None else None,
             called_before=server is not None and self._has_called(tool.server),
         )
 

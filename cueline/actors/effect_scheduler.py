@@ -174,11 +174,12 @@ class EffectScheduler:
                             if self._may_hold_room(effect):
                                 blocked = blocked.model_copy(update={"reserved": True})
                             kept = steps.take(blocked) or kept
-        return self._with_sandbox(out, steps.state)
+        needs_sandbox = self._loaded_agent.agent.sandbox is not None
+        return self._with_sandbox(out, steps.state) if needs_sandbox else out
 
     def _with_sandbox(self, effects: list[_Startable], state: SessionState) -> list[_Startable]:
         """Return *effects*, with one start of the sandbox instead of the calls that run in it."""
-        if state.agent.sandbox is None or state.sandbox.attached:
+        if state.sandbox.attached:
             return effects
         rest: list[_Startable] = []
         attach: AttachSandbox | None = None

@@ -4,7 +4,7 @@ A back-end's functions block; they are called in threads. Each may be repeated.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -46,6 +46,21 @@ class Executed(Struct, frozen=True):
     """The number of bytes that it printed."""
     timed_out: bool = False
     """Whether it was killed at its time limit."""
+
+
+@runtime_checkable
+class SandboxForks(Protocol):
+    """What a back-end has in addition if a fork of a session can have its files."""
+
+    def snapshot(self, place: str, name: str) -> None:
+        """Keep the files of the sandbox as they are, under the *name* of a call."""
+
+    def fork(self, place: str, name: str, labels: Mapping[str, str]) -> str:
+        """Create a sandbox with the files of a snapshot, and return its place.
+
+        Raises:
+            SandboxError: there is no such snapshot.
+        """
 
 
 class SandboxBackend(Protocol):

@@ -82,6 +82,9 @@ def fork(
         str | None,
         typer.Option("--id", metavar="ID", help="The new session's id, instead of a random one."),
     ] = None,
+    with_files: Annotated[
+        bool, typer.Option("--with-files", help="Begin with the files of its sandbox then.")
+    ] = False,
     accept_changed_tools: AcceptOption = False,
 ) -> None:
     """Start a session that shares another's past up to a version, and continues from there.
@@ -104,6 +107,7 @@ def fork(
                 at=at,
                 goal=goal,
                 id=name,
+                with_files=with_files,
                 accept_changed_tools=accept_changed_tools,
                 accept_with=f"{command(options.log, 'fork', session, '--at', str(at))} {ACCEPT}",
                 without_secrets=options.without_secrets,

@@ -306,6 +306,7 @@ class Client(Reader):
         at: int,
         goal: str | None = None,
         id: str | None = None,  # noqa: A002 - the word of the log
+        with_files: bool = False,
         accept_changed_tools: bool = False,
         without_secrets: Collection[str] = (),
     ) -> Session:
@@ -319,12 +320,15 @@ class Client(Reader):
             at: the last version of the shared past, from `Session.events`.
             goal: the goal of the fork.
             id: the id of the fork; by default a random one.
+            with_files: its sandbox begins with the files that the session's sandbox had then;
+            otherwise with those of the workspace.
             accept_changed_tools: as for `resume`.
             without_secrets: as for `start`.
 
         Raises:
             UnknownSessionError: there is no such session.
-            RejectedError: the session has no such version, or the id is taken.
+            RejectedError: the session has no such version, the id is taken, or the files are not
+            kept.
             ConfigError: the workspace is on another machine or cannot be copied; or as for
             `resume`.
             ToolChangedError: a tool has changed; accept or restore it.
@@ -337,6 +341,7 @@ class Client(Reader):
             at=at,
             goal=goal,
             id=id,
+            with_files=with_files,
             accept_changed_tools=accept_changed_tools,
             accept_with=f"await runtime.fork({session!r}, at={at}, accept_changed_tools=True)",
             without_secrets=without_secrets,

@@ -35,6 +35,11 @@ from cueline.isolation.ladder import overlay_rung
 from cueline.isolation.sandbox import sandbox
 from cueline.tools.shell import Printed, follow, start_guarded
 
+MOST_LAYERS: Final = 24
+"""The number of layers from which the two oldest are merged; the kernel takes some more."""
+_MERGED: Final = "m"
+"""The end of the name of a layer that has those before it, too."""
+_OPAQUE: Final = ("trusted.overlay.opaque", "user.overlay.opaque")
 _ABOUT: Final = "about.json"
 _STOPPED: Final = "stopped"
 _SECONDS: Final = 60.0
@@ -152,35 +157,44 @@ class LocalBackend:
     def volume(self, name: str) -> None:
         make_folder(self._volumes / name)
 
-    def snapshot(self, place: str) -> int:
-        """Freeze what the sandbox has changed so far; return the number of its layers.
-
-        Without a change since the last snapshot, nothing is frozen.
-        """
+    def snapshot(self, place: str, name: str) -> None:
+        """Keep what the sandbox has changed so far under *name*; it takes the time of a rename."""
         with self._alone(place) as folder:
             layers, upper = folder / "layers", folder / "upper"
-            kept = len(list(layers.iterdir()))
-            if not any(upper.iterdir()):
-                return kept
-            mode = upper.stat().st_mode
-            upper.rename(layers / f"{kept:04}")
-            upper.mkdir()
-            upper.chmod(mode & 0o7777)
-            return kept + 1
+            if any(upper.iterdir()):
+                known = sorted(layers.iterdir())
+                number = int(known[-1].name.rstrip(_MERGED)) + 1 if known else 1
+                mode = upper.stat().st_mode
+                upper.rename(layers / f"{number:06}")
+                upper.mkdir()
+                upper.chmod(mode & 0o7777)
+                _merge_oldest(layers)
+            snapshots = folder / "snapshots"
+            snapshots.mkdir(exist_ok=True)
+            newest = max((each.name for each in layers.iterdir()), default="")
+            _write_whole(snapshots / name, newest.rstrip(_MERGED).encode())
 
-    def fork(self, place: str, layers: int, labels: Mapping[str, str]) -> str:
-        """Create a sandbox with the first *layers* of another one, and return its place."""
+    def fork(self, place: str, name: str, labels: Mapping[str, str]) -> str:
+        """Create a sandbox with the files that another one had at the snapshot *name*.
+
+        Raises:
+            SandboxError: it has no such snapshot, or not any more.
+        """
         origin = self._folder(place)
+        try:
+            last = (origin / "snapshots" / name).read_text()
+        except FileNotFoundError:
+            raise SandboxError(place, f"it has no snapshot of the call {name}") from None
+        layers = {each.name.rstrip(_MERGED): each for each in (origin / "layers").iterdir()}
+        if last and last not in layers:
+            why = f"the files of the call {name} are merged into later ones"
+            raise SandboxError(place, f"{why}: at most {MOST_LAYERS} snapshots are kept")
         about = self._about(origin)
-        spec = SandboxSpec.model_validate(about.spec)
-        made = self.create(spec, labels, about.environment)
-        for each in sorted((origin / "layers").iterdir())[:layers]:
+        made = self.create(SandboxSpec.model_validate(about.spec), labels, about.environment)
+        for number, layer in layers.items():
             # The files of a layer are never changed, so two sandboxes can have the same ones.
-            copy = ["cp", "-al", str(each), str(self._root / made / "layers" / each.name)]
-            done = subprocess.run(copy, capture_output=True, text=True, check=False)  # noqa: S603
-            if done.returncode:
-                self.delete(made)
-                raise SandboxError(place, f"it cannot be copied: {done.stderr.strip()}")
+            if number <= last:
+                _link_tree(layer, self._root / made / "layers" / layer.name)
         return made
 
     def _run(
@@ -255,17 +269,79 @@ def _text(ended: Executed) -> str:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    new = path.with_suffix(".new")
+    new = path.with_name(f".{path.name}.new")
     new.touch(mode=0o600)
     new.write_bytes(content)
     new.rename(path)
 
 
 def _remove(folder: Path) -> None:
-    """Remove *folder*, also what an overlay left that nobody may enter."""
+    """Remove *folder* or file, also what an overlay left that nobody may enter."""
+    if folder.is_symlink() or not folder.is_dir():
+        folder.unlink(missing_ok=True)
+        return
     for root, folders, _ in os.walk(folder):
         for inner in (Path(root, name) for name in folders):
             with suppress(OSError):
                 if not inner.is_symlink():
                     inner.chmod(0o700)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _merge_oldest(layers: Path) -> None:
+    """Merge the two oldest of too many *layers*.
+
+    A crash in the middle leaves layers that together have the same files: the merged one lies over
+    the two.
+    """
+    known = sorted(layers.iterdir())
+    if len(known) <= MOST_LAYERS:
+        return
+    oldest, second = known[:2]
+    merged = layers.with_name("merged")
+    _remove(merged)
+    _link_tree(oldest, merged)
+    _lay_over(second, merged)
+    merged.rename(second.with_name(f"{second.name.rstrip(_MERGED)}{_MERGED}"))
+    _remove(second)
+    _remove(oldest)
+
+
+def _lay_over(upper: Path, lower: Path) -> None:
+    """Bring the changes that the layer *upper* holds into *lower*, as overlayfs shows them."""
+    for each in upper.iterdir():
+        below = lower / each.name
+        is_folder = each.is_dir() and not each.is_symlink()
+        if not is_folder or _is_opaque(each) or below.is_symlink() or not below.is_dir():
+            _remove(below)
+        if is_folder and below.exists():
+            shutil.copystat(each, below)
+            _lay_over(each, below)
+        elif is_folder:
+            _link_tree(each, below)
+        else:  # also the device that stands for a deleted file
+            os.link(each, below, follow_symlinks=False)
+
+
+def _is_opaque(folder: Path) -> bool:
+    for name in _OPAQUE:
+        with suppress(OSError):
+            if os.getxattr(folder, name) == b"y":
+                return True
+    return False
+
+
+def _link_tree(source: Path, target: Path) -> None:
+    """Copy the folders of *source*, and link its files.
+
+    Raises:
+        SandboxError: the disk has no room, or a file cannot be linked.
+    """
+    done = subprocess.run(  # noqa: S603 - two folders of ours
+        ["cp", "-al", source, target],  # noqa: S607
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SandboxError(target.name, f"it cannot be copied: {done.stderr.strip()}")

@@ -10,8 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from cueline.actors.sandbox_port import Executed, SandboxBackend
-from cueline.actors.tool_port import SandboxPlace
+from cueline.actors.sandbox_port import Executed, SandboxBackend, SandboxForks
 from cueline.errors import ConfigError, SandboxError, ToolFailedError
 from cueline.errors.suggestion import known_instead
 from cueline.tools.folder import names_in
@@ -55,17 +54,20 @@ def sandbox_backend(name: str) -> SandboxBackend:
 
 
 def run_there(
-    command: Sequence[str], place: SandboxPlace, seconds: float, given: bytes = b""
+    command: Sequence[str], context: ToolContext, seconds: float, given: bytes = b""
 ) -> Executed:
-    """Run *command* in the sandbox, with *given* as its input.
+    """Run *command* in the sandbox of a call, with *given* as its input.
 
     Raises:
         ToolFailedError: the back-end failed, or the command was killed after so many *seconds*.
     """
+    assert context.sandbox is not None, "the call has a sandbox"
+    place = context.sandbox.place
     with told_to_model():
-        backend = sandbox_backend(place.spec.backend)
-        backend.keep_alive(place.place)
-        ended = backend.exec(place.place, command, stdin=given, timeout_seconds=seconds)
+        backend = sandbox_backend(context.sandbox.spec.backend)
+        backend.keep_alive(place)
+        ended = backend.exec(place, command, stdin=given, timeout_seconds=seconds)
+        _keep_files(backend, place, context.effect)
     if ended.timed_out:
         reason = f"did not end within {seconds:g} s and was killed; it may have had effects"
         last = ended.output[-_TOLD:].decode(errors="replace")
@@ -104,6 +106,13 @@ def mirrored(context: ToolContext, paths: Sequence[str]) -> Iterator[ToolContext
                     backend.exec(place, ["rm", "-f", "--", path], timeout_seconds=_SECONDS)
             elif (after := file.read_bytes()) != before.get(path):
                 backend.put(place, path, after)
+        _keep_files(backend, place, context.effect)
+
+
+def _keep_files(backend: SandboxBackend, place: str, effect: str) -> None:
+    """Keep the files of the sandbox for forks, if the back-end can."""
+    if isinstance(backend, SandboxForks):
+        backend.snapshot(place, effect)
 
 
 @contextmanager

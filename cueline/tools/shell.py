@@ -59,7 +59,7 @@ def run_command(
     leaves running in the background is killed when the command ends.
     """
     if context.sandbox is not None:
-        there = run_there(["/bin/sh", "-c", command], context.sandbox, timeout_seconds)
+        there = run_there(["/bin/sh", "-c", command], context, timeout_seconds)
         return Printed(bytearray(there.output), there.size).output(status(there.exit_code))
     if not context.workspace.is_dir():
         raise ToolFailedError("tool_error", "the workspace is not there")
@@ -386,7 +386,7 @@ def run_argv(command: list[str], *, context: ToolContext) -> Output:
 def _run(argv: Sequence[str], context: ToolContext, given: bytes | None = None) -> Output:
     fed = given is not None
     if context.sandbox is not None:
-        ended = run_there(argv, context.sandbox, LONGEST, given or b"")
+        ended = run_there(argv, context, LONGEST, given or b"")
         if ended.exit_code:
             last = ended.output[-_TOLD:].decode(errors="replace").strip()
             raise ToolFailedError("tool_error", f"exit status {ended.exit_code}: {last}")

@@ -7,7 +7,7 @@ import pytest
 
 import cueline
 from cueline.client.runtime import Runtime, open_runtime
-from cueline.errors import ConfigError
+from cueline.errors import ConfigError, RejectedError
 from cueline.events.session import SandboxAttached, SessionWaiting, ToolReturned
 from cueline.runtime.inline import inline
 from cueline.runtime.open_log import open_log
@@ -137,6 +137,49 @@ async def test_a_variable_that_is_missing_is_named(folder, tmp_path):
         waits = [e async for e in events_until(session, SessionWaiting)][-1]
 
     assert "$MISSING_TOKEN is not set here" in waits.cause.message
+
+
+STEPS = """
+[[reply]]
+calls = [{ name = "run_command", arguments = { command = "echo one > made" } }]
+[[reply]]
+calls = [{ name = "run_command", arguments = { command = "cat made; echo two > made" } }]
+[[reply]]
+calls = [{ name = "run_command", arguments = { command = "cat made" } }]
+[[reply]]
+text = "Done."
+"""
+
+
+@pytest.mark.parametrize(("with_files", "first"), [(True, "one"), (False, "No such file")])
+async def test_a_fork_can_have_the_files_of_its_turn(folder, tmp_path, with_files, first):
+    log = tmp_path / "log.db"
+    async with open_runtime(str(log), on="inline") as runtime:
+        steps = agent(folder, script=STEPS, policy=ALLOWED)
+        session = await runtime.start(steps, "Go.", id="first", open=True)
+        await session.result()
+        returned = [e async for e in session.events() if isinstance(e.event, ToolReturned)]
+
+        fork = await runtime.fork("first", at=returned[0].version, with_files=with_files)
+        await fork.result()
+        outputs = [e.event.output async for e in fork.events() if is_later(e, returned[0])]
+
+    assert first in outputs[0]
+    assert "two" in outputs[1]
+    assert [] == [each.name for each in tmp_path.glob("work-*")]
+
+
+def is_later(event, than):
+    return isinstance(event.event, ToolReturned) and event.version > than.version
+
+
+async def test_a_fork_with_files_needs_files(folder, tmp_path):
+    async with open_runtime(str(tmp_path / "log.db"), on="inline") as runtime:
+        session = await runtime.start(agent(folder, policy=ALLOWED), "Go.", id="first", open=True)
+        await session.result()
+
+        with pytest.raises(RejectedError, match="fork it without files"):
+            await runtime.fork("first", at=2, with_files=True)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from cueline.actors.sandbox_port import NAME_LABEL
+from cueline.errors import SandboxError
 from cueline.events.sandbox import SandboxSpec
-from cueline.sandboxes.local import LocalBackend
+from cueline.sandboxes.local import MOST_LAYERS, LocalBackend
 from cueline.testing.sandbox_contract import SandboxContract
 
 
@@ -38,23 +39,61 @@ class TestLocalContract(SandboxContract):
     def test_a_fork_has_the_files_of_a_snapshot(
         self, backend: LocalBackend, place: str, labels: dict[str, str]
     ) -> None:
+        backend.snapshot(place, "0.0")
         backend.put(place, "turn", b"1")
-        assert backend.snapshot(place) == 1
-        assert backend.snapshot(place) == 1  # nothing was written
+        backend.snapshot(place, "1.0")
+        backend.snapshot(place, "1.1")  # nothing was written
         backend.put(place, "turn", b"2")
         backend.exec(place, ["rm", "there"], timeout_seconds=10)
-        assert backend.snapshot(place) == 2
+        backend.snapshot(place, "2.0")
         backend.put(place, "turn", b"3")
-        forks = [
-            backend.fork(place, layers, {**labels, NAME_LABEL: f"sandbox-default/fork{layers}"})
-            for layers in (0, 1, 2)
+
+        forks = {
+            name: backend.fork(place, name, {**labels, NAME_LABEL: f"sandbox-default/f{name}"})
+            for name in ("0.0", "1.0", "1.1", "2.0")
+        }
+
+        with pytest.raises(FileNotFoundError):
+            backend.get(forks["0.0"], "turn")
+        assert [b"1", b"1", b"2"] == [
+            backend.get(forks[name], "turn") for name in ("1.0", "1.1", "2.0")
         ]
+        assert backend.get(forks["1.0"], "there") == b"before"
         with pytest.raises(FileNotFoundError):
-            backend.get(forks[0], "turn")
-        assert backend.get(forks[1], "turn") == b"1"
-        assert backend.get(forks[1], "there") == b"before"
-        assert backend.get(forks[2], "turn") == b"2"
-        with pytest.raises(FileNotFoundError):
-            backend.get(forks[2], "there")
-        backend.put(forks[1], "turn", b"other")
-        assert backend.get(place, "turn") == b"3"
+            backend.get(forks["2.0"], "there")
+        backend.put(forks["1.0"], "turn", b"other")
+        backend.delete(place)
+        assert backend.get(forks["2.0"], "turn") == b"2"
+        with pytest.raises(SandboxError, match=r"no snapshot of the call 9\.9"):
+            backend.fork(forks["1.0"], "9.9", labels)
+
+    def test_many_snapshots_are_merged_and_keep_every_change(
+        self, backend: LocalBackend, place: str, labels: dict[str, str], workspace: Path
+    ) -> None:
+        (workspace / "old").mkdir()
+        (workspace / "old" / "file").write_text("of the workspace")
+        scripts = [
+            "mkdir -p a/b && echo 1 > a/b/c && echo x > gone && rm there",
+            "rm -r old && mkdir old && echo new > old/other",
+            "rm gone && ln -s a link && echo 2 >> a/b/c",
+            "rm -r a/b && echo file > a/b",
+            "rm link && mkdir link && echo in > link/in",
+            *["echo more >> log"] * (MOST_LAYERS + 4),
+        ]
+        for number, script in enumerate(scripts):
+            ended = backend.exec(place, ["/bin/sh", "-c", script], timeout_seconds=10)
+            assert 0 == ended.exit_code, ended.output
+            backend.snapshot(place, f"{number}.0")
+
+        look = "find . | sort; cat a/b old/other link/in log; ls old"
+        whole = backend.exec(place, ["/bin/sh", "-c", look], timeout_seconds=10).output
+        other = {**labels, NAME_LABEL: "sandbox-default/last"}
+        fork = backend.fork(place, f"{len(scripts) - 1}.0", other)
+
+        assert b"file\nnew\nin\n" in whole
+        for name in (b"./gone", b"./there", b"old/file", b"a/b/c"):
+            assert name not in whole
+        assert whole.count(b"more") == MOST_LAYERS + 4
+        assert whole == backend.exec(fork, ["/bin/sh", "-c", look], timeout_seconds=10).output
+        with pytest.raises(SandboxError, match=r"the call 1\.0 are merged into later ones"):
+            backend.fork(place, "1.0", labels)
