@@ -30,6 +30,7 @@ from cueline.actors.sandbox_port import (
 )
 from cueline.errors import SandboxError, SandboxGoneError
 from cueline.events.sandbox import SandboxSpec
+from cueline.files import LOG_FOLDER, make_folder
 
 IMAGE: Final = "docker.io/library/debian:stable-slim"
 """The image of a sandbox whose spec names none."""
@@ -293,4 +294,11 @@ def _mounts(spec: SandboxSpec) -> list[Any]:
     from docker.types import Mount
 
     workspace = [Mount(spec.workspace, spec.workspace, type="bind")] if spec.workspace else []
+    log = Path(spec.workspace, LOG_FOLDER)
+    if spec.workspace and log.is_dir():
+        # No command may reach the log. Podman would mount a tmpfs below the workspace.
+        state = os.environ.get("XDG_STATE_HOME") or f"{Path.home()}/.local/state"
+        empty = Path(state, "cueline", "empty")
+        make_folder(empty)
+        workspace.append(Mount(str(log), str(empty), type="bind", read_only=True))
     return workspace + ([Mount(VOLUME_PATH, spec.volume)] if spec.volume else [])

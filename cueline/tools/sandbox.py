@@ -39,18 +39,31 @@ def sandbox_backend(name: str) -> SandboxBackend:
     Raises:
         ConfigError: there is no such back-end, or it does not load.
     """
-    others = {entry.name: entry for entry in entry_points(group=GROUP)}
-    own = {each: EntryPoint(each, target, GROUP) for each, target in _OWN.items()}
-    known = {**others, **own}
-    if name not in known:
-        why = f"{name!r} is unknown{known_instead(name, sorted(known), 'there are')}"
-        raise ConfigError("sandbox", why)
+    check_backend(name)
     try:
-        backend: SandboxBackend = known[name].load()()
+        backend: SandboxBackend = _known()[name].load()()
     except ImportError as error:
         why = f"{name!r} cannot be loaded: {error}; install it: `pip install 'cueline[{name}]'`"
         raise ConfigError("sandbox", why) from error
     return backend
+
+
+def check_backend(name: str) -> None:
+    """Raise if there is no back-end of this name; it is not loaded.
+
+    Raises:
+        ConfigError: install its package, or name another.
+    """
+    if name not in _known():
+        why = f"{name!r} is unknown{known_instead(name, sorted(_known()), 'there are')}"
+        raise ConfigError("sandbox", why)
+
+
+@cache
+def _known() -> dict[str, EntryPoint]:
+    others = {entry.name: entry for entry in entry_points(group=GROUP)}
+    own = {each: EntryPoint(each, target, GROUP) for each, target in _OWN.items()}
+    return {**others, **own}
 
 
 def run_there(

@@ -30,7 +30,7 @@ from cueline.isolation.sandbox import Sandbox, check_sandbox, sandbox
 from cueline.tools.guardian import LINUX, SET_CHILD_SUBREAPER, guard, prctl, sweep, watch_children
 from cueline.tools.network_proxy import proxied
 from cueline.tools.result import SHORTAGES, signal_name
-from cueline.tools.sandbox import run_there
+from cueline.tools.sandbox import check_backend, run_there
 from cueline.tools.tool import OUTPUT_LIMIT, TIMEOUT_SECONDS, Output, ToolContext, tool
 
 CHUNK = 1 << 20
@@ -131,12 +131,17 @@ def holding_problem() -> str:
 def check_commands(agent: AgentSpec, hidden: Sequence[Path] = ()) -> None:
     """Raise if *agent* runs commands on this machine, and they cannot be isolated as it says.
 
-    The commands must not reach the *hidden* files, those of the log.
+    The commands must not reach the *hidden* files, those of the log. In a sandbox they are
+    isolated by its back-end.
 
     Raises:
-        ConfigError: install what isolates commands, or correct the agent's `isolation`.
+        ConfigError: install what isolates commands, or correct the agent's `isolation` or
+            `sandbox`.
     """
     place = agent.workspace
+    if agent.sandbox is not None:
+        check_backend(agent.sandbox.backend)
+        return
     commands = (f"{__name__}:", COMMAND_SCHEME)
     runs = any(tool.target.startswith(commands) for tool in agent.tools if tool.runs)
     if runs and place is not None and place.machine == machine_name():

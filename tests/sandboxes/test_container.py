@@ -7,6 +7,7 @@ import pytest
 from cueline.actors.sandbox_port import NAME_LABEL
 from cueline.errors import SandboxError
 from cueline.events.sandbox import SandboxSpec
+from cueline.files import LOG_FOLDER
 from cueline.sandboxes.container import ContainerBackend
 from cueline.testing.sandbox_contract import SandboxContract
 from cueline.testing.wait import wait_until
@@ -40,11 +41,16 @@ class TestContainerContract(SandboxContract):
         return SandboxSpec(backend="container")
 
     def test_a_workspace_of_this_machine_is_seen_at_its_path(self, backend, spec, labels, tmp_path):
+        """The folder of a log in it is hidden."""
+        (tmp_path / LOG_FOLDER).mkdir()
+        (tmp_path / LOG_FOLDER / "cueline.db").touch()
         shared = spec.model_copy(update={"workspace": str(tmp_path)})
         place = backend.create(shared, labels, {})
         (tmp_path / "there").write_text("from outside")
 
-        seen = backend.exec(place, ["/bin/sh", "-c", "pwd; cat there"], timeout_seconds=30)
+        seen = backend.exec(
+            place, ["/bin/sh", "-c", f"pwd; cat there; ls {LOG_FOLDER}"], timeout_seconds=30
+        )
         backend.put(place, "new", b"from inside")
         backend.delete(place)
 
