@@ -80,7 +80,9 @@ def tool_rows(agent: Agent) -> tuple[ToolRow, ...]:
 
 def _row(tool: ToolSpec, agent: Agent) -> ToolRow:
     runs, gap = _place(tool), ""
-    if tool.target.startswith((_COMMANDS, COMMAND_SCHEME)):
+    if agent.sandbox is not None and tool.needs_workspace:
+        runs = f"the session's sandbox ({agent.sandbox.backend})"
+    elif tool.target.startswith((_COMMANDS, COMMAND_SCHEME)):
         found = overlays() if tool.changes else None
         runs, gap = _commands(agent.isolation, "a worker process", found)
         runs += ", its changes held" if tool.changes else ""

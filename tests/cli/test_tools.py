@@ -50,6 +50,15 @@ def test_what_the_isolation_of_commands_lacks_is_told_below_the_list(shell):
     assert "\nrun_command: weaker than bubblewrap: " in listed
 
 
+def test_the_list_says_what_runs_in_the_sandbox(shell):
+    listed = shell("tools", "--agent", agent(shell, 'sandbox = "local"\n'))
+
+    lines = {line.split()[0]: line for line in listed.output.splitlines()}
+    assert "the session's sandbox (local)" in lines["read_file"]
+    assert "the session's sandbox (local)" in lines["run_command"]
+    assert "sandbox" not in lines["order"]
+
+
 def test_json_has_the_schema_and_digest_of_each(shell):
     rows = json.loads(shell("tools", "--agent", agent(shell), "--json").output)
     order = next(row for row in rows if row["name"] == "order")
