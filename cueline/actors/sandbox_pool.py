@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 from uuid import uuid4
 
 from msgspec import Struct
@@ -20,13 +20,17 @@ from cueline.actors.sandbox_port import (
     LOG_LABEL,
     NAME_LABEL,
     SESSION_LABEL,
-    FoundSandbox,
     SandboxBackend,
 )
 from cueline.clock import Clock
 from cueline.deciders.sandbox import SANDBOX, SLOTS, SandboxLife, SlotCommand, Slots
 from cueline.deciders.session import SessionState
-from cueline.errors import SandboxError, SandboxGoneError, WrongExpectedVersionError
+from cueline.errors import (
+    CuelineError,
+    SandboxError,
+    SandboxGoneError,
+    WrongExpectedVersionError,
+)
 from cueline.events.codes import Status
 from cueline.events.inbox import SlotOffered
 from cueline.events.journal import FactWrite, Journal
@@ -38,10 +42,10 @@ from cueline.events.sandbox import (
     SandboxFailed,
     SandboxSpec,
     SlotAsked,
-    SlotEvent,
     SlotFreed,
     SlotGranted,
 )
+from cueline.events.sanitize import REDACTED, SHORTEST_SECRET
 from cueline.events.store import ANY
 from cueline.events.stream import sibling, stream_name
 
@@ -54,6 +58,8 @@ TRIES: Final = 3
 WAKE_SECONDS: Final = 60.0
 """The time that a session has to use the slot that it waited for."""
 TICK_SECONDS: Final = 1.0
+CLOSE_SECONDS: Final = 20.0
+"""The time in which a process that ends stops its sandboxes."""
 SWEEP_SECONDS: Final = 30.0
 SLOTS_STREAM: Final = stream_name("slots", MAIN_POOL)
 
@@ -132,10 +138,13 @@ class SandboxPool:
         self._resting: dict[str, float] = {}
         """When each session with a slot was first seen to rest."""
         self._swept = -SWEEP_SECONDS
+        self._late: dict[str, asyncio.Future[Any]] = {}
+        """What did not answer in time and still runs, by the name of its sandbox."""
         self._watching: asyncio.Task[None] | None = None
 
     async def attach(self, wish: SandboxWish) -> SandboxReady | SlotWait:
         self._watch()
+        self._backend(wish.spec.backend)  # before it takes a slot
         async with self._locks[wish.session]:
             number, lost = max(wish.number, 1), ""
             asked = SlotAsked(
@@ -154,6 +163,8 @@ class SandboxPool:
                 except SandboxGoneError as error:
                     number, lost = number + 1, error.reason
                     continue
+                except WrongExpectedVersionError:
+                    continue  # the pool of another process was about to stop it
                 fresh = "" if number == wish.number or not wish.number else lost
                 return SandboxReady(number, place, fresh)
             raise SandboxError(sandbox_of(wish.session, number), f"each is gone at once: {lost}")
@@ -164,9 +175,13 @@ class SandboxPool:
             self._watch()
 
     async def close(self) -> None:
+        """Stop the sandboxes of sessions that rest, and look after them no longer."""
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
+            with suppress(TimeoutError, CuelineError):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await self.tick()
 
     def _watch(self) -> None:
         if self._watching is None:
@@ -192,39 +207,37 @@ class SandboxPool:
         slots = await self._read()
         held = {each.session: each for each in slots.held}
         self._resting = {name: at for name, at in self._resting.items() if name in held}
-        trouble: SandboxError | None = None
-        for session, asked in held.items():
-            try:
-                await self._look_after(session, asked)
-            except SandboxError as error:
-                trouble = error
+        looks = [self._look_after(session, asked) for session, asked in held.items()]
+        outcomes = await asyncio.gather(*looks, return_exceptions=True)
         if self._time() - self._swept >= SWEEP_SECONDS:
             self._swept = self._time()
-            await self.sweep(slots.backends)
-        if trouble is not None:
-            raise trouble
+            sweeps = map(self.sweep, slots.backends)
+            outcomes += await asyncio.gather(*sweeps, return_exceptions=True)
+        for trouble in outcomes:
+            if trouble is not None:
+                raise trouble
 
-    async def sweep(self, backends: Collection[str]) -> list[FoundSandbox]:
-        """Delete what ended sessions left at *backends*, and stop what has no slot; return these.
+    async def sweep(self, backend: str) -> None:
+        """Delete what ended sessions left at a *backend*, and stop what has no slot.
 
         Raises:
-            SandboxError: a back-end failed.
+            SandboxError: the back-end failed.
         """
-        log, swept = self._journal.store.log_id, []
-        for name in backends:
-            find = partial(self._backend(name).find, {LOG_LABEL: log})
-            for found in await self._ask(name, find):
-                session = found.labels.get(SESSION_LABEL, "")
-                async with self._locks[session]:
-                    state, _ = await self._sessions.fold(session)
-                    over = state.finished or state.setup is None
-                    idle = found.state == "started" and not (await self._read()).has(session)
-                    if over or idle:
-                        await self._end(
-                            found.labels[NAME_LABEL], name, "delete" if over else "stop"
-                        )
-                        swept.append(found)
-        return swept
+        find = partial(self._backend(backend).find, {LOG_LABEL: self._journal.store.log_id})
+        for found in await self._ask(backend, find):
+            session = found.labels.get(SESSION_LABEL, "")
+            async with self._locks[session]:
+                state, _ = await self._sessions.fold(session)
+                is_over = state.finished or not await self._exists(session)
+                has_slot = (await self._read()).has(session)
+                if is_over or (found.state == "started" and not has_slot):
+                    act: SandboxAct = "delete" if is_over else "stop"
+                    await self._end(found.labels[NAME_LABEL], backend, act)
+
+    async def _exists(self, session: str) -> bool:
+        """Whether the session has begun, or has been asked for, such as a fork."""
+        heads = await self._journal.store.heads([session, sibling(session, "inbox")])
+        return any(head.version for head in heads.values())
 
     async def _look_after(self, session: str, asked: SlotAsked) -> None:
         state, _ = await self._sessions.fold(session)
@@ -246,7 +259,8 @@ class SandboxPool:
             act: SandboxAct = "delete" if state.finished else "stop"
             await self._end(sandbox_of(session, number), asked.spec.backend, act)
             freed = SlotFreed(session=session, slots=self._slots, at=self._clock.now())
-            await self._decide(freed)
+            # A session that did not come for its slot asks again, and is the last then.
+            await self._decide(freed, wakes=[session] if wakes else [])
             self._resting.pop(session, None)
 
     async def _end(self, name: str, backend_name: str, act: SandboxAct) -> None:
@@ -257,18 +271,24 @@ class SandboxPool:
             return
 
         def end() -> str:
-            place = life[0].place
-            for found in backend.find({LOG_LABEL: self._journal.store.log_id, NAME_LABEL: name}):
-                place = found.place
+            labels = {LOG_LABEL: self._journal.store.log_id, NAME_LABEL: name}
+            places = dict.fromkeys([life[0].place, *(each.place for each in backend.find(labels))])
+            for place in filter(None, places):
                 (backend.delete if act == "delete" else backend.stop)(place)
-            return place
+            return next(reversed(places))
 
         if asked is None:  # the log was restored to a time before it
             await self._ask(name, end)
             return
         wanted = asked.model_copy(update={"act": act, "at": self._clock.now()})
         with suppress(SandboxGoneError):
-            await self._act(name, life, wanted, end)
+            try:
+                await self._act(name, life, wanted, end)
+            except WrongExpectedVersionError:
+                # The pool of another process has started it for its session since.
+                now, _ = await self._life(name)
+                if now.asked is not None and now.asked.act in {"create", "start"} and now.place:
+                    await self._ask(name, partial(backend.start, now.place))
 
     async def _start(self, wish: SandboxWish, number: int) -> str:
         name = sandbox_of(wish.session, number)
@@ -294,22 +314,30 @@ class SandboxPool:
 
         act: SandboxAct = "start" if place else "create"
         asked = SandboxAsked(act=act, session=wish.session, spec=wish.spec, at=self._clock.now())
-        return await self._act(name, life, asked, start if place else create)
+        hidden = [value for value in wish.environment.values() if len(value) >= SHORTEST_SECRET]
+        return await self._act(name, life, asked, start if place else create, hidden)
 
     async def _act(
-        self, name: str, life: tuple[SandboxLife, int], asked: SandboxAsked, work: Callable[[], str]
+        self,
+        name: str,
+        life: tuple[SandboxLife, int],
+        asked: SandboxAsked,
+        work: Callable[[], str],
+        hidden: Collection[str] = (),
     ) -> str:
-        """Record the intent, do the *work*, and record its outcome."""
+        """Record the intent, do the *work*, and record its outcome, without the *hidden* values."""
         life = await self._record(name, asked, life)
         try:
             place = await self._ask(name, work)
         except SandboxError as error:
             gone = isinstance(error, SandboxGoneError)
+            for value in hidden:
+                error = type(error)(error.place, error.reason.replace(value, REDACTED))
             failed = SandboxFailed(
                 act=asked.act, message=error.reason, gone=gone, at=self._clock.now()
             )
             await self._record(name, failed, life)
-            raise
+            raise error from None
         await self._record(
             name, SandboxDone(act=asked.act, place=place, at=self._clock.now()), life
         )
@@ -323,8 +351,12 @@ class SandboxPool:
         """
         try:
             async with asyncio.timeout(ACT_SECONDS):
-                return await asyncio.to_thread(work)
+                if (late := self._late.pop(what, None)) is not None:
+                    await asyncio.wait({late})  # so that a late stop does not follow a start
+                task = asyncio.ensure_future(asyncio.to_thread(work))
+                return await asyncio.shield(task)
         except TimeoutError:
+            self._late[what] = late if late is not None and not late.done() else task
             raise SandboxError(what, f"no answer within {ACT_SECONDS:g} s") from None
         except SandboxError:
             raise
@@ -353,8 +385,11 @@ class SandboxPool:
         self._folded = await fold(self._journal, SLOTS_STREAM, SLOTS, *self._folded)
         return self._folded[0]
 
-    async def _decide(self, command: SlotCommand) -> Slots:
-        """Record *command* and the slots that it grants; whoever waited gets a message."""
+    async def _decide(self, command: SlotCommand, wakes: Collection[str] = ()) -> Slots:
+        """Record *command* and the slots that it grants.
+
+        A session that waited gets a message in the same append, and so do those in *wakes*.
+        """
         while True:
             slots = await self._read()
             if not (events := SLOTS.decide(command, slots)):
@@ -363,28 +398,27 @@ class SandboxPool:
             write = FactWrite(
                 stream=SLOTS_STREAM, steps=[events], expected_version=version, actor="system:pool"
             )
-            told = self._messages(events, command.session)
+            granted = [each.session for each in events if isinstance(each, SlotGranted)]
+            woken = [each for each in granted if each != command.session]
+            messages = [_offer(each) for each in (*woken, *wakes)]
             try:
-                await self._journal.append([write, *told], key=uuid4().hex)
+                await self._journal.append([write, *messages], key=uuid4().hex)
             except WrongExpectedVersionError:
                 continue
             self._folded = SLOTS.replay(events, slots), version + len(events)
             return self._folded[0]
 
-    def _messages(self, events: Collection[SlotEvent], asker: str) -> list[FactWrite]:
-        return [
-            FactWrite(
-                stream=sibling(event.session, "inbox"),
-                steps=[[SlotOffered(pool=MAIN_POOL)]],
-                expected_version=ANY,
-                actor="system:pool",
-            )
-            for event in events
-            if isinstance(event, SlotGranted) and event.session != asker
-        ]
-
     def _time(self) -> float:
         return self._clock.now().timestamp()
+
+
+def _offer(session: str) -> FactWrite:
+    return FactWrite(
+        stream=sibling(session, "inbox"),
+        steps=[[SlotOffered(pool=MAIN_POOL)]],
+        expected_version=ANY,
+        actor="system:pool",
+    )
 
 
 def sandbox_of(session: str, number: int) -> str:

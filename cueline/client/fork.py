@@ -29,12 +29,13 @@ from cueline.errors import (
     CuelineError,
     RejectedError,
     SandboxError,
+    SandboxGoneError,
     UnknownOutcomeError,
 )
 from cueline.events.agent import AgentSpec
 from cueline.events.inbox import ForkPoint, StartAsked
 from cueline.events.sandbox import SandboxSpec
-from cueline.events.session import ToolReturned
+from cueline.events.session import ToolFailed, ToolReturned
 from cueline.events.stream import shown
 from cueline.stores.backend import LogBackend
 from cueline.tools.sandbox import sandbox_backend
@@ -75,6 +76,9 @@ class FilesAt:
         labels = {LOG_LABEL: log_id, NAME_LABEL: name, SESSION_LABEL: session}
         try:
             backend.fork(self.place, self.effect, labels)
+        except SandboxGoneError:
+            why = "its sandbox is gone: only a session that has not ended has one"
+            raise RejectedError(shown(session), f"it cannot have the files: {why}") from None
         except SandboxError as error:
             raise RejectedError(shown(session), error.reason) from error
 
@@ -193,11 +197,11 @@ async def _past(
         raise ConfigError("at", f"{at!r} is no version; a version is a whole number from 1")
     await check_asked_for(client.log.store, stream)
     session_reader, found = SessionReader(stream, client.log.journal()), None
-    effect = ""
+    files: FilesAt | None = None
     async for recorded, fact in session_reader.read(at):
         found = recorded
-        if isinstance(fact, ToolReturned) and _works_in_sandbox(session_reader.state, fact.effect):
-            effect = fact.effect
+        if isinstance(fact, ToolReturned | ToolFailed):
+            files = _files_after(session_reader.state, fact.effect) or files
     if found is None or found.version < at:
         last = (await client.log.store.head(stream)).version
         raise RejectedError(shown(stream), f"there is no version {at}; its last is {last}")
@@ -210,18 +214,18 @@ async def _past(
     point = ForkPoint(stream=stream, version=at, hash=found.hash.hex())
     # The limits as they were raised by then; nothing of them is spent yet.
     agent = state.agent.model_copy(update={"limits": state.limit_state.limits})
-    files = None
-    if agent.sandbox is not None and effect:
-        files = FilesAt(agent.sandbox, state.sandbox.place, effect)
     return point, agent, state.setup.open, files
 
 
-def _works_in_sandbox(state: SessionState, effect: str) -> bool:
+def _files_after(state: SessionState, effect: str) -> FilesAt | None:
+    """Return the files of the sandbox after the call *effect*; None if it ran elsewhere."""
     call = state.call(effect)
     if call is None or state.setup is None or state.agent.sandbox is None:
-        return False
+        return None
     tool = state.setup.tools.get(call.tool)
-    return tool is not None and tool.needs_workspace
+    if tool is None or not tool.needs_workspace:
+        return None
+    return FilesAt(state.agent.sandbox, state.sandbox.place, effect)
 
 
 @contextmanager

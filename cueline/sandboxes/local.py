@@ -21,6 +21,7 @@ from typing import Final
 import msgspec
 
 from cueline.actors.sandbox_port import (
+    LOG_LABEL,
     NAME_LABEL,
     VOLUME_PATH,
     Executed,
@@ -78,7 +79,7 @@ class LocalBackend:
         if spec.image:
             why = "a local sandbox has the system of this machine: leave `image` out"
             raise SandboxError(labels[NAME_LABEL], why)
-        place = hashlib.sha256(labels[NAME_LABEL].encode()).hexdigest()[:24]
+        place = _place_of(labels)
         folder = self._root / place
         if not (folder / _ABOUT).exists():
             make_folder(folder)
@@ -102,9 +103,10 @@ class LocalBackend:
 
     def delete(self, place: str) -> None:
         folder = self._root / place
-        with suppress(FileNotFoundError):
-            (folder / _ABOUT).unlink()
         if folder.exists():
+            for each in folder.iterdir():
+                if each.name != _ABOUT:  # last, so that a deletion that was cut off is repeated
+                    _remove(each)
             _remove(folder)
 
     def state(self, place: str) -> SandboxState:
@@ -152,6 +154,8 @@ class LocalBackend:
             raise FileNotFoundError(path)
         if ended.exit_code:
             raise SandboxError(place, f"{path} cannot be read: {_text(ended)}")
+        if ended.size > len(ended.output):
+            raise SandboxError(place, f"{path} is too large: {ended.size:,} bytes")
         return ended.output
 
     def volume(self, name: str) -> None:
@@ -180,7 +184,14 @@ class LocalBackend:
         Raises:
             SandboxError: it has no such snapshot, or not any more.
         """
-        origin = self._folder(place)
+        with self._alone(place) as origin:
+            self._copy_layers(origin, name, self._root / _place_of(labels))
+            about = self._about(origin)
+        return self.create(SandboxSpec.model_validate(about.spec), labels, about.environment)
+
+    def _copy_layers(self, origin: Path, name: str, fork: Path) -> None:
+        """Link the layers of the snapshot *name*, before the fork is one that can be used."""
+        place = origin.name
         try:
             last = (origin / "snapshots" / name).read_text()
         except FileNotFoundError:
@@ -189,13 +200,14 @@ class LocalBackend:
         if last and last not in layers:
             why = f"the files of the call {name} are merged into later ones"
             raise SandboxError(place, f"{why}: at most {MOST_LAYERS} snapshots are kept")
-        about = self._about(origin)
-        made = self.create(SandboxSpec.model_validate(about.spec), labels, about.environment)
+        make_folder(fork / "layers")
         for number, layer in layers.items():
             # The files of a layer are never changed, so two sandboxes can have the same ones.
-            if number <= last:
-                _link_tree(layer, self._root / made / "layers" / layer.name)
-        return made
+            copy = fork / "layers" / layer.name
+            if number <= last and not copy.exists():
+                _remove(fork / "copied")
+                _link_tree(layer, fork / "copied")
+                (fork / "copied").rename(copy)
 
     def _run(
         self,
@@ -256,6 +268,11 @@ class LocalBackend:
 _BASIC: Final = ("PATH", "HOME", "USER", "LANG", "TERM")
 
 
+def _place_of(labels: Mapping[str, str]) -> str:
+    unique = f"{labels.get(LOG_LABEL)}\n{labels[NAME_LABEL]}"
+    return hashlib.sha256(unique.encode()).hexdigest()[:24]
+
+
 def _feed(process: subprocess.Popen[bytes], content: bytes) -> None:
     assert process.stdin is not None
     with suppress(BrokenPipeError, ValueError):
@@ -295,6 +312,10 @@ def _merge_oldest(layers: Path) -> None:
     the two.
     """
     known = sorted(layers.iterdir())
+    last = max((each for each in known if each.name.endswith(_MERGED)), default=None)
+    for each in [] if last is None else known[: known.index(last)]:
+        _remove(each)  # a crash left it; the merged one has it, too
+        known.remove(each)
     if len(known) <= MOST_LAYERS:
         return
     oldest, second = known[:2]

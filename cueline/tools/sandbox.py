@@ -111,15 +111,17 @@ def mirrored(context: ToolContext, paths: Sequence[str]) -> Iterator[ToolContext
                 continue
             (Path(folder) / path).parent.mkdir(parents=True, exist_ok=True)
             (Path(folder) / path).write_bytes(before[path])
-        yield replace(context, folder=Path(folder))
-        for path in map("/".join, map(names_in, paths)):
-            file = Path(folder) / path
-            if not file.is_file():
-                if path in before:
-                    backend.exec(place, ["rm", "-f", "--", path], timeout_seconds=_SECONDS)
-            elif (after := file.read_bytes()) != before.get(path):
-                backend.put(place, path, after)
-        _keep_files(backend, place, context.effect)
+        try:
+            yield replace(context, folder=Path(folder))
+            for path in map("/".join, map(names_in, paths)):
+                file = Path(folder) / path
+                if not file.is_file():
+                    if path in before:
+                        backend.exec(place, ["rm", "-f", "--", path], timeout_seconds=_SECONDS)
+                elif (after := file.read_bytes()) != before.get(path):
+                    backend.put(place, path, after)
+        finally:
+            _keep_files(backend, place, context.effect)
 
 
 def _keep_files(backend: SandboxBackend, place: str, effect: str) -> None:

@@ -15,7 +15,7 @@ from cueline.actors.sandbox_pool import (
     SlotWait,
     sandbox_of,
 )
-from cueline.actors.sandbox_port import LOG_LABEL
+from cueline.actors.sandbox_port import LOG_LABEL, NAME_LABEL, SESSION_LABEL
 from cueline.errors import SandboxError, SandboxGoneError
 from cueline.events.codec import Codec
 from cueline.events.codes import Cause
@@ -241,6 +241,59 @@ async def test_a_back_end_that_only_makes_broken_ones_is_not_asked_for_ever(benc
         await bench.attach(pool, "a")
 
 
+async def test_a_value_of_its_environment_is_in_no_failure(bench):
+    """I11."""
+    pool, secret = bench.pool(), "c4nary-0123456789"
+    bench.vendor.faults["before", "create"] = OSError(f"{secret} is no token")
+    stream = await bench.say("a")
+
+    with pytest.raises(SandboxError) as raised:
+        await pool.attach(SandboxWish(stream, SPEC, 0, {"TOKEN": secret}))
+
+    assert secret not in str(raised.value)
+    failed = (await bench.facts(sandbox_of(stream, 1)))[-1]
+    assert "is no token" in failed.message
+    assert secret not in failed.message
+
+
+async def test_a_back_end_that_fails_keeps_no_other_from_being_looked_after(bench):
+    pool = bench.pool()
+    for name in ("a", "b"):
+        await bench.attach(pool, name)
+        await bench.say(name, ASKS)
+    bench.vendor.faults["before", "stop"] = OSError("away")
+
+    with pytest.raises(SandboxError, match="away"):
+        await pool.tick()
+    assert Counter(started=1, stopped=1) == bench.left()
+    await pool.tick()
+
+    assert Counter(stopped=2) == bench.left()
+
+
+async def test_the_end_of_the_process_stops_the_sandboxes_of_those_that_rest(bench):
+    pool = SandboxPool(bench.journal, bench.clock, lambda _: bench.vendor, on_trouble=print)
+    await bench.attach(pool, "a")
+    await bench.say("a", ASKS)
+
+    await pool.close()
+
+    assert Counter(stopped=1) == bench.left()
+
+
+async def test_a_fork_that_has_not_begun_keeps_its_sandbox(bench):
+    pool = bench.pool()
+    await bench.attach(pool, "a")
+    labels = {LOG_LABEL: bench.store.log_id, NAME_LABEL: "sandbox-default/fork.1"}
+    bench.vendor.create(SPEC, {**labels, SESSION_LABEL: "session-default/fork"}, {})
+    said = FactWrite("inbox-default/fork", [[SlotOffered(pool="main")]], ANY, actor="test")
+    await bench.journal.append([said], key=uuid4().hex)
+
+    await pool.tick()
+
+    assert Counter(started=1, stopped=1) == bench.left()
+
+
 async def test_a_failure_is_recorded_with_its_cause_and_the_slot_is_kept(bench):
     pool = bench.pool()
     bench.vendor.faults["before", "create"] = OSError("no room on the disk")
@@ -282,6 +335,8 @@ async def test_a_slot_that_nobody_comes_for_goes_to_the_next(bench):
     await pool.tick()
 
     assert [SlotOffered(pool="main")] == await bench.facts("inbox-default/next")
+    # Once for the slot, and once to ask again.
+    assert [SlotOffered(pool="main")] * 2 == await bench.facts("inbox-default/absent")
 
 
 async def test_two_pools_give_no_more_slots_than_one(bench):

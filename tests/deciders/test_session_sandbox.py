@@ -9,11 +9,14 @@ from cueline.events.inbox import SlotOffered
 from cueline.events.session import (
     SandboxAttached,
     SessionContinued,
+    SessionTakenOver,
     SessionWaiting,
 )
 from cueline.testing.given import given
 from tests.session_example import (
+    NOW,
     asking,
+    broken,
     later,
     received,
     returned,
@@ -106,3 +109,24 @@ def test_a_fresh_sandbox_has_the_next_number():
     past = calling().when(attached(), attached(2, lost="it is gone"))
 
     assert (2, "p2", True) == tuple(getattr(past.state.sandbox, k) for k in _FIELDS)
+
+
+def test_a_sandbox_that_comes_after_a_pause_may_be_stopped_again():
+    past = calling().when(SessionWaiting(kind="operator", cause=Cause(code="asked")), attached())
+
+    assert not past.state.sandbox.attached
+
+
+def test_a_new_owner_and_a_failed_call_ask_for_the_sandbox_again():
+    """003-033: it may be gone by then."""
+    past = calling().when(attached(), running("1.0"))
+
+    assert not past.when(SessionTakenOver(epoch=2, at=NOW)).state.sandbox.attached
+    assert not past.when(broken("1.0", "tool_error")).state.sandbox.attached
+
+
+def test_a_sandbox_that_came_is_for_all_calls_that_waited():
+    past = calling("look", "peek").when(waits("1.0", "1.1"), attached())
+
+    assert ["trying", "trying"] == [call.reach.phase for call in past.state.turn.calls]
+    assert [RunTool, RunTool] == [type(each) for each in due(past.state)]

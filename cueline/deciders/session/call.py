@@ -16,6 +16,7 @@ from cueline.deciders.plan_progress import (
     step_over,
 )
 from cueline.deciders.retry import rests
+from cueline.deciders.session.sandbox import without_sandbox
 from cueline.deciders.session.state import PromptDigests, SessionHold, SessionState
 from cueline.deciders.session.turn import AskedInput, Call, CallProblem, Phase, ServerTask
 from cueline.events.agent import FIND_TOOLS, SEARCH_SCHEME
@@ -236,6 +237,7 @@ def _without_child(state: SessionState, call: Call) -> SessionState:
 
 def call_failed(state: SessionState, event: ToolFailed) -> SessionState:
     """Return *state* with the time of the call's retry, or with the call over."""
+    state = without_sandbox(state)  # the call may have failed because it is gone
     call = state.call(event.effect)
     if event.retry_at is None or call is None or call.phase == "closed":
         return call_closed(state, event)

@@ -38,7 +38,8 @@ from cueline.deciders.session.model_call import (
 )
 from cueline.deciders.session.question import approval_requested, approval_resolved, people_notified
 from cueline.deciders.session.run import run_claimed
-from cueline.deciders.session.state import SandboxUse, SessionState
+from cueline.deciders.session.sandbox import sandbox_attached
+from cueline.deciders.session.state import SessionState
 from cueline.events.codes import Status
 from cueline.events.session import SessionEvent
 
@@ -131,8 +132,7 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
             degraded = (event.capability, event.provider, event.model)
             return replace(state, degraded=(*state.degraded, degraded))
         case "SandboxAttached":
-            use = SandboxUse(event.number, event.place, attached=True)
-            return replace(state, sandbox=use)
+            return sandbox_attached(state, event)
         case "OutcomeCameLate":
             return state
         case _:

@@ -17,6 +17,7 @@ from cueline.deciders.session.current_agent import break_prefix
 from cueline.deciders.session.limit import advance_wall_clock
 from cueline.deciders.session.limit_state import LimitState
 from cueline.deciders.session.run import queue_passed, run_state, start_passed
+from cueline.deciders.session.sandbox import without_sandbox
 from cueline.deciders.session.state import (
     MAX_TAKEOVERS,
     ROOT,
@@ -140,13 +141,6 @@ def session_idle(state: SessionState) -> SessionState:
     return replace(left, status=Status.IDLE, waiting=None, partial=False)
 
 
-def without_sandbox(state: SessionState) -> SessionState:
-    """Return *state* of a session that rests: from now on its sandbox may be stopped."""
-    if not state.sandbox.attached:
-        return state
-    return replace(state, sandbox=replace(state.sandbox, attached=False))
-
-
 def session_waiting(state: SessionState, event: SessionWaiting) -> SessionState:
     """Wait."""
     rested = replace(
@@ -264,7 +258,7 @@ def session_taken_over(state: SessionState, event: SessionTakenOver) -> SessionS
     for attempt in event.lost_attempts:
         used = used.after(None, attempt.cost)
     taken = replace(
-        state,
+        without_sandbox(state),
         used=used,
         turn=replace(state.turn, model=model),
         takeovers=takeovers,

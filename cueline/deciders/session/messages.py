@@ -14,6 +14,7 @@ from cueline.deciders.session.current_agent import accept_tools, choose_model
 from cueline.deciders.session.limit import advance_wall_clock, held_at_limit, raise_asked
 from cueline.deciders.session.question import approval_answered
 from cueline.deciders.session.run import run_admitted, runner_gone
+from cueline.deciders.session.sandbox import slot_offered
 from cueline.deciders.session.state import PendingMessage, SessionHold, SessionState, Stop
 from cueline.deciders.session.turn import Call, ModelCall
 from cueline.events.agent import AgentSpec
@@ -149,13 +150,6 @@ def _without_waits(call: Call) -> Call:
     if call.phase == "retry":
         return replace(call, phase="requested", retry_at=None, rests=False, early=True)
     return call
-
-
-def slot_offered(call: Call) -> Call:
-    """Return *call*, which tries again what it waited for."""
-    if call.reach is None or not call.unreached:
-        return call
-    return replace(call, reach=replace(call.reach, phase="trying"))
 
 
 def will_stop(state: SessionState, unread: Iterable[object]) -> bool:
