@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from cueline.actors.sandbox_port import NAME_LABEL
+from cueline.actors.sandbox_port import LOG_LABEL, NAME_LABEL
 from cueline.errors import SandboxError
 from cueline.events.sandbox import SandboxSpec
 from cueline.files import LOG_FOLDER
@@ -13,12 +13,22 @@ from cueline.testing.sandbox_contract import SandboxContract
 from cueline.testing.wait import wait_until
 from tests.sandboxes.podman import IMAGE, MISSING, podman
 
+PROBE = {LOG_LABEL: "none", NAME_LABEL: "sandbox-default/probe.1"}
 needs_podman = pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}")
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     with podman(tmp_path_factory.mktemp("podman")) as address:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("DOCKER_HOST", address)
+            backend = ContainerBackend(IMAGE)
+            try:
+                backend.delete(backend.create(SandboxSpec(backend="container"), PROBE, {}))
+            except SandboxError as error:
+                pytest.skip(f"podman runs no container here: {error}")
+            finally:
+                backend._client.close()
         yield address
 
 
