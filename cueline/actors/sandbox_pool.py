@@ -264,7 +264,7 @@ class SandboxPool:
             self._resting.pop(session, None)
 
     async def _end(self, name: str, backend_name: str, act: SandboxAct) -> None:
-        """Stop or delete the sandbox *name*, also one whose creation has no known outcome."""
+        """Stop or delete the sandbox *name*, even if the outcome of its creation is unknown."""
         life = await self._life(name)
         backend, asked = self._backend(backend_name), life[0].asked
         if life[0].gone and act == "stop":

@@ -90,7 +90,7 @@ class SandboxBackend(Protocol):
         """Delete a sandbox with its files; nothing if it is gone. Volumes stay."""
 
     def state(self, place: str) -> SandboxState:
-        """Return the state of a sandbox; `gone` also for one that never was."""
+        """Return the state of a sandbox; `gone` if there is none."""
 
     def find(self, labels: Mapping[str, str]) -> Collection[FoundSandbox]:
         """Return the sandboxes with all of *labels*."""

@@ -1,4 +1,4 @@
-"""The rules of sandboxes, and of the slots of a pool: so many are started, the others wait."""
+"""The rules of sandboxes, and of the slots that limit how many of them are started."""
 
 from typing import assert_never
 
@@ -19,7 +19,7 @@ from cueline.events.sandbox import (
 
 
 class Slots(Struct, frozen=True):
-    """Who has a slot of the pool, and who waits for one, first come first."""
+    """The sessions that have a slot of the pool, and those that wait for one, in order."""
 
     held: tuple[SlotAsked, ...] = ()
     queue: tuple[SlotAsked, ...] = ()
@@ -40,13 +40,13 @@ SlotCommand = SlotAsked | SlotFreed
 
 
 def decide(command: SlotCommand, state: Slots) -> list[SlotEvent]:
-    """Return the events of *command*; a slot that is free goes to the first who waits."""
+    """Return the events of *command*; a free slot goes to the first session that waits."""
     known = [each.session for each in (*state.held, *state.queue)]
-    news = isinstance(command, SlotAsked) != (command.session in known)
-    after = evolve(state, command) if news else state
+    is_new = isinstance(command, SlotAsked) != (command.session in known)
+    after = evolve(state, command) if is_new else state
     room = max(0, command.slots - len(after.held))
     granted = [SlotGranted(session=each.session) for each in after.queue[:room]]
-    return [command, *granted] if news else [*granted]
+    return [command, *granted] if is_new else [*granted]
 
 
 def evolve(state: Slots, event: SlotEvent) -> Slots:

@@ -98,7 +98,7 @@ class LocalBackend:
         (self._folder(place) / _STOPPED).unlink(missing_ok=True)
 
     def stop(self, place: str) -> None:
-        with self._alone(place) as folder:
+        with self._locked(place) as folder:
             (folder / _STOPPED).touch()
 
     def delete(self, place: str) -> None:
@@ -136,7 +136,7 @@ class LocalBackend:
         environment: Mapping[str, str] | None = None,
         timeout_seconds: float,
     ) -> Executed:
-        with self._alone(place) as folder:
+        with self._locked(place) as folder:
             if self.state(place) != "started":
                 raise SandboxError(place, "it is stopped")
             return self._run(folder, command, stdin, environment or {}, timeout_seconds)
@@ -163,7 +163,7 @@ class LocalBackend:
 
     def snapshot(self, place: str, name: str) -> None:
         """Keep what the sandbox has changed so far under *name*; it takes the time of a rename."""
-        with self._alone(place) as folder:
+        with self._locked(place) as folder:
             layers, upper = folder / "layers", folder / "upper"
             if any(upper.iterdir()):
                 known = sorted(layers.iterdir())
@@ -184,7 +184,7 @@ class LocalBackend:
         Raises:
             SandboxError: it has no such snapshot, or not any more.
         """
-        with self._alone(place) as origin:
+        with self._locked(place) as origin:
             self._copy_layers(origin, name, self._root / _place_of(labels))
             about = self._about(origin)
         return self.create(SandboxSpec.model_validate(about.spec), labels, about.environment)
@@ -254,7 +254,7 @@ class LocalBackend:
         return msgspec.json.decode((folder / _ABOUT).read_bytes(), type=_About)
 
     @contextmanager
-    def _alone(self, place: str) -> Iterator[Path]:
+    def _locked(self, place: str) -> Iterator[Path]:
         """Lock the sandbox: an overlay that is mounted twice at a time loses changes."""
         folder = self._folder(place)
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

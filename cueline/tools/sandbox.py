@@ -29,7 +29,7 @@ VARIABLES: Final = {
 }
 """The variables that a back-end needs and that tools do not see otherwise."""
 _SECONDS: Final = 60.0
-_TOLD: Final = 10_000
+_SHOWN: Final = 10_000
 
 
 @cache
@@ -76,14 +76,14 @@ def run_there(
     """
     assert context.sandbox is not None, "the call has a sandbox"
     place = context.sandbox.place
-    with told_to_model():
+    with as_tool_failures():
         backend = sandbox_backend(context.sandbox.spec.backend)
         backend.keep_alive(place)
         ended = backend.exec(place, command, stdin=given, timeout_seconds=seconds)
         _keep_files(backend, place, context.effect)
     if ended.timed_out:
         reason = f"did not end within {seconds:g} s and was killed; it may have had effects"
-        last = ended.output[-_TOLD:].decode(errors="replace")
+        last = ended.output[-_SHOWN:].decode(errors="replace")
         raise ToolFailedError("timeout", f"the command {reason}. The last it printed:\n{last}")
     return ended
 
@@ -100,7 +100,7 @@ def mirrored(context: ToolContext, paths: Sequence[str]) -> Iterator[ToolContext
     """
     assert context.sandbox is not None, "the call has a sandbox"
     place = context.sandbox.place
-    with told_to_model(), TemporaryDirectory(prefix="cueline-") as folder:
+    with as_tool_failures(), TemporaryDirectory(prefix="cueline-") as folder:
         backend = sandbox_backend(context.sandbox.spec.backend)
         backend.keep_alive(place)
         before: dict[str, bytes] = {}
@@ -131,7 +131,7 @@ def _keep_files(backend: SandboxBackend, place: str, effect: str) -> None:
 
 
 @contextmanager
-def told_to_model() -> Iterator[None]:
+def as_tool_failures() -> Iterator[None]:
     """Raise the failures of a back-end in the block as those of the tool."""
     try:
         yield
