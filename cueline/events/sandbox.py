@@ -14,6 +14,7 @@ from cueline.events.agent_parts import variables_in
 from cueline.events.fact import Fact, Number, Part, Seconds, Whole
 
 MAIN_POOL: Final = "main"
+VOLUME_NAME: Final = r"^([a-z0-9][a-z0-9_-]*)?$"
 
 
 class SandboxSpec(Part):
@@ -25,7 +26,7 @@ class SandboxSpec(Part):
     """The image of the sandbox's system; empty: the back-end's own."""
     workspace: str = Field(default="", exclude_if=not_)
     """The folder of this machine that the sandbox sees, at the same path; empty: its own."""
-    volume: str = Field(default="", pattern=r"^([a-z0-9][a-z0-9_-]*)?$", exclude_if=not_)
+    volume: str = Field(default="", pattern=VOLUME_NAME, exclude_if=not_)
     """The name of a volume, which is mounted at `/data`; it is made if it is missing."""
     cpus: Number = Field(default=1.0, gt=0)
     memory_mb: Whole = Field(default=2048, ge=64)
