@@ -6,24 +6,24 @@ pool may die anywhere: the next one asks the back-ends what is there, by label.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
-from uuid import uuid4
+from typing import Final, Protocol
 
 from msgspec import Struct
 
 from cueline.actors.background_task import Trouble, repeat_forever
-from cueline.actors.fold import SessionCache, fold
+from cueline.actors.fold import SessionCache
+from cueline.actors.sandbox_life import SandboxActs, sandbox_of
 from cueline.actors.sandbox_port import (
     LOG_LABEL,
     NAME_LABEL,
     SESSION_LABEL,
     SandboxBackend,
 )
+from cueline.actors.sandbox_slots import SlotLog
 from cueline.clock import Clock
-from cueline.deciders.sandbox import SANDBOX, SLOTS, SandboxLife, SlotCommand, Slots
 from cueline.deciders.session import SessionState
 from cueline.errors import (
     CuelineError,
@@ -32,27 +32,18 @@ from cueline.errors import (
     WrongExpectedVersionError,
 )
 from cueline.events.codes import Status
-from cueline.events.inbox import SlotOffered
-from cueline.events.journal import FactWrite, Journal
+from cueline.events.journal import Journal
 from cueline.events.sandbox import (
-    MAIN_POOL,
     SandboxAct,
     SandboxAsked,
-    SandboxDone,
-    SandboxFailed,
     SandboxSpec,
     SlotAsked,
     SlotFreed,
-    SlotGranted,
 )
-from cueline.events.sanitize import REDACTED, SHORTEST_SECRET
-from cueline.events.store import ANY
-from cueline.events.stream import sibling, stream_name
+from cueline.events.sanitize import SHORTEST_SECRET
+from cueline.events.stream import sibling
 
-Answer = TypeVar("Answer")
 SLOT_COUNT: Final = 10
-ACT_SECONDS: Final = 300.0
-"""The time that a back-end has to create, start, stop or delete a sandbox."""
 TRIES: Final = 3
 """The number of sandboxes that a session gets in a row if each is gone."""
 WAKE_SECONDS: Final = 60.0
@@ -61,7 +52,6 @@ TICK_SECONDS: Final = 1.0
 CLOSE_SECONDS: Final = 20.0
 """The time in which a process that ends stops its sandboxes."""
 SWEEP_SECONDS: Final = 30.0
-SLOTS_STREAM: Final = stream_name("slots", MAIN_POOL)
 
 
 class SandboxWish(Struct, frozen=True):
@@ -131,15 +121,14 @@ class SandboxPool:
         self._on_trouble = on_trouble
         self._slots = slots
         self._grace_seconds = grace_seconds
-        self._folded = (SLOTS.initial_state, 0)
+        self._slot_log = SlotLog(journal)
+        self._acts = SandboxActs(journal, clock)
         self._sessions = SessionCache(journal)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """A lock for each session with a sandbox, so that a stop never comes after a start."""
         self._resting: dict[str, float] = {}
         """When each session with a slot was first seen to rest."""
         self._swept = -SWEEP_SECONDS
-        self._late: dict[str, asyncio.Future[Any]] = {}
-        """What did not answer in time and still runs, by the name of its sandbox."""
         self._watching: asyncio.Task[None] | None = None
 
     async def attach(self, wish: SandboxWish) -> SandboxReady | SlotWait:
@@ -154,7 +143,7 @@ class SandboxPool:
                 slots=self._slots,
                 at=self._clock.now(),
             )
-            slots = await self._decide(asked)
+            slots = await self._slot_log.decide(asked)
             if not slots.has(wish.session):
                 return SlotWait(slots.place(wish.session), self._slots)
             for _ in range(TRIES):
@@ -171,7 +160,7 @@ class SandboxPool:
 
     async def watch(self) -> None:
         """Look after the sandboxes from now on, if the log has any."""
-        if (await self._read()).backends:
+        if (await self._slot_log.read()).backends:
             self._watch()
 
     async def close(self) -> None:
@@ -204,7 +193,7 @@ class SandboxPool:
         Raises:
             SandboxError: a back-end failed; the other sandboxes were looked after.
         """
-        slots = await self._read()
+        slots = await self._slot_log.read()
         held = {each.session: each for each in slots.held}
         self._resting = {name: at for name, at in self._resting.items() if name in held}
         looks = [self._look_after(session, asked) for session, asked in held.items()]
@@ -224,12 +213,12 @@ class SandboxPool:
             SandboxError: the back-end failed.
         """
         find = partial(self._backend(backend).find, {LOG_LABEL: self._journal.store.log_id})
-        for found in await self._ask(backend, find):
+        for found in await self._acts.ask(backend, find):
             session = found.labels.get(SESSION_LABEL, "")
             async with self._locks[session]:
                 state, _ = await self._sessions.fold(session)
                 is_over = state.finished or not await self._exists(session)
-                has_slot = (await self._read()).has(session)
+                has_slot = (await self._slot_log.read()).has(session)
                 if is_over or (found.state == "started" and not has_slot):
                     act: SandboxAct = "delete" if is_over else "stop"
                     await self._end(found.labels[NAME_LABEL], backend, act)
@@ -254,18 +243,18 @@ class SandboxPool:
             if not _rests(state):
                 return
             number = asked.number
-            while (await self._life(sandbox_of(session, number + 1)))[0].asked is not None:
+            while (await self._acts.life(sandbox_of(session, number + 1)))[0].asked is not None:
                 number += 1
             act: SandboxAct = "delete" if state.finished else "stop"
             await self._end(sandbox_of(session, number), asked.spec.backend, act)
             freed = SlotFreed(session=session, slots=self._slots, at=self._clock.now())
             # A session that did not come for its slot asks again, and is the last then.
-            await self._decide(freed, wakes=[session] if wakes else [])
+            await self._slot_log.decide(freed, wakes=[session] if wakes else [])
             self._resting.pop(session, None)
 
     async def _end(self, name: str, backend_name: str, act: SandboxAct) -> None:
         """Stop or delete the sandbox *name*, even if the outcome of its creation is unknown."""
-        life = await self._life(name)
+        life = await self._acts.life(name)
         backend, asked = self._backend(backend_name), life[0].asked
         if life[0].gone and act == "stop":
             return
@@ -278,21 +267,21 @@ class SandboxPool:
             return next(reversed(places))
 
         if asked is None:  # the log was restored to a time before it
-            await self._ask(name, end)
+            await self._acts.ask(name, end)
             return
         wanted = asked.model_copy(update={"act": act, "at": self._clock.now()})
         with suppress(SandboxGoneError):
             try:
-                await self._act(name, life, wanted, end)
+                await self._acts.act(name, life, wanted, end)
             except WrongExpectedVersionError:
                 # The pool of another process has started it for its session since.
-                now, _ = await self._life(name)
+                now, _ = await self._acts.life(name)
                 if now.asked is not None and now.asked.act in {"create", "start"} and now.place:
-                    await self._ask(name, partial(backend.start, now.place))
+                    await self._acts.ask(name, partial(backend.start, now.place))
 
     async def _start(self, wish: SandboxWish, number: int) -> str:
         name = sandbox_of(wish.session, number)
-        life = await self._life(name)
+        life = await self._acts.life(name)
         if life[0].gone:
             raise SandboxGoneError(name, "it is gone")
         backend, place = self._backend(wish.spec.backend), life[0].place
@@ -315,115 +304,10 @@ class SandboxPool:
         act: SandboxAct = "start" if place else "create"
         asked = SandboxAsked(act=act, session=wish.session, spec=wish.spec, at=self._clock.now())
         hidden = [value for value in wish.environment.values() if len(value) >= SHORTEST_SECRET]
-        return await self._act(name, life, asked, start if place else create, hidden)
-
-    async def _act(
-        self,
-        name: str,
-        life: tuple[SandboxLife, int],
-        asked: SandboxAsked,
-        work: Callable[[], str],
-        hidden: Collection[str] = (),
-    ) -> str:
-        """Record the intent, do the *work*, and record its outcome, without the *hidden* values."""
-        life = await self._record(name, asked, life)
-        try:
-            place = await self._ask(name, work)
-        except SandboxError as error:
-            gone = isinstance(error, SandboxGoneError)
-            for value in hidden:
-                error = type(error)(error.place, error.reason.replace(value, REDACTED))
-            failed = SandboxFailed(
-                act=asked.act, message=error.reason, gone=gone, at=self._clock.now()
-            )
-            await self._record(name, failed, life)
-            raise error from None
-        await self._record(
-            name, SandboxDone(act=asked.act, place=place, at=self._clock.now()), life
-        )
-        return place
-
-    async def _ask(self, what: str, work: Callable[[], Answer]) -> Answer:
-        """Return the answer of a back-end, which blocks.
-
-        Raises:
-            SandboxError: it failed, or did not answer in time.
-        """
-        try:
-            async with asyncio.timeout(ACT_SECONDS):
-                if (late := self._late.pop(what, None)) is not None:
-                    await asyncio.wait({late})  # so that a late stop does not follow a start
-                task = asyncio.ensure_future(asyncio.to_thread(work))
-                return await asyncio.shield(task)
-        except TimeoutError:
-            self._late[what] = late if late is not None and not late.done() else task
-            raise SandboxError(what, f"no answer within {ACT_SECONDS:g} s") from None
-        except SandboxError:
-            raise
-        except Exception as error:
-            raise SandboxError(what, f"{type(error).__name__}: {error}") from error
-
-    async def _life(self, name: str) -> tuple[SandboxLife, int]:
-        return await fold(self._journal, name, SANDBOX, SANDBOX.initial_state)
-
-    async def _record(
-        self,
-        name: str,
-        event: SandboxAsked | SandboxDone | SandboxFailed,
-        life: tuple[SandboxLife, int],
-    ) -> tuple[SandboxLife, int]:
-        state, version = life
-        if not (events := SANDBOX.decide(event, state)):
-            return life
-        write = FactWrite(
-            stream=name, steps=[events], expected_version=version, actor="system:pool"
-        )
-        await self._journal.append([write], key=uuid4().hex)
-        return SANDBOX.replay(events, state), version + len(events)
-
-    async def _read(self) -> Slots:
-        self._folded = await fold(self._journal, SLOTS_STREAM, SLOTS, *self._folded)
-        return self._folded[0]
-
-    async def _decide(self, command: SlotCommand, wakes: Collection[str] = ()) -> Slots:
-        """Record *command* and the slots that it grants.
-
-        A session that waited gets a message in the same append, and so do those in *wakes*.
-        """
-        while True:
-            slots = await self._read()
-            if not (events := SLOTS.decide(command, slots)):
-                return slots
-            version = self._folded[1]
-            write = FactWrite(
-                stream=SLOTS_STREAM, steps=[events], expected_version=version, actor="system:pool"
-            )
-            granted = [each.session for each in events if isinstance(each, SlotGranted)]
-            woken = [each for each in granted if each != command.session]
-            messages = [_offer(each) for each in (*woken, *wakes)]
-            try:
-                await self._journal.append([write, *messages], key=uuid4().hex)
-            except WrongExpectedVersionError:
-                continue
-            self._folded = SLOTS.replay(events, slots), version + len(events)
-            return self._folded[0]
+        return await self._acts.act(name, life, asked, start if place else create, hidden)
 
     def _time(self) -> float:
         return self._clock.now().timestamp()
-
-
-def _offer(session: str) -> FactWrite:
-    return FactWrite(
-        stream=sibling(session, "inbox"),
-        steps=[[SlotOffered(pool=MAIN_POOL)]],
-        expected_version=ANY,
-        actor="system:pool",
-    )
-
-
-def sandbox_of(session: str, number: int) -> str:
-    """Return the stream of the *number*-th sandbox of *session*, from 1."""
-    return f"{sibling(session, 'sandbox')}.{number}"
 
 
 def _rests(state: SessionState) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cueline.actors.inbox import check_asked_for, new_id
 from cueline.actors.presence import machine_name
-from cueline.actors.sandbox_pool import sandbox_of
+from cueline.actors.sandbox_life import sandbox_of
 from cueline.actors.sandbox_port import LOG_LABEL, NAME_LABEL, SESSION_LABEL, SandboxForks
 from cueline.actors.session_reader import SessionReader
 from cueline.agents.preflight import check_resumed

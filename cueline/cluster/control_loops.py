@@ -6,7 +6,7 @@ from time import monotonic
 
 from cueline.actors.background_task import Trouble, start_loops
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher
-from cueline.actors.sandbox_pool import SLOTS_STREAM
+from cueline.actors.sandbox_slots import SLOTS_STREAM
 from cueline.clock import SystemClock
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.fleet_member import FleetMember, FleetNews, WorkerEvent

@@ -7,14 +7,9 @@ from typing import Any, ClassVar, cast
 from ray.exceptions import RayTaskError
 
 from cueline.actors.approval_gate import ApprovalName, Opened
-from cueline.actors.sandbox_pool import (
-    ACT_SECONDS,
-    SLOTS_STREAM,
-    TRIES,
-    SandboxReady,
-    SandboxWish,
-    SlotWait,
-)
+from cueline.actors.sandbox_life import ACT_SECONDS
+from cueline.actors.sandbox_pool import TRIES, SandboxReady, SandboxWish, SlotWait
+from cueline.actors.sandbox_slots import SLOTS_STREAM
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.proxy import CALL_SECONDS, Proxy
 from cueline.cluster.ray_call import UNCLEAR, ask_head

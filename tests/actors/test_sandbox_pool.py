@@ -1,11 +1,14 @@
 """The pool of sandboxes: slots, stops, fresh ones, and what is left after a crash."""
 
 import asyncio
+import threading
 from collections import Counter
 from uuid import uuid4
 
 import pytest
 
+from cueline.actors import sandbox_life
+from cueline.actors.sandbox_life import sandbox_of
 from cueline.actors.sandbox_pool import (
     SWEEP_SECONDS,
     WAKE_SECONDS,
@@ -13,7 +16,6 @@ from cueline.actors.sandbox_pool import (
     SandboxReady,
     SandboxWish,
     SlotWait,
-    sandbox_of,
 )
 from cueline.actors.sandbox_port import LOG_LABEL, NAME_LABEL, SESSION_LABEL
 from cueline.errors import SandboxError, SandboxGoneError
@@ -239,6 +241,34 @@ async def test_a_back_end_that_only_makes_broken_ones_is_not_asked_for_ever(benc
 
     with pytest.raises(SandboxError, match="gone at once: broken"):
         await bench.attach(pool, "a")
+
+
+async def test_a_stop_that_is_late_does_not_follow_the_next_start(bench, monkeypatch):
+    """A vendor that does not answer in time is waited for before it is asked again."""
+    pool, goes_on = bench.pool(), threading.Event()
+    ready = await bench.attach(pool, "a")
+    await bench.say("a", ASKS)
+    stop, start, order = bench.vendor.stop, bench.vendor.start, []
+
+    def late(place):
+        goes_on.wait(30)
+        stop(place)
+        order.append("stop")
+
+    monkeypatch.setattr(bench.vendor, "stop", late)
+    monkeypatch.setattr(bench.vendor, "start", lambda place: (order.append("start"), start(place)))
+    monkeypatch.setattr(sandbox_life, "ACT_SECONDS", 0.2)
+    with pytest.raises(SandboxError, match=r"no answer within 0\.2 s"):
+        await pool.tick()
+    assert ("Failed", "stop") == (await acts_of(bench, "a"))[-1]
+
+    monkeypatch.setattr(sandbox_life, "ACT_SECONDS", 30.0)
+    await bench.say("a", GOES_ON)
+    threading.Timer(0.3, goes_on.set).start()
+
+    assert ready == await bench.attach(pool, "a", ready.number)
+    assert ["stop", "start"] == order
+    assert Counter(started=1) == bench.left()
 
 
 async def test_a_value_of_its_environment_is_in_no_failure(bench):
