@@ -107,7 +107,7 @@ def _check_workspace(spec: AgentSpec) -> None:
     """
     needing = [tool.name for tool in spec.tools if tool.needs_workspace]
     if spec.workspace is None:
-        if needing:
+        if needing and spec.sandbox is None:
             tools = ", ".join(needing)
             raise ConfigError(
                 spec.name,

@@ -79,11 +79,11 @@ class DaytonaBackend:
     def create(
         self, spec: SandboxSpec, labels: Mapping[str, str], environment: Mapping[str, str]
     ) -> str:
-        """See `SandboxBackend.create`; one of the same name that is gone is deleted."""
+        """See `SandboxBackend.create`; one of the same name that is gone is deleted.
+
+        Daytona does not see folders of this machine, so it has a workspace of its own.
+        """
         named = labels[NAME_LABEL]
-        if spec.workspace:
-            why = "Daytona does not see folders of this machine; leave `workspace` out"
-            raise SandboxError(named, why)
         # The name is unique at Daytona, while its list of labels may be late.
         name = unique_name(labels)
         try:

@@ -61,11 +61,11 @@ class RayBackend:
     def create(
         self, spec: SandboxSpec, labels: Mapping[str, str], environment: Mapping[str, str]
     ) -> str:
-        """See `SandboxBackend.create`; one that failed to start is deleted."""
+        """See `SandboxBackend.create`; one that failed to start is deleted.
+
+        Ray does not see folders of this machine, so it has a workspace of its own.
+        """
         named = labels[NAME_LABEL]
-        if spec.workspace:
-            why = "Ray's sandboxes do not see folders of this machine; leave `workspace` out"
-            raise SandboxError(named, why)
         if spec.volume:
             self.volume(spec.volume)
         body = {

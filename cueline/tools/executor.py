@@ -80,7 +80,7 @@ class ProcessToolExecutor:
         self._tasks: set[asyncio.Task[object]] = set()
 
     async def call(self, order: ToolOrder) -> ToolOutput:
-        if order.tool.needs_workspace and order.workspace is None:
+        if order.tool.needs_workspace and order.workspace is None and order.sandbox is None:
             raise ToolFailedError(
                 "tool_error", f"{order.tool.name} needs a workspace; there is none"
             )

@@ -38,11 +38,14 @@ def preview(
 ) -> str:
     """Return the diff of the change that a call of *agent* would make; empty if unknown.
 
-    The diff needs a tool that declares `writes`, and a workspace on this machine. For a tool that
+    The diff needs a tool that declares `writes`, and a workspace on this machine that no sandbox
+    has. For a tool that
     may reach the *files* of *log*, the text is a warning.
     """
     workspace = agent.workspace
     if workspace is None or workspace.machine != machine_name():
+        return ""
+    if agent.sandbox is not None and tool.needs_workspace:
         return ""
     warning = ""
     isolated = () if agent.isolation.kind == "none" else _ISOLATED

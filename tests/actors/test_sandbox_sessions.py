@@ -93,6 +93,7 @@ async def test_a_session_that_waits_for_a_person_has_no_started_sandbox(folder, 
         session = await runtime.start(agent(folder, policy=ask), "Go.")
         await await_until(lambda: ["stopped"] == left())
         (pending,) = (await runtime.pending()).rows
+        assert "" == pending.preview  # the file is in the sandbox, not in the workspace
         await session.approve(pending.id)
         result = await session.result()
 

@@ -12,6 +12,7 @@ from cueline.sandboxes.container import ContainerBackend
 from cueline.testing.sandbox_contract import SandboxContract
 from cueline.testing.wait import wait_until
 from tests.sandboxes.podman import IMAGE, MISSING, podman
+from tests.sandboxes.session import works_in
 
 PROBE = {LOG_LABEL: "none", NAME_LABEL: "sandbox-default/probe.1"}
 needs_podman = pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}")
@@ -49,6 +50,9 @@ class TestContainerContract(SandboxContract):
     @pytest.fixture
     def spec(self) -> SandboxSpec:
         return SandboxSpec(backend="container")
+
+    async def test_a_session_works_in_it(self, backend, tmp_path):
+        await works_in("container", tmp_path, image=IMAGE)
 
     def test_a_workspace_of_this_machine_is_seen_at_its_path(self, backend, spec, labels, tmp_path):
         """The folder of a log in it is hidden."""

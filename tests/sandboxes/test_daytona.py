@@ -9,6 +9,7 @@ from cueline.testing.sandbox_contract import SandboxContract
 from tests.sandboxes import daytona_fields as fields
 from tests.sandboxes.daytona_server import KEY as RIGHT_KEY
 from tests.sandboxes.daytona_server import daytona_server
+from tests.sandboxes.session import works_in
 from tests.sandboxes.vendor_server import Fault, served
 
 SPEC = SandboxSpec(backend="daytona")
@@ -258,9 +259,11 @@ def test_a_sandbox_has_what_its_spec_says(daytona, backend, image, wanted):
     }
 
 
-def test_a_folder_of_this_machine_is_refused(backend):
-    with pytest.raises(SandboxError, match="leave `workspace` out"):
-        backend.create(SandboxSpec(backend="daytona", workspace="/srv"), LABELS, {})
+async def test_a_session_works_in_it(server, tmp_path, monkeypatch):
+    monkeypatch.setenv(KEY, RIGHT_KEY)
+    monkeypatch.setenv(URL, f"{server.url}/api")
+
+    await works_in("daytona", tmp_path)
 
 
 def test_a_volume_that_fails_is_an_error(daytona, backend):

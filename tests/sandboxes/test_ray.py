@@ -10,6 +10,7 @@ from cueline.sandboxes.ray import CLUSTER_TOKEN, RAY, TOKEN, URL, RayBackend
 from cueline.testing.sandbox_contract import SandboxContract
 from tests.sandboxes.ray_server import TOKEN as RIGHT_TOKEN
 from tests.sandboxes.ray_server import ray_server
+from tests.sandboxes.session import works_in
 from tests.sandboxes.vendor_server import Fault, served
 
 SPEC = SandboxSpec(backend="ray")
@@ -246,9 +247,11 @@ def test_a_sandbox_has_what_its_spec_says(service, backend):
     ]
 
 
-def test_a_folder_of_this_machine_is_refused(backend):
-    with pytest.raises(SandboxError, match="leave `workspace` out"):
-        backend.create(SandboxSpec(backend="ray", workspace="/srv"), LABELS, {})
+async def test_a_session_works_in_it(server, tmp_path, monkeypatch):
+    monkeypatch.setenv(URL, server.url)
+    monkeypatch.setenv(TOKEN, RIGHT_TOKEN)
+
+    await works_in("ray", tmp_path)
 
 
 @pytest.fixture(scope="module")
