@@ -152,6 +152,16 @@ text = "Done."
 """
 
 
+async def test_an_agent_without_a_workspace_has_that_of_its_sandbox(folder, tmp_path):
+    script = BOTH.replace("; cat there", "")
+    async with open_runtime(str(tmp_path / "log.db"), on="inline") as runtime:
+        homeless = agent(folder, script=script, workspace=None, policy=ALLOWED)
+        result = await (await runtime.start(homeless, "Go.")).result()
+
+    assert ("completed", "Done.") == (result.status, result.text)
+    assert ["there"] == [each.name for each in folder.iterdir()]
+
+
 @pytest.mark.parametrize(("with_files", "first"), [(True, "one"), (False, "No such file")])
 async def test_a_fork_can_have_the_files_of_its_turn(folder, tmp_path, with_files, first):
     log = tmp_path / "log.db"
