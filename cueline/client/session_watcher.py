@@ -137,8 +137,10 @@ class SessionWatcher:
                 last = await last_fact(journal, stream)
                 if heard is None:
                     break
-        if isinstance(last, SessionIdle) and not await has_read_all(journal, stream):
-            return None
+        if isinstance(last, SessionIdle):
+            if not await has_read_all(journal, stream):
+                return None
+            last = await last_fact(journal, stream)  # a message may have been read since
         return last if isinstance(last, SessionCompleted | SessionIdle) else None
 
     async def _wait_for_own_host(self) -> LastFact:

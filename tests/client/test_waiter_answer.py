@@ -4,9 +4,11 @@ import pytest
 
 from cueline.actors.session_owner import LOOK_SECONDS
 from cueline.actors.stream_notifier import StreamNotifier
+from cueline.events.codec import Codec
 from cueline.events.inbox import MessageSent
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.session import ModelStarted
+from cueline.testing.clock import take_turns
 from cueline.testing.fakes import asks_for, says
 from tests.actors.session_harness import SESSION, SessionHarness, Valve
 from tests.client.waiting import CountingCodec, Home, WaitingForAnswer
@@ -71,6 +73,39 @@ async def test_the_answer_is_not_said_while_a_message_is_not_read():
     await answered.end()
     await asked.end()
     assert ("two", None) == (answered.word.result, asked.word)
+
+
+async def test_the_answer_is_not_the_one_before_a_message_that_is_read_meanwhile():
+    scene = SessionHarness([says("one"), valve := Valve(says("two"))])
+    await scene.begin(open=True)
+    await scene.clock.settle()
+    store, message = scene.outside.store, MessageSent(lane="note", text="And?")
+    asked = WaitingForAnswer(scene, journal=Journal(Late(store, scene, message), Codec(), None))
+    await scene.clock.settle()
+
+    valve.opened.set()
+    await scene.clock.settle()
+
+    await asked.end()
+    assert asked.word is None or "two" == asked.word.result
+
+
+class Late:
+    """A store in which a session reads a message between two reads by somebody else."""
+
+    def __init__(self, store, scene, message):
+        self._store, self._scene, self._message = store, scene, message
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def head(self, stream):
+        if stream.startswith("inbox-") and (message := self._message) is not None:
+            self._message = None
+            await self._scene.outside.say(SESSION, message)
+            while (await self._scene.types())[-1] != "ModelStarted":
+                await take_turns()
+        return await self._store.head(stream)
 
 
 # I3: a frozen host knows less than was recorded, and does not let go.
