@@ -87,7 +87,7 @@ async def test_the_answer_is_not_the_one_before_a_message_that_is_read_meanwhile
     await scene.clock.settle()
 
     await asked.end()
-    assert asked.word is None or "two" == asked.word.result
+    assert asked.word is None
 
 
 class Late:
@@ -95,12 +95,17 @@ class Late:
 
     def __init__(self, store, scene, message):
         self._store, self._scene, self._message = store, scene, message
+        self._has_read = False
 
     def __getattr__(self, name):
         return getattr(self._store, name)
 
+    def read(self, *what, **how):
+        self._has_read = True
+        return self._store.read(*what, **how)
+
     async def head(self, stream):
-        if stream.startswith("inbox-") and (message := self._message) is not None:
+        if self._has_read and (message := self._message) is not None:
             self._message = None
             await self._scene.outside.say(SESSION, message)
             while (await self._scene.types())[-1] != "ModelStarted":
