@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -122,15 +123,20 @@ def sandbox(
             limits = ProcessLimits.of(isolation.limits, namespaces=False)
             yield Sandbox(box.argv, box.environment, (), limits, status.fileno(), box)
         return
-    if workspace is not None and (workspace / ".git").is_dir():
+    git = None if workspace is None else workspace / ".git"
+    if git is not None and git.is_dir():
         # A missing folder could not be kept from being made, with hooks in it.
         with suppress(OSError):
-            (workspace / ".git/hooks").mkdir(exist_ok=True)
+            (git / "hooks").mkdir(exist_ok=True)
     if proxy is not None:
         code = Path(forwarder.__file__).read_text()
         command = [sys.executable, "-I", "-S", "-c", code, str(proxy), *command]
     machine = this_machine(environment)
-    with filter_file() as filters, open(os.memfd_create("status"), "rb") as status:  # noqa: PTH123
+    with (
+        _without_commondir(git),
+        filter_file() as filters,
+        open(os.memfd_create("status"), "rb") as status,  # noqa: PTH123
+    ):
         words = arguments(
             command,
             isolation=isolation,
@@ -148,3 +154,22 @@ def sandbox(
             ProcessLimits.of(isolation.limits),
             status.fileno(),
         )
+
+
+@contextmanager
+def _without_commondir(git: Path | None) -> Iterator[None]:
+    """Remove the file `commondir` of a repository that comes in the block.
+
+    Git takes its configuration, which names programs, from the folder that the file names. A whole
+    repository has none.
+    """
+    named = None if git is None or not git.is_dir() or git.is_symlink() else git / "commondir"
+    if named is None or named.exists():
+        yield
+        return
+    try:
+        yield
+    finally:
+        shutil.rmtree(named, ignore_errors=True)
+        with suppress(OSError):
+            named.unlink()

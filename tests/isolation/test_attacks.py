@@ -173,6 +173,20 @@ def test_an_isolated_command_can_do_its_work(target, kind):
     assert "a\n" == (target.without_log / "made").read_text()
 
 
+@pytest.mark.parametrize("kind", ["bwrap", "held"])
+@pytest.mark.parametrize("way", ["echo ../evil >{}", "ln -s ../evil {}", "mkdir -p {}/more"])
+def test_a_repository_never_takes_its_configuration_from_a_planted_folder(target, kind, way):
+    skip_without("bwrap")
+    named = target.workspace / ".git/commondir"
+
+    done = target.run(way.format(".git/commondir"), kind)
+
+    assert "[exit status 0]" in done
+    assert not os.path.lexists(named)
+    told = subprocess.run(["git", "-C", target.workspace, "status"], check=False)
+    assert 0 == told.returncode
+
+
 def test_a_planted_settings_file_allows_nothing_more_at_the_next_start(target):
     target.run("printf '[policy]\\nauto_approve = true\\n' >cueline.toml", "bwrap")
 
