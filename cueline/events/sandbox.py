@@ -21,7 +21,7 @@ class SandboxSpec(Part):
     """What a sandbox has; recorded with the agent."""
 
     backend: str
-    """`local`, `container`, `ray`, `daytona`, or one that a package adds."""
+    """`local`, `worktree`, `container`, `ray`, `daytona`, or one that a package adds."""
     image: str = Field(default="", exclude_if=not_)
     """The image of the sandbox's system; empty: the back-end's own."""
     workspace: str = Field(default="", exclude_if=not_)

@@ -16,7 +16,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -62,10 +62,13 @@ class _About(msgspec.Struct, frozen=True):
 class LocalBackend:
     """See `SandboxBackend`."""
 
+    folder_name = "sandboxes"
+    has_overlay = True
+
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         """Keep the sandboxes beside this user's other states, as *environ* names the place."""
         base = environ.get("XDG_STATE_HOME") or f"{environ.get('HOME') or '/root'}/.local/state"
-        self._root = Path(base) / "cueline" / "sandboxes"
+        self._root = Path(base) / "cueline" / self.folder_name
         self._volumes = self._root.with_name("volumes")
         self._environ = environ
 
@@ -73,7 +76,7 @@ class LocalBackend:
         self, spec: SandboxSpec, labels: Mapping[str, str], environment: Mapping[str, str]
     ) -> str:
         try:
-            overlay_rung("sandbox")
+            self._check(spec)
         except ConfigError as error:
             raise SandboxError(labels[NAME_LABEL], error.reason) from None
         if spec.image:
@@ -83,10 +86,7 @@ class LocalBackend:
         folder = self._root / place
         if not (folder / _ABOUT).exists():
             make_folder(folder)
-            for name in ("layers", "upper", "work", "workspace"):
-                (folder / name).mkdir(exist_ok=True)
-            if spec.workspace:
-                shutil.copymode(spec.workspace, folder / "upper")
+            self._fill(folder, spec, labels)
             if spec.volume:
                 self.volume(spec.volume)
             about = _About(spec.model_dump(mode="json"), {**labels}, {**environment})
@@ -106,8 +106,8 @@ class LocalBackend:
         if folder.exists():
             for each in folder.iterdir():
                 if each.name != _ABOUT:  # last, so that a deletion that was cut off is repeated
-                    _remove(each)
-            _remove(folder)
+                    remove(each)
+            remove(folder)
 
     def state(self, place: str) -> SandboxState:
         folder = self._root / place
@@ -145,7 +145,7 @@ class LocalBackend:
         command = ["/bin/sh", "-c", _WRITE, "sh", path]
         ended = self.exec(place, command, stdin=content, timeout_seconds=_SECONDS)
         if ended.exit_code:
-            raise SandboxError(place, f"{path} cannot be written: {_text(ended)}")
+            raise SandboxError(place, f"{path} cannot be written: {output_text(ended)}")
 
     def get(self, place: str, path: str) -> bytes:
         command = ["/bin/sh", "-c", _READ, "sh", path]
@@ -153,7 +153,7 @@ class LocalBackend:
         if ended.exit_code == _NO_FILE:
             raise FileNotFoundError(path)
         if ended.exit_code:
-            raise SandboxError(place, f"{path} cannot be read: {_text(ended)}")
+            raise SandboxError(place, f"{path} cannot be read: {output_text(ended)}")
         if ended.size > len(ended.output):
             raise SandboxError(place, f"{path} is too large: {ended.size:,} bytes")
         return ended.output
@@ -205,9 +205,24 @@ class LocalBackend:
             # The files of a layer are never changed, so two sandboxes can have the same ones.
             copy = fork / "layers" / layer.name
             if number <= last and not copy.exists():
-                _remove(fork / "copied")
+                remove(fork / "copied")
                 _link_tree(layer, fork / "copied")
                 (fork / "copied").rename(copy)
+
+    def _check(self, spec: SandboxSpec) -> None:  # noqa: ARG002 - a subclass looks at it
+        """Raise `ConfigError` if there can be no sandbox with *spec* here."""
+        overlay_rung("sandbox")
+
+    def _fill(self, folder: Path, spec: SandboxSpec, labels: Mapping[str, str]) -> None:  # noqa: ARG002
+        """Make the files of a new sandbox; a repetition goes on where a crash cut it off."""
+        for name in ("layers", "upper", "work", "workspace"):
+            (folder / name).mkdir(exist_ok=True)
+        if spec.workspace:
+            shutil.copymode(spec.workspace, folder / "upper")
+
+    def _access(self, folder: Path, spec: SandboxSpec) -> tuple[Path, dict[str, Any]]:
+        """Return the folder of its commands, and what they can read and write besides."""
+        return Path(spec.workspace or folder / "workspace"), {}
 
     def _run(
         self,
@@ -219,18 +234,17 @@ class LocalBackend:
     ) -> Executed:
         about = self._about(folder)
         spec = SandboxSpec.model_validate(about.spec)
-        workspace = Path(spec.workspace or folder / "workspace")
+        workspace, access = self._access(folder, spec)
+        limits = IsolationLimits(memory_mb=spec.memory_mb)
         mounts = {str(self._volumes / spec.volume): VOLUME_PATH} if spec.volume else {}
         basic = {name: self._environ[name] for name in _BASIC if name in self._environ}
         printed = Printed()
         with sandbox(
             command,
-            isolation=Isolation(
-                network=spec.network, limits=IsolationLimits(memory_mb=spec.memory_mb)
-            ),
+            isolation=Isolation(network=spec.network, limits=limits, **access),
             environment={**basic, **about.environment, **environment},
             workspace=workspace,
-            overlay=str(folder),
+            overlay=str(folder) if self.has_overlay else "",
             mounts=mounts,
         ) as box:
             with start_guarded(box, workspace, fed=True) as process:
@@ -281,7 +295,8 @@ def _feed(process: subprocess.Popen[bytes], content: bytes) -> None:
         process.stdin.close()
 
 
-def _text(ended: Executed) -> str:
+def output_text(ended: Executed) -> str:
+    """Return the end of what a command printed."""
     return ended.output.decode(errors="replace").strip()[-1000:]
 
 
@@ -292,7 +307,7 @@ def _write_whole(path: Path, content: bytes) -> None:
     new.rename(path)
 
 
-def _remove(folder: Path) -> None:
+def remove(folder: Path) -> None:
     """Remove *folder* or file, also what an overlay left that nobody may enter."""
     if folder.is_symlink() or not folder.is_dir():
         folder.unlink(missing_ok=True)
@@ -314,18 +329,18 @@ def _merge_oldest(layers: Path) -> None:
     known = sorted(layers.iterdir())
     last = max((each for each in known if each.name.endswith(_MERGED)), default=None)
     for each in [] if last is None else known[: known.index(last)]:
-        _remove(each)  # a crash left it; the merged one has it, too
+        remove(each)  # a crash left it; the merged one has it, too
         known.remove(each)
     if len(known) <= MOST_LAYERS:
         return
     oldest, second = known[:2]
     merged = layers.with_name("merged")
-    _remove(merged)
+    remove(merged)
     _link_tree(oldest, merged)
     _lay_over(second, merged)
     merged.rename(second.with_name(f"{second.name.rstrip(_MERGED)}{_MERGED}"))
-    _remove(second)
-    _remove(oldest)
+    remove(second)
+    remove(oldest)
 
 
 def _lay_over(upper: Path, lower: Path) -> None:
@@ -334,7 +349,7 @@ def _lay_over(upper: Path, lower: Path) -> None:
         below = lower / each.name
         is_folder = each.is_dir() and not each.is_symlink()
         if not is_folder or _is_opaque(each) or below.is_symlink() or not below.is_dir():
-            _remove(below)
+            remove(below)
         if is_folder and below.exists():
             shutil.copystat(each, below)
             _lay_over(each, below)

@@ -22,6 +22,7 @@ _OWN: Final = {
     "daytona": "cueline.sandboxes.daytona:DaytonaBackend",
     "local": "cueline.sandboxes.local:LocalBackend",
     "ray": "cueline.sandboxes.ray:RayBackend",
+    "worktree": "cueline.sandboxes.worktree:WorktreeBackend",
 }
 VARIABLES: Final = {
     "daytona": ("DAYTONA_API_KEY",),

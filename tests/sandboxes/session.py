@@ -23,7 +23,7 @@ async def works_in(backend, folder, **more):
     """Run a session to its end, and see its outputs, and that nothing is left."""
     sandbox_backend.cache_clear()
     work = folder / "work"
-    work.mkdir()
+    work.mkdir(exist_ok=True)
     agent = scripted(
         SCRIPT,
         "run_command",

@@ -1,0 +1,139 @@
+"""Sandboxes that are git worktrees pass the contract; what stays in the repository."""
+
+import subprocess
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from cueline.actors.sandbox_port import LOG_LABEL, NAME_LABEL, SESSION_LABEL
+from cueline.errors import SandboxError
+from cueline.events.sandbox import SandboxSpec
+from cueline.sandboxes.worktree import WorktreeBackend
+from cueline.testing.sandbox_contract import SandboxContract
+from tests.sandboxes.session import works_in
+
+
+def git(folder, *words):
+    command = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org", "-C", folder, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def repository(folder):
+    folder.mkdir(exist_ok=True)
+    (folder / "there").write_text("before")
+    git(folder, "init", "--quiet", "--initial-branch", "main")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "--message", "Begin")
+    return folder
+
+
+class TestWorktreeContract(SandboxContract):
+    @pytest.fixture
+    def workspace(self, tmp_path: Path) -> Path:
+        return repository(tmp_path / "workspace")
+
+    @pytest.fixture
+    def backend(self, tmp_path: Path) -> WorktreeBackend:
+        return WorktreeBackend({"XDG_STATE_HOME": str(tmp_path / "state"), "PATH": "/usr/bin:/bin"})
+
+    @pytest.fixture
+    def spec(self, workspace: Path) -> SandboxSpec:
+        return SandboxSpec(backend="worktree", workspace=str(workspace))
+
+    @pytest.fixture
+    def labels(self):
+        name = f"sandbox-default/{uuid4().hex}"
+        return {LOG_LABEL: uuid4().hex, NAME_LABEL: name, SESSION_LABEL: "session-default/mend"}
+
+    def run(self, backend, place, command):
+        ended = backend.exec(place, ["/bin/sh", "-c", command], timeout_seconds=30)
+        return ended.exit_code, ended.output.decode().strip()
+
+    def test_what_it_leaves_is_committed_on_its_branch(self, backend, place, workspace):
+        backend.put(place, "new", b"mine")
+        backend.put(place, ".gitignore", b"built\n")
+        backend.put(place, "built", b"not kept")
+        author = "git -c user.name=B -c user.email=b@example.org"
+        assert (0, "") == self.run(
+            backend, place, f"git add new && {author} commit -qm 'Make it new'"
+        )
+        backend.delete(place)
+        branch = f"cueline/mend-{place[:6]}"
+
+        assert (workspace / "there").read_text() == "before"
+        assert not (workspace / "new").exists()
+        told = git(workspace, "log", "--format=%an %s", branch).splitlines()
+        assert ["cueline Keep what mend left", "B Make it new", "A Begin"] == told
+        assert "mine" == git(workspace, "show", f"{branch}:new")
+        assert "built" not in git(workspace, "ls-tree", "--name-only", branch).splitlines()
+        assert 1 == len(git(workspace, "worktree", "list").splitlines())
+        backend.delete(place)
+
+    def test_a_branch_without_a_change_is_deleted(self, backend, place, workspace):
+        backend.snapshot(place, "1.0")
+        backend.delete(place)
+        assert "refs/heads/main" == git(workspace, "for-each-ref", "--format=%(refname)")
+
+    def test_a_fork_has_the_files_of_a_snapshot(self, backend, place, labels, workspace):
+        backend.put(place, "turn", b"1")
+        backend.snapshot(place, "1.0")
+        self.run(backend, place, "git add . && git -c user.name=B -c user.email=b commit -qm One")
+        self.run(backend, place, "rm there; echo 2 > turn")
+        backend.snapshot(place, "2.0")
+        backend.put(place, "turn", b"3")
+
+        forks = [
+            backend.fork(place, name, {**labels, NAME_LABEL: f"sandbox-default/f{name}"})
+            for name in ("1.0", "2.0")
+        ]
+
+        assert (b"1", b"2\n") == tuple(backend.get(each, "turn") for each in forks)
+        assert (0, "?? turn") == self.run(backend, forks[0], "git status --short")
+        assert (0, "D there\n M turn") == self.run(backend, forks[1], "git status --short")
+        assert (0, "One\nBegin") == self.run(backend, forks[1], "git log --format=%s")
+        with pytest.raises(SandboxError, match=r"no snapshot of the call 9\.9"):
+            backend.fork(place, "9.9", labels)
+
+    # Git would run what they name, outside of the sandbox.
+    @pytest.mark.parametrize(
+        "planted", ["hooks/post-commit", "config", "commondir", "config.worktree", "info/x"]
+    )
+    def test_a_command_plants_nothing_in_the_repository(self, backend, place, workspace, planted):
+        code, told = self.run(backend, place, f"echo mine >> {workspace}/.git/{planted}")
+        assert code
+        assert "Read-only file system" in told or "nonexistent" in told
+        assert not git(workspace, "status", "--short")
+
+    def test_a_worktree_that_git_cannot_commit_keeps_its_files(self, backend, place):
+        backend.put(place, "new", b"mine")
+        backend.put(place, ".git", b"broken")
+        with pytest.raises(SandboxError, match=r"git failed in .*: fatal: invalid gitfile"):
+            backend.delete(place)
+        assert backend.get(place, "new") == b"mine"
+        assert (0, "") == self.run(backend, place, "rm .git")
+
+    def test_a_repetition_after_a_crash_goes_on(self, backend, spec, labels, place, workspace):
+        folder = backend._root / place
+        (folder / "about.json").unlink()
+        assert place == backend.create(spec, labels, {})
+        assert backend.get(place, "there") == b"before"
+
+    @pytest.mark.parametrize("made", [False, True])
+    def test_a_workspace_without_a_repository_is_refused(self, backend, labels, tmp_path, made):
+        spec = SandboxSpec(backend="worktree", workspace=str(tmp_path) if made else "")
+        why = "is not the folder of a git repository: name that folder, or run `git init` there"
+        with pytest.raises(SandboxError, match=why):
+            backend.create(spec, labels, {})
+
+
+async def test_a_session_works_in_a_worktree(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    repository(tmp_path / "work")
+
+    await works_in("worktree", tmp_path)
+
+    (branch,) = git(
+        tmp_path / "work", "branch", "--list", "cueline/*", "--format=%(refname)"
+    ).split()
+    assert "two" == git(tmp_path / "work", "show", f"{branch}:made")
