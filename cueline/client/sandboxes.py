@@ -56,7 +56,7 @@ class SandboxRow:
     since: datetime
     """The time of its last event."""
     error: str | None = None
-    """The last failure, as `stop: no answer within 300 s`, until an act succeeds."""
+    """The last failure, as `stop failed: no answer within 300 s`, until an act succeeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +133,6 @@ def _after(row: SandboxRow | None, name: str, event: SandboxEvent) -> SandboxRow
             state = _DONE[event.act]
             return replace(row, place=event.place, state=state, since=event.at, error=None)
         case SandboxFailed():
-            error = f"{event.act}: {event.message}"
+            error = f"{event.act} failed: {event.message}"
             over: State = "gone" if event.gone else "failed"
             return replace(row, state=over, since=event.at, error=error)

@@ -70,10 +70,10 @@ STARTED = (begun("create"), done("create"))
         (STARTED, ("started", "c0ffee", None)),
         ((*STARTED, begun("stop")), ("stopping", "c0ffee", None)),
         ((*STARTED, begun("stop"), done("stop")), ("stopped", "c0ffee", None)),
-        ((begun("create"), failed("create")), ("failed", "", "create: it is broken")),
+        ((begun("create"), failed("create")), ("failed", "", "create failed: it is broken")),
         (
             (begun("create"), failed("create"), begun("create")),
-            ("starting", "", "create: it is broken"),
+            ("starting", "", "create failed: it is broken"),
         ),
         ((begun("create"), failed("create"), *STARTED), ("started", "c0ffee", None)),
         ((*STARTED, begun("delete")), ("deleting", "c0ffee", None)),
