@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 
+import cueline
 from cueline.actors.sandbox_life import sandbox_of
 from cueline.actors.sandbox_slots import SLOTS_STREAM
 from cueline.client.client import Client
@@ -27,6 +28,7 @@ from cueline.runtime.open_log import open_log
 from cueline.runtime.place import Place
 from cueline.testing.clock import NOON
 from tests.damage import change
+from tests.gateway.conftest import TOKEN, served
 
 SPEC = SandboxSpec(backend="container")
 ONE, TWO = "session-default/one", "session-acme/two"
@@ -117,6 +119,19 @@ async def test_the_slots_and_the_queue_are_those_of_the_pool(client):
     waits = [("acme/two", second.at), ("three", third.at)]
     assert waits == [(each.session, each.since) for each in before.queue]
     assert (2, 1, ["three"]) == (after.max_started, after.used, [e.session for e in after.queue])
+
+
+async def test_a_server_gives_the_same_list(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUELINE_KEYS_FOLDER", str(tmp_path / "keys"))
+    async with served(tmp_path / "log.db") as (runtime, http):
+        await record(runtime, SLOTS_STREAM, asks(ONE), SlotGranted(session=ONE), asks(TWO))
+        await record(runtime, sandbox_of(ONE, 1), *STARTED, begun("delete"), done("delete"))
+        async with cueline.connect(str(http.base_url), token=TOKEN) as far:
+            left, every = await far.sandboxes(), await far.sandboxes(all=True)
+
+        assert await runtime.sandboxes() == left
+        assert await runtime.sandboxes(all=True) == every
+        assert "deleted" == every.sandboxes[0].state
 
 
 async def test_a_log_without_sandboxes_has_no_number_of_slots(client):
