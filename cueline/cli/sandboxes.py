@@ -32,8 +32,8 @@ def sandboxes(
     """
     found = open_log.ask(log, lambda reader: reader.sandboxes(all=all_))
     if found.max_started is None and not as_json:
-        example = '`sandbox = "local"` in the file of an agent gives each session one'
-        typer.echo(f"no session has asked for a sandbox in {visible(str(log))}; {example}")
+        gives = '`sandbox = "local"` in an agent\'s file gives each session one'
+        typer.echo(f"no sandboxes in {visible(str(log))}; {gives}")
     else:
         open_log.print_answer(found, _print, as_json=as_json)
 

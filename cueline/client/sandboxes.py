@@ -56,7 +56,7 @@ class SandboxRow:
     since: datetime
     """The time of its last event."""
     error: str | None = None
-    """The last failure, as `stop failed: no answer within 300 s`, until an act succeeds."""
+    """The last failure, as `start failed: no answer within 300 s`, until a start succeeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,8 +130,16 @@ def _after(row: SandboxRow | None, name: str, event: SandboxEvent) -> SandboxRow
     assert row is not None, "the intent comes first"
     match event:
         case SandboxDone():
-            state = _DONE[event.act]
-            return replace(row, place=event.place, state=state, since=event.at, error=None)
+            started = event.act in {"create", "start"}
+            # A stop without a place found nothing: the creation had failed.
+            known = event.place or event.act == "delete"
+            return replace(
+                row,
+                place=event.place,
+                state=_DONE[event.act] if known else "failed",
+                since=event.at,
+                error=None if started else row.error,
+            )
         case SandboxFailed():
             error = f"{event.act} failed: {event.message}"
             over: State = "gone" if event.gone else "failed"

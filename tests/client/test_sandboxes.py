@@ -79,6 +79,10 @@ STARTED = (begun("create"), done("create"))
         ),
         ((begun("create"), failed("create"), *STARTED), ("started", "c0ffee", None)),
         ((*STARTED, begun("delete")), ("deleting", "c0ffee", None)),
+        (
+            (*STARTED, begun("start"), failed("start"), begun("stop"), done("stop")),
+            ("stopped", "c0ffee", "start failed: it is broken"),
+        ),
     ],
 )
 async def test_a_sandbox_is_as_its_last_fact_says(client, facts, told):
