@@ -102,6 +102,7 @@ _PANELS = {
         LazyCommand("status", "Show the processes of a log."),
         LazyCommand("scale", "Change the number of hosts and runners.", "fleet:scale"),
         LazyCommand("fleet", "Show hosts, runners and waiting work."),
+        LazyCommand("sandboxes", "List sandboxes and waiting sessions."),
     ),
     "Set up": (
         LazyCommand("init", "Write an agent, its tool and its test."),

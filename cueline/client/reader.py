@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cueline.client.policies import PolicyBacktest
     from cueline.client.rows import Costs, GroupBy
     from cueline.client.runs import BlueprintRow, RunnerRow
+    from cueline.client.sandboxes import PoolStatus
     from cueline.client.status import FleetStatus, LogStatus
     from cueline.client.verify import Verified
     from cueline.events.agent import Policy
@@ -193,6 +194,22 @@ class Reader(SessionQuestions):
         from cueline.client.status import fleet_of
 
         return await fleet_of(self.log, notice=self.notice)
+
+    @at_server
+    async def sandboxes(self, *, all: bool = False) -> "PoolStatus":  # noqa: A002 - as `--all`
+        """Return the sandboxes of sessions, their slots, and the sessions that wait for one.
+
+        The log is read; no back-end is asked.
+
+        Args:
+            all: also those that are deleted, or gone at the back-end.
+
+        Raises:
+            CorruptEventError: the log is damaged.
+        """
+        from cueline.client.sandboxes import pool_of
+
+        return await pool_of(self.log, with_deleted=all)
 
     async def backtest(
         self, policy: "str | Path | Policy", *, since: datetime | None = None

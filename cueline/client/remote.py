@@ -35,6 +35,7 @@ _ROWS = (
     "client.receipt",
     "client.rows",
     "client.runs",
+    "client.sandboxes",
     "client.session",
     "client.show",
     "client.status",

@@ -284,6 +284,7 @@ ROUTES: Final = (
     _asks("/status", Client.status, "cueline status --json"),
     _asks("/fleet", Client.fleet, "cueline fleet --json"),
     _does("/fleet/scale", Client.scale, "cueline scale --hosts N"),
+    _asks("/sandboxes", Client.sandboxes, "cueline sandboxes --json"),
     _asks("/tokens", tokens, "cueline tokens list --json"),
     _does("/tokens", issue_token, "cueline tokens issue PERSON"),
     _does("/tokens/{token}/rotate", rotate_token, "cueline tokens rotate {token}"),

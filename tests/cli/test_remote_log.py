@@ -180,6 +180,8 @@ READS = [
     "runners",
     "breakers",
     "fleet",
+    "sandboxes",
+    "sandboxes --all --json",
     "status",
     "show nobody",
 ]

@@ -18,6 +18,7 @@ from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopR
 from cueline.client.rerun import RerunDifference, RerunResult, UnansweredCall
 from cueline.client.rows import AuditRow, BreakerRow, Costs, PendingRow, RunRow, SessionRow
 from cueline.client.runs import BlueprintRow, RunnerRow
+from cueline.client.sandboxes import PoolStatus, SandboxRow, SlotWaitRow
 from cueline.client.show import SessionDetails
 from cueline.client.status import (
     FleetStatus,
@@ -46,6 +47,7 @@ ROWS += [Copied, ProviderRow, KeyRow, KeyReceipt]
 ROWS += [ScaleReceipt, GroupRow, FleetStatus, GroupStatus, NodeRow, WaitRow, WorkerRow]
 ROWS += [WorkflowState, StepState, FileDiff, SessionDiff]
 ROWS += [RunRow, BlueprintRow, RunnerRow]
+ROWS += [PoolStatus, SandboxRow, SlotWaitRow]
 ROWS += [Receipt, PauseReceipt, StopReceipt, DecisionReceipt]
 
 
