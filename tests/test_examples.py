@@ -56,3 +56,19 @@ async def test_the_program_that_retries_can_be_run_again(tmp_path):
 
     assert "x\nx\n" == (tmp_path / "tries").read_text()
     assert 2 == len(told)
+
+
+# 003-004, 003-073: six sessions in three sandboxes, none of which is started while all wait.
+def test_six_sessions_mend_one_repository_on_branches_of_their_own():
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "sandboxes/branches.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    asked, *results = done.stdout.splitlines()
+    assert "6 sessions wait for a person" == asked
+    assert 6 == len([each for each in results if each.startswith("completed: Part")])
+    assert 6 == len([each for each in results if "cueline/part-" in each])

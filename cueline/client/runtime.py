@@ -90,6 +90,7 @@ async def open_runtime(
     address: str | None = None,
     slots: int = SLOTS.loop,
     workers: int = SLOTS.workers,
+    sandboxes: int = 10,
     on_trouble: Callable[[str, CuelineError], None] = _print_trouble,
 ) -> AsyncIterator[Runtime]:
     """Open the log of that URL or *path*, and run the sessions that are started or resumed here.
@@ -103,6 +104,7 @@ async def open_runtime(
         address: the address of the Ray cluster, if it is not that of the `cueline up`.
         slots: the number of calls of async tools at a time; not used by a running `cueline up`.
         workers: the number of calls of other tools at a time, each in its own process.
+        sandboxes: the number of started sandboxes at a time; not used by a running `cueline up`.
         on_trouble: called with the reason for each session that cannot run.
 
     Raises:
@@ -115,11 +117,11 @@ async def open_runtime(
         raise ConfigError("on", f"{on!r} is none of 'auto', 'ray' and 'inline'")
     if on == "inline" and address is not None:
         raise ConfigError("address", f"{address} is Ray's, and 'inline' drives all in this process")
-    for name, count in {"slots": slots, "workers": workers}.items():
+    for name, count in {"slots": slots, "workers": workers, "sandboxes": sandboxes}.items():
         if count < 1:
             raise ConfigError(name, f"{count} is less than 1: no tool could run")
     async with open_log(path) as opened:
-        log = replace(opened, slots=Slots(slots, workers))
+        log = replace(opened, slots=Slots(slots, workers), sandbox_slots=sandboxes)
         async with runtime_on(log, on=on, address=address, on_trouble=on_trouble) as runtime:
             yield runtime
 

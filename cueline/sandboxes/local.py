@@ -117,7 +117,8 @@ class LocalBackend:
 
     def find(self, labels: Mapping[str, str]) -> Collection[FoundSandbox]:
         found = []
-        for each in self._root.glob(f"*/{_ABOUT}"):
+        name = _place_of(labels) if {LOG_LABEL, NAME_LABEL} <= labels.keys() else "*"
+        for each in self._root.glob(f"{name}/{_ABOUT}"):
             has = self._about(each.parent).labels
             if labels.items() <= has.items():
                 place = each.parent.name

@@ -53,7 +53,6 @@ class WorktreeBackend(LocalBackend):
             about = self._about(folder)
             spec, branch = SandboxSpec.model_validate(about.spec), _branch(place, about.labels)
             if (folder / place / ".git").exists():
-                self.start(place)
                 self._git_there(place, _COMMIT, f"Keep what {_session(about.labels)} left")
             remove(folder / place)
             _git(spec, "worktree", "prune")
@@ -101,7 +100,8 @@ class WorktreeBackend(LocalBackend):
 
     def _git_there(self, place: str, script: str, argument: str) -> None:
         command = ["/bin/sh", "-c", script, "sh", argument]
-        ended = self.exec(place, command, timeout_seconds=_SECONDS)
+        with self._locked(place) as folder:  # also if it is stopped
+            ended = self._run(folder, command, b"", {}, _SECONDS)
         if ended.exit_code:
             tree = self._root / place / place
             raise SandboxError(place, f"git failed in {tree}: {output_text(ended)}")

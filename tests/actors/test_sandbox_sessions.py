@@ -1,5 +1,7 @@
 """Sessions with a sandbox of their own, as a program drives them."""
 
+import asyncio
+import time
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -116,6 +118,23 @@ async def test_a_session_without_a_slot_waits_for_its_turn(folder, tmp_path):
         await first.stop()
 
         assert "Done." == (await second.result()).text
+
+
+@pytest.mark.parametrize("number", [25, pytest.param(1000, marks=pytest.mark.long)])
+async def test_many_waiting_sessions_hold_no_started_sandbox(folder, tmp_path, figures, number):
+    """003-002, 003-073: all sandboxes are stopped, and all slots are free."""
+    ask = cueline.Policy(approval=("off",), rules=[WRITES])
+    asking = agent(folder, policy=ask)
+    begun = time.monotonic()
+    async with open_runtime(str(tmp_path / "log.db"), on="inline") as runtime:
+        for _ in range(number):
+            await runtime.start(asking, "Go.")
+        while len((listed := await runtime.sandboxes()).sandboxes) < number or listed.used:
+            await asyncio.sleep(number / 500)
+    figures(f"{number} sessions wait after {time.monotonic() - begun:.0f} s; 0 started")
+
+        assert ["stopped"] * number == left()
+    assert {"stopped"} == {each.state for each in listed.sandboxes}
 
 
 async def test_a_back_end_that_fails_pauses_the_session_until_a_person_has_mended_it(

@@ -58,6 +58,7 @@ class TestWorktreeContract(SandboxContract):
         assert (0, "") == self.run(
             backend, place, f"git add new && {author} commit -qm 'Make it new'"
         )
+        backend.stop(place)
         backend.delete(place)
         branch = f"cueline/mend-{place[:6]}"
 
