@@ -135,7 +135,7 @@ async def test_a_long_comparison_is_cut_and_says_so(log, said):
 
     folded = [int(each) for each in re.findall(r"<summary>(\d+) equal lines?</summary>", text)]
     beside = len(re.findall(r"<strong>[-+] ", text))
-    (left,) = re.findall(r"The page ends here: (\d+) more lines are not shown", text)
+    (left,) = re.findall(r"Cut here: (\d+) more lines are not shown", text)
     assert len(found) == sum(folded) + beside + int(left)
     assert 20_000 < len(text.encode()) < 100_000
 
