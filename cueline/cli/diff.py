@@ -1,7 +1,6 @@
 """`cueline diff`: compare two sessions."""
 
 from collections.abc import Iterator
-from decimal import Decimal
 from itertools import groupby
 from typing import Annotated
 
@@ -10,8 +9,9 @@ import typer
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
 from cueline.client.compare import ComparedFile, ComparedLine, SessionDiff
+from cueline.console.session_diff import change_text, compared_figures
 from cueline.console.table import print_table
-from cueline.console.text import count, diff_style, money, one_line, visible
+from cueline.console.text import count, diff_style, one_line, visible
 
 _WIDTH = 100
 _SIGNS = {"both": " ", "a": "-", "b": "+"}
@@ -40,15 +40,7 @@ def diff(
 
 def _print(found: SessionDiff) -> None:
     a, b = found.a, found.b
-    rows = [
-        ("agent", a.agent, b.agent),
-        ("model", f"{a.provider} {a.model}", f"{b.provider} {b.model}"),
-        ("status", a.status, b.status),
-        ("turns", str(a.turns), str(b.turns)),
-        ("tool calls", str(a.tool_calls), str(b.tool_calls)),
-        ("cost", *(money(Decimal(each.cost)) for each in (a, b))),
-    ]
-    print_table(("", a.id, b.id), rows)
+    print_table(("", a.id, b.id), compared_figures(found))
     typer.echo()
     for line in _lines(found.transcript):
         typer.secho(line, fg=_colour(line))
@@ -75,9 +67,8 @@ def _file(compared: ComparedFile, a: str, b: str) -> Iterator[str]:
         if side is None:
             yield f"  {name} did not change it"
         else:
-            shown = side.diff or side.unknown or "it is in the end as before"
             yield f"  {name} changed it:"
-            yield from (f"  {visible(each)}" for each in shown.splitlines())
+            yield from (f"  {visible(each)}" for each in change_text(side).splitlines())
 
 
 def _colour(line: str) -> str | None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import takewhile
 from typing import Literal
 
 from cueline.client.file_changes import FileDiff
@@ -47,7 +48,13 @@ def compared_lines(
 ) -> Iterator[ComparedLine]:
     """Yield the lines of two transcripts; the first session's before the second's."""
     ours, theirs = ([_content(each) for each in side] for side in (a, b))
-    matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
+    past = sum(
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False))
+    )
+    yield from (ComparedLine(side="both", line=each) for each in a[:past])
+    a, b = a[past:], b[past:]
+    # Lines that are repeated often are junk to it: else 1,000 lines can take seconds.
+    matcher = SequenceMatcher(None, ours[past:], theirs[past:])
     for kind, i, j, k, m in matcher.get_opcodes():
         if kind == "equal":
             yield from (ComparedLine(side="both", line=each) for each in a[i:j])

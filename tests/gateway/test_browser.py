@@ -11,6 +11,7 @@ from playwright.async_api import async_playwright, expect
 from cueline.client.tokens import issue_code
 from tests.gateway.conftest import TOKEN, served
 from tests.gateway.test_api import PAID, PAYS, TALKS, pay
+from tests.gateway.test_compare_page import two_writers
 from tests.scripted import scripted
 
 CHROMIUM = shutil.which("chromium")
@@ -74,6 +75,30 @@ async def test_each_page_fits_is_safe_and_can_be_used_by_everybody(log, width, s
                 assert "taken" not in await page.title()
                 if AXE.exists():
                     assert [] == await faults(page), path
+            assert [] == complaints
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
+async def test_two_sessions_are_compared_by_keyboard(log, width, scheme):
+    async with served(log) as (runtime, http):
+        await two_writers(runtime, log.parent)
+        looks = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
+        async with opened(http, **looks, **BEARER) as (page, complaints):
+            await page.goto("/sessions/one")
+            await page.get_by_text("Look back").focus()
+            await page.keyboard.press("Enter")
+            await page.get_by_label("Compare with").fill("two")
+            await page.keyboard.press("Enter")
+            await expect(page).to_have_title("one and two compared · cueline")
+            await page.locator("summary").first.focus()
+            await page.keyboard.press("Enter")
+            await expect(page.locator("details").first).to_have_attribute("open", "")
+
+            assert not await page.evaluate("document.documentElement.scrollWidth > innerWidth")
+            sides = [await each.bounding_box() for each in await page.locator(".item").all()]
+            assert (sides[0]["y"] == sides[1]["y"]) == (width > 860)
+            if AXE.exists():
+                assert [] == await faults(page)
             assert [] == complaints
 
 

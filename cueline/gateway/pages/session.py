@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Path, Request
@@ -25,9 +26,10 @@ from cueline.console.text import date_time
 from cueline.errors import RejectedError
 from cueline.events.event_text import end_text, wait_text
 from cueline.events.session import SessionCompleted, SessionFailed, SessionIdle, SessionStopped
-from cueline.events.stream import session_stream, shown
+from cueline.events.stream import shown
 from cueline.gateway.events import response_of
 from cueline.gateway.guard import caller_of
+from cueline.gateway.pages.compare import comparison
 from cueline.gateway.pages.conversation import Item, Told, html, items
 from cueline.gateway.pages.page import link_of, render
 from cueline.gateway.pages.timeline import bars, timeline
@@ -153,22 +155,10 @@ async def at(request: Request, name: str, version: Annotated[int, Path(ge=1)]) -
 
 @session.get("/sessions/{name}/compare")
 async def compare(request: Request, name: str, other: str = "") -> Response:
-    """Show two sessions side by side: what was said, called and spent."""
-    client, sides = caller_of(request).client, []
-    for each in (name, other or name):
-        history = await client.history(each)
-        shown_items = list(items(history.events, EventRenderer()))
-        sides.append((await client.show(each), shown_items))
-    same = 0
-    for left, right in zip(sides[0][1], sides[1][1], strict=False):
-        if (left.kind, left.body) != (right.kind, right.body):
-            break
-        same += 1
-    columns = [
-        (details, _html(shown_items[same:], _here(request, session_stream(details.id))))
-        for details, shown_items in sides
-    ]
-    return render(request, "compare.html", columns=columns, same=same, name=name, other=other)
+    """Show what differs between two sessions: what was said and called, files, and cost."""
+    found = await caller_of(request).client.diff(name, other or name)
+    at_event = partial(_here, request)
+    return render(request, "compare.html", at_event=at_event, **comparison(found))
 
 
 def _head(history: History, details: Any) -> dict[str, Any]:
