@@ -1,6 +1,5 @@
 """Sessions with a sandbox of their own, as a program drives them."""
 
-import asyncio
 import time
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -124,16 +123,18 @@ async def test_a_session_without_a_slot_waits_for_its_turn(folder, tmp_path):
 async def test_many_waiting_sessions_hold_no_started_sandbox(folder, tmp_path, figures, number):
     """003-002, 003-073: all sandboxes are stopped, and all slots are free."""
     ask = cueline.Policy(approval=("off",), rules=[WRITES])
-    asking = agent(folder, policy=ask)
-    begun = time.monotonic()
-    async with open_runtime(str(tmp_path / "log.db"), on="inline") as runtime:
+    asking, log = agent(folder, policy=ask), str(tmp_path / "log.db")
+    begun, marks = time.monotonic(), tmp_path / "state/cueline/sandboxes"
+    async with open_runtime(log, on="inline") as runtime:
         for _ in range(number):
             await runtime.start(asking, "Go.")
-        while len((listed := await runtime.sandboxes()).sandboxes) < number or listed.used:
-            await asyncio.sleep(number / 500)
+        await await_until(lambda: len([*marks.glob("*/stopped")]) == number, within=number)
         assert ["stopped"] * number == left()
-    figures(f"{number} sessions wait after {time.monotonic() - begun:.0f} s; 0 started")
+        figures(f"{number} sessions wait after {time.monotonic() - begun:.0f} s; 0 started")
+    async with open_runtime(log, on="inline") as reader:
+        listed = await reader.sandboxes()
 
+    assert (0, number) == (listed.used, len(listed.sandboxes))
     assert {"stopped"} == {each.state for each in listed.sandboxes}
 
 

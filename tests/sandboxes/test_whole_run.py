@@ -1,6 +1,5 @@
 """Six sessions plan, ask, implement and have a review, in three sandboxes, for hours."""
 
-import asyncio
 import runpy
 from collections import Counter
 from dataclasses import replace
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import cueline
 from cueline.client.runtime import Runtime
+from cueline.clock import SystemClock
 from cueline.events.session import (
     LimitWarned,
     ModelStarted,
@@ -34,6 +34,7 @@ class Run:
         self.runtime = runtime
         self.sessions = sessions
         self.clock = runtime.log.clock
+        self.real_clock = SystemClock()
         self.most_started = 0
 
     async def states(self):
@@ -53,7 +54,7 @@ class Run:
             self.most_started = max(self.most_started, (await self.states())["started"])
             rests = all(isinstance(each, AT_REST) for each in await self.last())
             await self.clock.advance(60 if rests else 1)
-            await asyncio.sleep(0.02)  # git and the tests run in processes
+            await self.real_clock.sleep(0.02)  # git and the tests run in processes
 
     async def all_ask(self):
         return len((await self.runtime.pending()).rows) == SESSIONS
