@@ -12,7 +12,7 @@ from cueline.actors.tool_port import SandboxPlace
 from cueline.deciders.session.due import AttachSandbox
 from cueline.errors import ConfigError, SandboxError
 from cueline.events.agent import ToolSpec
-from cueline.events.agent_parts import with_values
+from cueline.events.agent_parts import variables_in, with_values
 from cueline.events.codes import Cause
 from cueline.events.sandbox import SandboxSpec
 from cueline.events.session import SandboxAttached, SessionWaiting
@@ -57,7 +57,7 @@ class SandboxClient:
         pool, state = self._dependencies.sandboxes, self._entity.state
         if pool is None:
             raise SandboxError(spec.backend, "there is no pool of sandboxes here")
-        missing = sorted(spec.variables - os.environ.keys())
+        missing = sorted({*variables_in(spec.environment)} - os.environ.keys())
         if missing:
             raise ConfigError("sandbox.environment", f"${missing[0]} is not set here: set it")
         environment = with_values(spec.environment, os.environ)

@@ -35,6 +35,9 @@ class SandboxSpec(Part):
     environment: dict[str, str] = Field(default={}, exclude_if=not_)
     """The variables of its commands; `$NAME` in a value stands for an environment variable of the
     host, whose value is not recorded."""
+    git_token: str = Field(default="", pattern=r"^(\$[A-Za-z_][A-Za-z0-9_]*)?$", exclude_if=not_)
+    """The token with which git logs in over HTTPS, as `$NAME`, a variable of the runner. Each
+    command gets it anew; it is neither recorded nor kept in the sandbox."""
     wait_seconds: Seconds = Field(default=3600.0, gt=0, exclude_if=partial(eq, 3600.0))
     """The longest wait for a slot of the pool; then a person is asked."""
     auto_stop_seconds: Seconds = Field(default=3600.0, ge=60)
@@ -42,8 +45,13 @@ class SandboxSpec(Part):
 
     @property
     def variables(self) -> set[str]:
-        """The environment variables whose values the sandbox gets."""
-        return set(variables_in(self.environment))
+        """The environment variables whose values commands get."""
+        return {*variables_in(self.environment), *filter(None, [self.git_variable])}
+
+    @property
+    def git_variable(self) -> str:
+        """The name of the variable with the token of git; empty: none."""
+        return self.git_token.removeprefix("$")
 
     def in_folder(self, folder: str) -> Self:
         """Return it with *folder*, the agent's workspace."""

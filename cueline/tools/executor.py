@@ -142,7 +142,8 @@ class ProcessToolExecutor:
     async def _in_worker(self, order: ToolOrder, verb: str) -> tuple[Head, bytes, float]:
         passed = order.environment
         if order.sandbox is not None:
-            passed += VARIABLES.get(order.sandbox.spec.backend, ())
+            spec = order.sandbox.spec
+            passed += (*VARIABLES.get(spec.backend, ()), spec.git_variable)
         async with self._pool.worker(order.secrets, passed) as worker:
             began = time.perf_counter()
             try:

@@ -1,5 +1,6 @@
 """Tools that need the workspace, run in the sandbox of their session."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 from cueline.actors.sandbox_port import Executed, SandboxBackend, SandboxForks
 from cueline.errors import ConfigError, SandboxError, ToolFailedError
 from cueline.errors.suggestion import known_instead
+from cueline.events.sandbox import SandboxSpec
 from cueline.tools.folder import names_in
 from cueline.tools.tool import ToolContext
 
@@ -29,6 +31,7 @@ VARIABLES: Final = {
     "ray": ("RAY_SANDBOX_URL", "RAY_SANDBOX_API_TOKEN", "RAY_AUTH_TOKEN"),
 }
 """The variables that a back-end needs and that tools do not see otherwise."""
+_HELPER: Final = '!f() {{ printf "username=x-access-token\\npassword=%s\\n" "${}"; }}; f'
 _SECONDS: Final = 60.0
 _SHOWN: Final = 10_000
 
@@ -80,7 +83,10 @@ def run_there(
     with as_tool_failures():
         backend = sandbox_backend(context.sandbox.spec.backend)
         backend.keep_alive(place)
-        ended = backend.exec(place, command, stdin=given, timeout_seconds=seconds)
+        login = _git_login(context.sandbox.spec, place)
+        ended = backend.exec(
+            place, command, stdin=given, environment=login, timeout_seconds=seconds
+        )
         _keep_files(backend, place, context.effect)
     if ended.timed_out:
         reason = f"did not end within {seconds:g} s and was killed; it may have had effects"
@@ -123,6 +129,20 @@ def mirrored(context: ToolContext, paths: Sequence[str]) -> Iterator[ToolContext
                     backend.put(place, path, after)
         finally:
             _keep_files(backend, place, context.effect)
+
+
+def _git_login(spec: SandboxSpec, place: str) -> dict[str, str]:
+    """Return the variables with which git logs in over HTTPS, for one command."""
+    if not spec.git_token:
+        return {}
+    if (token := os.environ.get(spec.git_variable)) is None:
+        raise SandboxError(place, f"{spec.git_token} is not set at the runner: set it")
+    return {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "credential.helper",
+        "GIT_CONFIG_VALUE_0": _HELPER.format(spec.git_variable),
+        spec.git_variable: token,
+    }
 
 
 def _keep_files(backend: SandboxBackend, place: str, effect: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 import cueline
 from cueline.client.runtime import Runtime, open_runtime
 from cueline.errors import ConfigError, RejectedError
-from cueline.events.session import SandboxAttached, SessionWaiting, ToolReturned
+from cueline.events.session import SandboxAttached, SessionWaiting, ToolFailed, ToolReturned
 from cueline.runtime.inline import inline
 from cueline.runtime.open_log import open_log
 from cueline.sandboxes.local import LocalBackend
@@ -158,6 +158,49 @@ async def test_a_variable_that_is_missing_is_named(folder, tmp_path):
         waits = [e async for e in events_until(session, SessionWaiting)][-1]
 
     assert "$MISSING_TOKEN is not set here" in waits.cause.message
+
+
+LOGS_IN = '''
+[[reply]]
+calls = [{ name = "run_command", arguments = { command = """
+echo url=https://a.org | git credential fill | rev""" } }]
+[[reply]]
+calls = [{ name = "run_command", arguments = { command = "env | grep -i git_; set | grep TOKEN" } }]
+[[reply]]
+text = "Done."
+'''
+
+
+@pytest.mark.parametrize("given", [True, False])
+async def test_git_gets_its_token_in_each_command_and_nothing_keeps_it(
+    folder, tmp_path, monkeypatch, given
+):
+    """003-034, C43: at the call, not at the creation, and never recorded."""
+    if given:
+        monkeypatch.setenv("EXAMPLE_GIT_TOKEN", "planted-in-the-variable")
+    box = {"backend": "local", "git_token": "$EXAMPLE_GIT_TOKEN"}
+    async with open_runtime(str(tmp_path / "log.db"), on="inline") as runtime:
+        session = await runtime.start(
+            agent(folder, script=LOGS_IN, sandbox=box, policy=ALLOWED), "Go.", open=True
+        )
+        await session.result()
+        facts = [each.event async for each in session.events()]
+
+        kept = files_with(tmp_path, b"planted-in")
+
+    if not given:
+        told = [fact.message for fact in facts if isinstance(fact, ToolFailed)]
+        assert "$EXAMPLE_GIT_TOKEN is not set at the runner" in told[0]
+        return
+    outputs = [fact.output for fact in facts if isinstance(fact, ToolReturned)]
+    assert "username=x-access-token" in outputs[0][::-1]
+    assert "password=planted-in-the-variable" in outputs[0][::-1]
+    assert "planted-in-the-variable" not in outputs[1]
+    assert [] == kept
+
+
+def files_with(folder, text):
+    return [each for each in folder.rglob("*") if each.is_file() and text in each.read_bytes()]
 
 
 STEPS = """

@@ -45,7 +45,7 @@ def calling(*tools):
 
 
 def test_a_sandbox_is_attached_until_the_session_rests():
-    """003-025."""
+    """003-025, 003-046."""
     past = calling().when(attached(), running("1.0"))
     assert (1, "p1", True) == tuple(getattr(past.state.sandbox, k) for k in _FIELDS)
 

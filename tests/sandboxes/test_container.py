@@ -109,6 +109,7 @@ class TestContainerContract(SandboxContract):
         assert seen.output == b"lo\n"
 
     def test_a_sandbox_that_nobody_uses_stops_by_itself(self, backend, spec, labels):
+        """003-032, 003-042: a use begins the time anew."""
         place = backend.create(spec.model_copy(update={"auto_stop_seconds": 1}), labels, {})
 
         wait_until(lambda: backend.state(place) == "stopped", within=30)

@@ -243,6 +243,7 @@ def test_the_shell_leaves_no_file(daytona, backend, place, tmp_path):
     ],
 )
 def test_a_sandbox_has_what_its_spec_says(daytona, backend, image, wanted):
+    """003-042: without a use for 60 minutes it stops by itself."""
     spec = SandboxSpec(backend="daytona", image=image, cpus=1.5, memory_mb=2100)
 
     backend.create(spec, LABELS, {"A": "b"})
