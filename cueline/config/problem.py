@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from cueline.errors.suggestion import closest, known_instead
-from cueline.events.sandbox import VOLUME_NAME
+from cueline.events.sandbox import REFERENCE, VOLUME_NAME
 
 NAME = r"^[a-zA-Z0-9_.-]{1,64}$"
 URL = r"^https?://[^/@\s]+(/\S*)?$"
@@ -25,6 +25,7 @@ MEANINGS = {
     NAME: "a name: at most 64 letters, digits, dots, dashes and underscores",
     URL: "an address: like https://host/path, without a user or a password",
     VARIABLE: "the name of a variable: letters, digits and underscores",
+    REFERENCE: "$ and the name of a variable, as $GITHUB_TOKEN",
     VOLUME_NAME: "the name of a volume: small letters, digits, - and _",
 }
 

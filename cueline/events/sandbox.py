@@ -15,6 +15,7 @@ from cueline.events.fact import Fact, Number, Part, Seconds, Whole
 
 MAIN_POOL: Final = "main"
 VOLUME_NAME: Final = r"^([a-z0-9][a-z0-9_-]*)?$"
+REFERENCE: Final = r"^(\$[A-Za-z_][A-Za-z0-9_]*)?$"
 
 
 class SandboxSpec(Part):
@@ -35,7 +36,7 @@ class SandboxSpec(Part):
     environment: dict[str, str] = Field(default={}, exclude_if=not_)
     """The variables of its commands; `$NAME` in a value stands for an environment variable of the
     host, whose value is not recorded."""
-    git_token: str = Field(default="", pattern=r"^(\$[A-Za-z_][A-Za-z0-9_]*)?$", exclude_if=not_)
+    git_token: str = Field(default="", pattern=REFERENCE, exclude_if=not_)
     """The token with which git logs in over HTTPS, as `$NAME`, a variable of the runner. Each
     command gets it anew; it is neither recorded nor kept in the sandbox."""
     wait_seconds: Seconds = Field(default=3600.0, gt=0, exclude_if=partial(eq, 3600.0))

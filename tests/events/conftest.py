@@ -49,7 +49,7 @@ BOUNDED |= {"auto_approve_after": st.floats(1, 9), "max_parallel": st.integers(1
 BOUNDED |= {"context_window": st.integers(1, 99), "compact_at": st.floats(0, 1)}
 BOUNDED |= {"max_running": st.integers(1, 9), "every_seconds": st.floats(1, 9)}
 WORDS = st.from_regex(r"[a-z]{1,9}", fullmatch=True)
-BOUNDED |= {"volume": WORDS}
+BOUNDED |= {"volume": WORDS, "git_token": st.sampled_from(["", "$TOKEN"])}
 BOUNDED |= {"labels": st.dictionaries(WORDS, WORDS, max_size=2)}
 BOUNDED |= {
     "resources": st.dictionaries(WORDS, st.floats(0.5, 9), max_size=2),

@@ -87,7 +87,7 @@ SETTINGS = {
     *("prices", "resources", "tags", "target", "tools", "url", "writes"),
     *("for_each", "skipped", "when"),
     *("ask", "env", "idempotent", "mcp", "options", "read", "read_only", "write"),
-    *("client_id", "client_secret", "network"),
+    *("client_id", "client_secret", "git_token", "network"),
 }
 """What the agent file, or whoever starts a session, says."""
 CONTENT = {

@@ -73,7 +73,7 @@ async def facts_of(session):
 
 async def test_hours_of_six_sessions_in_three_sandboxes(tmp_path, monkeypatch, figures):
     """003-001, 003-005, 003-008, 003-009, 003-012, 003-013, 003-028, 003-036, 003-072 to 003-074,
-    003-077: none has an end of its own, each waits without a started sandbox, and goes on with its files."""
+    003-077: none has an end of its own, each waits without a started sandbox, and goes on."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     sandbox_backend.cache_clear()
     repository = EXAMPLE["make_repository"](tmp_path / "repository")
