@@ -85,8 +85,8 @@ def forked(folder: Path) -> float:
     change = "for each in */1.txt; do echo more >> $each; done"
     backend.exec(place, ["/bin/sh", "-c", change], timeout_seconds=60)
     began = time.perf_counter()
-    layers = backend.snapshot(place)
-    other = backend.fork(place, layers, {NAME_LABEL: "sandbox-default/b.1"})
+    backend.snapshot(place, "1.0")
+    other = backend.fork(place, "1.0", {NAME_LABEL: "sandbox-default/b.1"})
     seen = backend.exec(other, ["cat", "7/1.txt"], timeout_seconds=60)
     took = time.perf_counter() - began
     assert seen.output == b"text\nmore\n"
