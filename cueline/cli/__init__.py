@@ -114,7 +114,7 @@ _PANELS = {
         LazyCommand("config", "Show the settings and their sources.", "settings:group"),
         LazyCommand("trust", "Trust a folder's settings."),
         LazyCommand("keys", "Store the keys of providers.", "providers:group"),
-        LazyCommand("log", "Create, upgrade or copy a log.", "log:group"),
+        LazyCommand("log", "Create, upgrade, copy or check a log.", "log:group"),
     ),
 }
 """The commands by purpose, in the order of the help."""

@@ -1,4 +1,4 @@
-"""`cueline log`: copy, create and upgrade a log."""
+"""`cueline log`: copy, create and upgrade a log; check it before a deploy; its schema."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,18 +7,23 @@ from typing import Annotated
 
 import typer
 
+from cueline.cli import open_log
 from cueline.cli.failure import Exit
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.cli.option import DEFAULT_LOG, AgainstOption, JsonOption, LogOption
 from cueline.client.log import CopyStep, copy_log, migrate_log
+from cueline.client.log_check import SAMPLE, LogCheck, check_log
+from cueline.client.rows import check_type
 from cueline.console.text import count, duration, json_of, visible
+from cueline.events.json_schema import schema_of, schema_of_all
 from cueline.runtime.loop import run
 
-_HELP = """Create, upgrade or copy a log.
+_HELP = """Create, upgrade, copy or check a log.
 
 \b
 Example:
   cueline log migrate --log postgresql://admin@db.internal/cueline --writer app
   cueline log copy .cueline/log.db postgresql://admin@db.internal/cueline
+  cueline log check --against postgresql://report@db.internal/cueline
 """
 
 
@@ -47,7 +52,7 @@ def copy(
       cueline log copy postgresql://admin@db.internal/cueline backup.db
     """
     try:
-        with _progress() as show:
+        with _progress("copying") as show:
             copied = run(copy_log(source, target, progress=show))
     except KeyboardInterrupt:
         typer.echo("stopped; the same command goes on from here", err=True)
@@ -95,8 +100,75 @@ def migrate(
         typer.echo(f"{visible(str(log))}: {'made' if made else 'it is up to date'}")
 
 
+@group.command("check", short_help="Check that this cueline can read a log.")
+def check(
+    *,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help=f"Check N sessions; without it {SAMPLE}."),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Check all sessions.")] = False,
+    log: AgainstOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Check before a deploy that this cueline can go on with the sessions of a log.
+
+    Sessions from the whole log, with the newest, are decoded and folded. The states
+    are compared with the snapshots beside the log, and the prompts with their recorded
+    digests. The log is not changed, and may be in use. Each difference is printed, and
+    the exit code is then 1.
+
+    \b
+    Examples:
+      cueline log check --against .cueline/log.db
+      cueline log check --against postgresql://report@db.internal/cueline --all
+    """
+    if every and sample is not None:
+        raise typer.BadParameter("give --sample or --all, not both")
+    most = None if every else sample or SAMPLE
+    with _progress("checking") as show:
+        checked = run(
+            check_log(log, sample=most, progress=lambda *at: show(CopyStep("checking", *at)))
+        )
+    open_log.print_answer(checked, _print_check, as_json=as_json)
+    raise typer.Exit(Exit.FAILED if checked.differences else Exit.DONE)
+
+
+def _print_check(checked: LogCheck) -> None:
+    for each in checked.differences:
+        typer.echo(visible(f"{each.session}@{each.version}: {each.reason}"))
+    read = f"{checked.sessions:,} of {count(checked.of, 'session')}"
+    found = count(len(checked.differences), "difference")
+    typer.echo(f"{read}, {count(checked.events, 'event')}: {found}")
+    states = f"compared with a snapshot: {checked.compared:,}"
+    typer.echo(f"{states}; folded by other rules: {checked.other_rules:,}")
+
+
+@group.command("schema", short_help="Print the JSON Schema of the events.")
+def schema(
+    kind: Annotated[
+        str | None, typer.Argument(metavar="TYPE", help="Only of this event.", show_default=False)
+    ] = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the JSON Schema of all events, or of one.
+
+    The document has each event, and the parts of events, in its `$defs`. With
+    --json it is on one line.
+
+    \b
+    Examples:
+      cueline log schema > events.schema.json
+      cueline log schema ToolReturned
+    """
+    check_type(kind)
+    found = schema_of_all() if kind is None else schema_of(kind)
+    typer.echo(json_of(found, indent=None if as_json else 2))
+
+
 @contextmanager
-def _progress() -> Iterator[Callable[[CopyStep], None]]:
+def _progress(what: str) -> Iterator[Callable[[CopyStep], None]]:
     """Show the progress and the time on stderr, if stderr is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -110,7 +182,7 @@ def _progress() -> Iterator[Callable[[CopyStep], None]]:
         transient=True,
         disable=not console.is_terminal,
     ) as shown:
-        task = shown.add_task("copying")
+        task = shown.add_task(what)
         yield lambda step: shown.update(
             task, description=step.what, completed=step.done, total=step.of
         )

@@ -160,17 +160,19 @@ def is_typed(ctx: typer.Context, option: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-LogOption = Annotated[
-    LogUrl,
-    typer.Option(
-        "--log",
+def _log_option(*names: str) -> Any:
+    return typer.Option(
+        *names,
         envvar="CUELINE_LOG",
         help="The log: a file, or a URL (`sqlite:///FILE`, `postgresql://HOST/DB`, `memory:`).",
         metavar="LOG",
         parser=LogUrl.of,
         callback=_note,
-    ),
-]
+    )
+
+
+LogOption = Annotated[LogUrl, _log_option("--log")]
+AgainstOption = Annotated[LogUrl, _log_option("--against", "--log")]
 ParameterOption = Annotated[
     list[str] | None,
     typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="JSON, or text; repeatable."),

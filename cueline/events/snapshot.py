@@ -40,13 +40,17 @@ def sealed(snapshot: Snapshot) -> bytes:
     return sha256(content).digest() + content
 
 
+def is_intact(content: bytes) -> bool:
+    """Whether *content* is as it was sealed."""
+    return sha256(content[_DIGEST_BYTES:]).digest() == content[:_DIGEST_BYTES]
+
+
 def unsealed(content: bytes) -> Snapshot | None:
     """Return the snapshot in *content*; None if it is damaged or has another format."""
-    digest, content = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
-    if sha256(content).digest() != digest:
+    if not is_intact(content):
         return None
     try:
-        return msgpack.decode(content, type=Snapshot)
+        return msgpack.decode(content[_DIGEST_BYTES:], type=Snapshot)
     except MsgspecError:
         return None
 

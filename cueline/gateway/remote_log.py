@@ -73,7 +73,7 @@ class RemoteBackend:
         raise self._refused("migrate")
 
     def open_rows(self, *, to_write: bool = False) -> NoReturn:
-        raise self._refused("copy")
+        raise self._refused("copy or check")
 
     def describe(self) -> None:
         """See `LogBackend.describe`."""

@@ -30,6 +30,7 @@ NO_LOG = {
     "config show",
     "init",
     "log copy",
+    "log schema",
     "policy check",
     "workflow check",
     "workflow show",

@@ -14,8 +14,9 @@ from cueline.errors import CuelineError
 from cueline.runtime import loop
 from tests.cli.conftest import Shell, asking, finished, one_finished, shell
 from tests.client.twice import twice
+from tests.stores.conftest import one_server, servers
 
-__all__ = ["asking", "finished", "one_finished", "shell", "twice"]
+__all__ = ["asking", "finished", "one_finished", "one_server", "servers", "shell", "twice"]
 
 Question = Callable[[Reader], Awaitable[Any]]
 

@@ -12,6 +12,7 @@ from cueline.client.fleet import GroupRow, ScaleReceipt
 from cueline.client.keys import KeyReceipt, KeyRow
 from cueline.client.limits import Budget, LimitRow
 from cueline.client.log import Copied
+from cueline.client.log_check import LogCheck, SessionDifference
 from cueline.client.policies import JudgedCall
 from cueline.client.providers import ProviderRow
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
@@ -43,6 +44,7 @@ BASES |= {"DecisionReceipt": Receipt}
 ROWS = [SessionRow, SessionDetails, PendingRow, Export, CallRow, Metrics, Ending, Budget, LimitRow]
 ROWS += [Costs, AuditRow, Verified, BadRow, BreakerRow, LogStatus, ProcessRow, JudgedCall]
 ROWS += [RerunResult, RerunDifference, UnansweredCall]
+ROWS += [LogCheck, SessionDifference]
 ROWS += [Copied, ProviderRow, KeyRow, KeyReceipt]
 ROWS += [ScaleReceipt, GroupRow, FleetStatus, GroupStatus, NodeRow, WaitRow, WorkerRow]
 ROWS += [WorkflowState, StepState, FileDiff, SessionDiff]
