@@ -201,19 +201,6 @@ def _summed(rows: Iterable[tuple[Any, ...]]) -> list[Spent]:
 def _sum(name: str, streams: Iterable[str], *columns: Iterable[Any]) -> Spent:
     """Return the sum of the *columns* of `_USED` after the stream."""
     calls, unpriced, plain, read, write, output = map(sum, columns[:6])
-    zero = Decimal(0)
-    usd, assumed, estimated, saved = (sum(map(Decimal, each), zero) for each in columns[6:])
-    return Spent(
-        name,
-        sessions=len(set(streams)),
-        calls=calls,
-        unpriced=unpriced,
-        sent_tokens=plain + read + write,
-        cached_tokens=read,
-        output_tokens=output,
-        cost=usd,
-        assumed_cost=assumed,
-        estimated_cost=estimated,
-        written_tokens=write,
-        saved_cost=saved,
-    )
+    usd, assumed, estimated, saved = (sum(map(Decimal, each), Decimal(0)) for each in columns[6:])
+    counts = (len(set(streams)), calls, unpriced, plain + read + write, read, output)
+    return Spent(name, *counts, usd, assumed, estimated, write, saved)
