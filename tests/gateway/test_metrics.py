@@ -32,7 +32,9 @@ from tests.gateway.test_api import PAYS, pay
 from tests.gateway.test_people import as_
 from tests.scripted import HELLO, scripted
 
-DASHBOARD = Path(__file__).parents[2] / "deploy/grafana/cueline.json"
+ROOT = Path(__file__).parents[2]
+DASHBOARD = ROOT / "deploy/grafana/cueline.json"
+GUIDE = ROOT / "docs/guides/http.md"
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"'
 _SAMPLE = re.compile(rf"({_NAME})(?:{{({_LABEL}(?:,{_LABEL})*)}})? (-?[0-9.]+(?:[eE][-+]?\d+)?)")
@@ -243,6 +245,12 @@ async def test_a_label_may_have_any_text(log):
         samples = await scraped(http)
 
     assert 1 == samples["cueline_model_calls_total", ("model", f"scripted/{name}")]
+
+
+def test_the_guide_describes_each_metric():
+    _, _, section = GUIDE.read_text().partition("## Metrics\n")
+
+    assert {*HELP} == {*re.findall(r"cueline_\w+", section)}
 
 
 def expressions(part):
