@@ -16,7 +16,7 @@ from cueline.events.stream import session_stream, shown
 from cueline.projections.approval import PendingRow, choices
 from cueline.projections.audit import AuditRow
 from cueline.projections.breaker import BreakerRow
-from cueline.projections.cost import Spent, spent, total
+from cueline.projections.cost import Spent, spent_with_total
 from cueline.projections.session import RunRow, SessionRow
 from cueline.runtime.open_log import OpenLog
 
@@ -139,13 +139,10 @@ def check_by(by: str) -> None:
 
 def costs_of(models: ReadModels, by: GroupBy, limit: int, **which: str | None) -> Costs:
     """Return the costs of each group, and their total; see `Reader.costs`."""
-    rows = spent(models.db, by, **which)
-    # A session may have used several models, on several days.
-    several = by in ("model", "day")
-    once = spent(models.db, "session", **which) if several else rows
+    rows, whole = spent_with_total(models.db, by, **which)
     more = sum((row.cost for row in rows[limit:]), Decimal(0))
     return Costs(
-        by, tuple(map(_with_id, rows[:limit])), total(once), len(rows[limit:]), more, models.damage
+        by, tuple(map(_with_id, rows[:limit])), whole, len(rows[limit:]), more, models.damage
     )
 
 

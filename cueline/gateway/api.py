@@ -25,6 +25,7 @@ from cueline.gateway.guard import Guard, caller_of, path_of
 from cueline.gateway.log_api import log_api
 from cueline.gateway.login import login
 from cueline.gateway.mcp import LOOPBACK, Endpoint, server
+from cueline.gateway.metrics import metrics
 from cueline.gateway.pages.actions import actions
 from cueline.gateway.pages.lists import lists
 from cueline.gateway.pages.page import error_page, files
@@ -88,7 +89,7 @@ def app_of(
 
     strangers = RateLimit(most=20, per_second=0.5)
     made.add_middleware(Guard, client=client, token=token, strangers=strangers)
-    for router in (login(client, strangers), files(), lists, session, actions()):
+    for router in (login(client, strangers), files(), lists, session, actions(), metrics):
         made.include_router(router)
     made.include_router(log_api)
     endpoint = Endpoint(server(), hosts)

@@ -20,12 +20,15 @@ _NAMES: dict[By, str] = {
     "day": "usage.day",
     "tree": "sessions.root",
 }
+# A session whose calls failed can have used nothing.
 _USED = """
     SELECT {name}, usage.stream, calls, usage.unpriced,
         usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens,
         usage.output_tokens, usage.cost, usage.assumed_cost, usage.estimated_cost,
         usage.saved_cost
-    FROM usage JOIN sessions ON sessions.stream = usage.stream {where}
+    FROM usage JOIN sessions ON sessions.stream = usage.stream
+    WHERE calls + usage.unpriced + usage.input_tokens + usage.cache_read_tokens
+        + usage.cache_write_tokens + usage.output_tokens + CAST(usage.cost AS REAL) > 0 {where}
 """
 _BROKEN: dict[By, str] = {
     "session": "events.stream",
@@ -104,14 +107,23 @@ def spent(
     until: str | None = None,
 ) -> list[Spent]:
     """Return usage by group, highest cost first; days in order, both ends included."""
+    return spent_with_total(db, by, stream=stream, since=since, until=until)[0]
+
+
+def spent_with_total(
+    db: Database, by: By, *, stream: str | None, since: str | None, until: str | None
+) -> tuple[list[Spent], Spent]:
+    """Return usage as `spent`, and the total of its rows, in which each session counts once."""
     where, values = matching(
         [("usage.stream = ?", stream), ("day >= ?", since), ("day <= ?", until)]
     )
-    rows = ask(db, "usage", _USED.format(name=_NAMES[by], where=where), values)
+    sql = _USED.format(name=_NAMES[by], where=where.replace("WHERE", "AND", 1))
+    rows = ask(db, "usage", sql, values)
     sums = _with_breaks(_summed(rows), _breaks(db, by, stream, since, until))
+    whole = replace(total(sums), sessions=len({row[1] for row in rows}))
     if by == "day":
-        return sorted(sums, key=lambda each: each.name)
-    return sorted(sums, key=lambda each: (-each.cost, -each.sent_tokens, each.name))
+        return sorted(sums, key=lambda each: each.name), whole
+    return sorted(sums, key=lambda each: (-each.cost, -each.sent_tokens, each.name)), whole
 
 
 def _breaks(
@@ -180,14 +192,15 @@ def descendants(db: Database, stream: str) -> list[Descendant]:
 
 def _summed(rows: Iterable[tuple[Any, ...]]) -> list[Spent]:
     """Add the rows of each name; only outside of SQL are sums of decimals exact."""
-    sums: dict[str, list[Any]] = {}
-    streams: dict[str, set[str]] = {}
-    for name, stream, calls, unpriced, plain, read, write, output, *money in rows:
-        usd, assumed, estimated, saved = map(Decimal, money)
-        tokens = (plain + read + write, read, output)
-        used = (calls, unpriced, *tokens, usd, assumed, estimated, write, saved)
-        before = sums.setdefault(name, [0] * len(used))
-        sums[name] = [one + other for one, other in zip(before, used, strict=True)]
-        streams.setdefault(name, set()).add(stream)
-    told = (Spent(name, len(streams[name]), *used) for name, used in sums.items())
-    return [each for each in told if each != replace(Spent(each.name), sessions=each.sessions)]
+    groups: dict[str, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        groups.setdefault(row[0], []).append(row[1:])
+    return [_sum(name, *zip(*group, strict=True)) for name, group in groups.items()]
+
+
+def _sum(name: str, streams: Iterable[str], *columns: Iterable[Any]) -> Spent:
+    """Return the sum of the *columns* of `_USED` after the stream."""
+    calls, unpriced, plain, read, write, output = map(sum, columns[:6])
+    usd, assumed, estimated, saved = (sum(map(Decimal, each), Decimal(0)) for each in columns[6:])
+    counts = (len(set(streams)), calls, unpriced, plain + read + write, read, output)
+    return Spent(name, *counts, usd, assumed, estimated, write, saved)

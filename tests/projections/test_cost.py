@@ -7,8 +7,13 @@ from decimal import Decimal
 import pytest
 
 from cueline.events.message import Cost, Usage
-from cueline.events.session import PromptPrefixChanged, ReservationClosed, SessionStarted
-from cueline.projections.cost import Spent, descendants, spent, total
+from cueline.events.session import (
+    ModelFailed,
+    PromptPrefixChanged,
+    ReservationClosed,
+    SessionStarted,
+)
+from cueline.projections.cost import Spent, descendants, spent, spent_with_total, total
 
 
 @pytest.fixture
@@ -33,6 +38,7 @@ def child(facts, parent):
     )
 
 
+FAILED = ModelFailed(effect="1.m", attempt=1, kind="auth", message="no key")
 A, B, C = (f"session-default/{name}" for name in "abc")
 
 
@@ -161,6 +167,20 @@ def test_a_total_adds_up_every_column():
 
     whole = Spent("total", **{name: 2 * n for n, name in enumerate(columns, 1)})
     assert whole == total([one, one])
+
+
+@pytest.mark.parametrize("by", ["model", "day", "session"])
+async def test_a_session_with_several_models_on_several_days_counts_once_in_the_total(
+    log, facts, by
+):
+    await log.tell("a", facts.STARTED, *facts.turn(1, usd="0.5"))
+    log.moment = datetime(2026, 3, 5, tzinfo=UTC)
+    await log.tell("a", *facts.turn(2, usd="0.2", model="m2"))
+    db = await log.tell("b", facts.STARTED, facts.requested(1), FAILED)
+
+    _, whole = spent_with_total(db, by, stream=None, since=None, until=None)
+
+    assert (1, 2, Decimal("0.7")) == (whole.sessions, whole.calls, whole.cost)
 
 
 # The whole reservation, for nobody knows what the lost answer cost.
