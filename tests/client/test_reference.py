@@ -19,6 +19,7 @@ from cueline.client.rerun import RerunDifference, RerunResult, UnansweredCall
 from cueline.client.rows import AuditRow, BreakerRow, Costs, PendingRow, RunRow, SessionRow
 from cueline.client.runs import BlueprintRow, RunnerRow
 from cueline.client.sandboxes import PoolStatus, SandboxRow, SlotWaitRow
+from cueline.client.seal import InclusionProof, SealReceipt
 from cueline.client.show import SessionDetails
 from cueline.client.status import (
     FleetStatus,
@@ -45,6 +46,7 @@ ROWS += [Costs, AuditRow, Verified, BadRow, BreakerRow, LogStatus, ProcessRow, J
 ROWS += [RerunResult, RerunDifference, UnansweredCall]
 ROWS += [Copied, ProviderRow, KeyRow, KeyReceipt]
 ROWS += [ScaleReceipt, GroupRow, FleetStatus, GroupStatus, NodeRow, WaitRow, WorkerRow]
+ROWS += [SealReceipt, InclusionProof]
 ROWS += [WorkflowState, StepState, FileDiff, SessionDiff]
 ROWS += [RunRow, BlueprintRow, RunnerRow]
 ROWS += [PoolStatus, SandboxRow, SlotWaitRow]
