@@ -10,6 +10,7 @@ import sys
 from base64 import b64decode
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -29,7 +30,7 @@ def root_of(leaf: bytes, index: int, last: int, path: list[bytes]) -> bytes:
     return node if last == 0 else b""
 
 
-def verify(proof: dict, trusted: str | None = None) -> str:
+def verify(proof: dict[str, Any], trusted: str | None = None) -> str:
     """Return the name of the log, or raise ValueError: the proof proves nothing."""
     name, _, key = (trusted or proof["key"]).split("+", 2)
     text, _, signed = proof["note"].partition("\n\n")
@@ -42,12 +43,12 @@ def verify(proof: dict, trusted: str | None = None) -> str:
         public.verify(b64decode(signature)[4:], f"{text}\n".encode())
     except InvalidSignature:
         raise ValueError("the key has not signed the note") from None
-    index, path = proof["index"], [bytes.fromhex(each) for each in proof["path"]]
+    index, path = int(proof["index"]), [bytes.fromhex(each) for each in proof["path"]]
     if root_of(proof["leaf"].encode(), index, int(size) - 1, path) != b64decode(root):
         raise ValueError("the path does not lead from the leaf to the signed root")
     if int(proof["leaf"].split("\n")[1]) != index + 1:
         raise ValueError("the leaf has another position")
-    return origin
+    return str(origin)
 
 
 if __name__ == "__main__":

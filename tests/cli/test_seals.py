@@ -42,6 +42,11 @@ def add_event(shell):
     assert 0 == done.exit_code, done.output
 
 
+def seal_rows(shell):
+    lines = shell("audit", "--type", "LogSealed", "--json").stdout.splitlines()
+    return [json.loads(line) for line in lines]
+
+
 def notes(shell):
     return sorted((shell.folder / "state/cueline/seals").glob("*/*.txt"))
 
@@ -114,7 +119,7 @@ def test_a_seal_is_an_event_of_the_log_and_a_file_outside_of_it(two):
     made = two.json("audit", "seal")
 
     (file,) = notes(two)
-    (row,) = two.json("audit", "--type", "LogSealed")
+    (row,) = seal_rows(two)
     checked = two.json("audit", "verify")
     assert (str(file), made["note"]) == (made["file"], file.read_text())
     assert (f"{made['size']}.txt", made["size"] + 1) == (file.name, row["position"])
@@ -131,7 +136,7 @@ def test_the_own_key_is_made_beside_the_stored_keys(sealed):
 
 def test_what_is_new_is_sealed_and_nothing_twice(sealed):
     again = sealed.json("audit", "seal")
-    seals = len(sealed.json("audit", "--type", "LogSealed"))
+    seals = len(seal_rows(sealed))
     add_event(sealed)
     third = sealed.json("audit", "seal")
 
