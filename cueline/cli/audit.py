@@ -1,7 +1,8 @@
-"""`cueline audit`: list who did what and when; verify the hash chains of the log."""
+"""`cueline audit`: list who did what and when; verify, seal and prove the log."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,11 +11,16 @@ from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionFilter, is_typed, moment
 from cueline.client.open_read_models import Page
 from cueline.client.rows import AuditRow, check_type
+from cueline.client.seal import InclusionProof, SealReceipt
 from cueline.client.verify import Verified
 from cueline.console.table import print_table
-from cueline.console.text import date_time, json_of, visible
+from cueline.console.text import count, date_time, json_of, visible
 from cueline.events.log_url import LogUrl
 from cueline.events.stream import category_of, shown
+
+if TYPE_CHECKING:
+    from cueline.client.client import Client
+    from cueline.client.reader import Reader
 
 group = typer.Typer()
 
@@ -52,7 +58,8 @@ def audit(
 ) -> None:
     """List events by session, type, tool, actor and time.
 
-    `cueline audit verify` checks the hash chain of every stream.
+    `cueline audit verify` checks the hash chain of every stream. `cueline audit seal`
+    signs what the log holds, and `cueline audit prove` proves that an event is in it.
 
     \b
     Examples:
@@ -122,26 +129,131 @@ def _print(found: Page[AuditRow]) -> None:
     print_table(("position", "recorded", "stream", "type", "tool", "actor"), rows)
 
 
-@group.command("verify", short_help="Check every chain.")
-def verify(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
-    """Check every event of the log against the hash chain of its stream.
+@group.command("verify", short_help="Check every chain and seal.")
+def verify(
+    *,
+    seals: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="The seals outside of the log; see `audit seal --out`."
+        ),
+    ] = None,
+    signed_by: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="The public key that has to have signed each seal."),
+    ] = None,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Check every event against the hash chain of its stream, and against the seals.
 
     In each stream it names the first row that differs from the appended one, or that
-    was emptied, and exits with code 1. It finds accidental damage and careless edits.
-    The chain has no key: anyone who can write the file can compute it again.
+    was emptied, and exits with code 1. A chain shows accidental damage and careless
+    edits: it has no key, so anyone who can write the file can compute it again.
+    The seals show that, too, and also sessions and newest events that were removed,
+    as far as `cueline audit seal` has sealed the log.
 
     \b
-    Example:
+    Examples:
       cueline audit verify --log work/log.db
+      cueline audit verify --seals /mnt/elsewhere/seals
     """
-    checked = open_log.ask(log, lambda reader: reader.verify())
+    from cueline.client.verify import verify_log
+
+    async def check(reader: "Reader") -> Verified:
+        if seals is None and signed_by is None:
+            return await reader.verify()
+        return await verify_log(reader.log, seals, signed_by)
+
+    checked = open_log.ask(log, check)
     open_log.print_answer(checked, _print_checked, as_json=as_json)
     raise typer.Exit(Exit.FAILED if checked.bad else Exit.DONE)
 
 
 def _print_checked(checked: Verified) -> None:
     for each in checked.bad:
-        typer.echo(f"{each.place}: {each.reason}")
-    if not checked.bad:
-        events, streams = f"{checked.events:,} events", f"{checked.streams:,} streams"
-        typer.echo(f"{events} in {streams}: every chain is intact")
+        typer.echo(visible(f"{each.place}: {each.reason}"))
+    if checked.bad:
+        return
+    events, streams = f"{checked.events:,} events", f"{checked.streams:,} streams"
+    typer.echo(f"{events} in {streams}: every chain is intact")
+    if checked.seals:
+        seals = count(checked.seals, "seal")
+        typer.echo(f"{seals} over the first {checked.sealed:,} events: nothing was changed since")
+        for key in checked.keys:
+            typer.echo(visible(f"signed by {key}"))
+
+
+@group.command("seal", short_help="Sign what the log holds.")
+def seal(
+    *,
+    key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="An Ed25519 key in PEM; default: your own, made once."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Where the seal goes, too; better on another machine."),
+    ] = None,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Seal all events of the log: sign the root of a Merkle tree over them.
+
+    Only the events since the last seal are read. The seal is an event of the log, and
+    a file outside of it. `cueline audit verify` compares both with the events.
+
+    \b
+    Examples:
+      cueline audit seal
+      cueline audit seal --key /run/secrets/seal.pem --out /mnt/elsewhere/seals
+    """
+
+    async def make(client: "Client") -> SealReceipt:
+        from cueline.client.seal import seal_log
+        from cueline.config.environment import HERE
+        from cueline.providers.seal_key import seal_key
+
+        return await seal_log(client.log, seal_key(HERE, key), out)
+
+    open_log.print_answer(open_log.wish(log, make), _print_seal, as_json=as_json)
+
+
+def _print_seal(made: SealReceipt) -> None:
+    new = f"{made.new:,} of them new" if made.new else "none of them new"
+    typer.echo(f"sealed {count(made.size, 'event')}, {new}")
+    typer.echo(visible(f"signed by {made.key}"))
+    typer.echo(visible(f"written to {made.file}"))
+
+
+@group.command("prove", short_help="Prove that an event is in the sealed log.")
+def prove(
+    position: Annotated[
+        int, typer.Argument(metavar="POSITION", help="The event, as `cueline audit` lists it.")
+    ],
+    *,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the proof that the event at POSITION is in the log, by the newest seal.
+
+    With `--json`, `examples/proof/verify_proof.py` checks it without cueline and
+    without the log.
+
+    \b
+    Example:
+      cueline audit prove 18 --json > proof.json
+    """
+    from cueline.client.seal import prove as prove_event
+
+    proof = open_log.ask(log, lambda reader: prove_event(reader.log, position))
+    open_log.print_answer(proof, _print_proof, as_json=as_json)
+
+
+def _print_proof(proof: InclusionProof) -> None:
+    typer.echo(f"leaf {proof.index}:")
+    typer.echo(proof.leaf, nl=False)
+    typer.echo("\npath:")
+    for each in proof.path:
+        typer.echo(each)
+    typer.echo(f"\nnote:\n{proof.note}\nkey:\n{proof.key}")

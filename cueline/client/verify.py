@@ -1,8 +1,11 @@
-"""Checks the whole log: positions, the chain and head of every stream, blobs and keys."""
+"""Checks the whole log: positions, the chain and head of every stream, blobs, keys and seals."""
 
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
+from cueline.client.seal import notes_folder
+from cueline.client.seal_check import SealCheck
 from cueline.errors import CorruptEventError, CuelineError
 from cueline.events.chain import Chain
 from cueline.events.checkpoint import DELETIONS
@@ -37,24 +40,47 @@ class Verified:
     events: int
     streams: int
     bad: tuple[BadRow, ...]
+    seals: int = 0
+    """The number of seals in the log."""
+    sealed: int = 0
+    """The number of events that a seal covers, and are those that were sealed."""
+    keys: tuple[str, ...] = ()
+    """The public keys of the seals."""
 
 
-async def verify_log(log: OpenLog) -> Verified:
+async def verify_log(
+    log: OpenLog, seals: Path | None = None, signed_by: str | None = None
+) -> Verified:
     """Check the whole log.
+
+    Args:
+        log: the log.
+        seals: the folder with the notes outside of the log; by default that of `notes_folder`.
+        signed_by: the public key that has to have signed each seal.
 
     Raises:
         LogUnavailableError: the log cannot be read.
+        ConfigError: a note outside of the log cannot be read, or is of another log.
     """
     log.check_whole()
-    checked = AuditVerification(log)
+    checked = AuditVerification(log, SealCheck(log, seals or notes_folder(log.id), signed_by))
     await checked.run()
-    return Verified(checked.events, checked.streams, tuple(checked.bad))
+    found = checked.seals
+    return Verified(
+        checked.events,
+        checked.streams,
+        tuple(checked.bad),
+        len(found.sizes),
+        found.sealed,
+        tuple(sorted(found.keys)),
+    )
 
 
 class AuditVerification:
     """One pass over the log; the rest of a damaged stream is skipped."""
 
-    def __init__(self, log: OpenLog) -> None:
+    def __init__(self, log: OpenLog, seals: SealCheck | None = None) -> None:
+        self.seals = seals or SealCheck(log, None, None)
         self.events = 0
         self.bad: list[BadRow] = []
         self._store = log.store
@@ -72,7 +98,8 @@ class AuditVerification:
         return len(self._chains) + len(self._broken - self._chains.keys())
 
     async def run(self) -> None:
-        """Check every event, then the other tables, so that no stream ends early."""
+        """Check every event and seal, then the other tables, so that no stream ends early."""
+        await self.seals.read_seals()
         while (hole := await self._read()) is not None:
             # Go on behind it: one bad row must not hide the others.
             self._add(hole, hole.reason)
@@ -81,6 +108,9 @@ class AuditVerification:
             if fault.stream not in self._broken:
                 self._broken.add(fault.stream)
                 self._add(fault, fault.reason)
+        self.seals.finish(self._after)
+        for fault in self.seals.bad:
+            self._add(fault, fault.reason)
 
     async def _read(self) -> CorruptEventError | None:
         """Check the next events; return the error of an event that the store cannot read."""
@@ -88,6 +118,7 @@ class AuditVerification:
             async for event in self._store.read_all(self._after):
                 self._after = event.position
                 self.events += 1
+                self.seals.add(event)
                 if event.stream not in self._broken:
                     await self._check(event)
         except CorruptEventError as error:

@@ -40,6 +40,7 @@ from cueline.events.inbox import InboxMessage
 from cueline.events.proposal import ProposalRejected
 from cueline.events.sandbox import SandboxEvent, SlotEvent
 from cueline.events.sanitize import Redactor, needs_sanitizing, sanitize
+from cueline.events.seal import LogSealed
 from cueline.events.session import SessionEvent
 from cueline.events.store import INLINE_LIMIT, Draft, RecordedEvent
 from cueline.events.token import TokenEvent
@@ -83,7 +84,7 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         get_args(TokenEvent),
         get_args(SandboxEvent),
         get_args(SlotEvent),
-        (DescendantAsked, ProposalRejected),
+        (DescendantAsked, ProposalRejected, LogSealed),
     )
 }
 """The class of every fact that this cueline can read, by type."""

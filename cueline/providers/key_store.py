@@ -136,13 +136,22 @@ def new_master_key(path: Path) -> MasterKey:
         OSError: the file cannot be written, or exists already.
     """
     text = SecretStr(b64encode(os.urandom(_BYTES)).decode())
+    write_private(path, f"{text.get_secret_value()}\n".encode())
+    return MasterKey(text, str(path))
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write the new file *path*, which nobody else can read.
+
+    Raises:
+        OSError: the file cannot be written, or exists already.
+    """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        os.write(descriptor, f"{text.get_secret_value()}\n".encode())
+        os.write(descriptor, content)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    return MasterKey(text, str(path))
 
 
 def _associated(owner: KeyOwner) -> bytes:
@@ -269,7 +278,7 @@ class KeyStore:
         if self._environ.get(VARIABLE):
             return MasterKey(SecretStr(self._environ[VARIABLE]), VARIABLE)
         path = self.path.with_name(_MASTER)
-        if (text := _read_private(path)) is not None:
+        if (text := read_private(path)) is not None:
             return MasterKey(text, str(path))
         if make and not self.rows():
             return new_master_key(path)
@@ -312,7 +321,7 @@ def _rows(path: Path) -> tuple[StoredKey, ...]:
 
 @lru_cache(maxsize=8)
 def _parsed(path: Path, _as_it_is: tuple[int, ...]) -> tuple[StoredKey, ...]:
-    text = _read_private(path)
+    text = read_private(path)
     try:
         table: dict[str, Any] = json.loads(text.get_secret_value() if text else "")
         if table["format"] != _FORMAT:
@@ -333,8 +342,12 @@ def _decrypted(row: StoredKey, master: MasterKey) -> SecretStr:
     return _plain(row.key, owner, master.forms[0], master.source)
 
 
-def _read_private(path: Path) -> SecretStr | None:
-    """Return the text of a file that nobody else may read; None if the file does not exist."""
+def read_private(path: Path) -> SecretStr | None:
+    """Return the text of a file that nobody else may read; None if the file does not exist.
+
+    Raises:
+        ConfigError: others may read the file, or it cannot be read.
+    """
     try:
         with path.open(encoding="utf-8") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:

@@ -20,6 +20,7 @@ from cueline.client.rerun import RerunDifference, RerunResult, UnansweredCall
 from cueline.client.rows import AuditRow, BreakerRow, Costs, PendingRow, RunRow, SessionRow
 from cueline.client.runs import BlueprintRow, RunnerRow
 from cueline.client.sandboxes import PoolStatus, SandboxRow, SlotWaitRow
+from cueline.client.seal import InclusionProof, SealReceipt
 from cueline.client.show import SessionDetails
 from cueline.client.status import (
     FleetStatus,
@@ -47,6 +48,7 @@ ROWS += [RerunResult, RerunDifference, UnansweredCall]
 ROWS += [LogCheck, SessionDifference]
 ROWS += [Copied, ProviderRow, KeyRow, KeyReceipt]
 ROWS += [ScaleReceipt, GroupRow, FleetStatus, GroupStatus, NodeRow, WaitRow, WorkerRow]
+ROWS += [SealReceipt, InclusionProof]
 ROWS += [WorkflowState, StepState, FileDiff, SessionDiff]
 ROWS += [RunRow, BlueprintRow, RunnerRow]
 ROWS += [PoolStatus, SandboxRow, SlotWaitRow]

@@ -69,6 +69,7 @@ NAMES = {
     *("version", "whole", "whose", "zone"),
     *("checkpoint", "namespace", "newest", "task", "thread"),
     *("person", "scopes", "tenant", "token"),
+    "frontier",
     *("backend", "place", "pool", "volume", "workspace"),
 }
 """Streams, effects, digests, people, machines, limits, providers with their models."""

@@ -60,6 +60,7 @@ from cueline.events.sandbox import (
     SlotFreed,
     SlotGranted,
 )
+from cueline.events.seal import LogSealed
 from cueline.events.token import TokenIssued, TokenRevoked
 from tests.histories.session_facts import (
     AGENT,
@@ -145,6 +146,12 @@ PEOPLE = [
         note="nightly report",
     ),
     TokenRevoked(token="abcd2345", at=AT, by="lin", reason="replaced"),
+    LogSealed(
+        size=2,
+        frontier=("0f" * 32,),
+        note=f"cueline/1f0\n2\n{'Dw8P' * 10}Dw8=\n\n— cueline/1f0 {'A' * 91}=\n",
+        key=f"cueline/1f0+00000000+{'A' * 44}",
+    ),
 ]
 BOX = SandboxSpec(
     backend="container",
