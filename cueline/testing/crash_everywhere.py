@@ -6,15 +6,15 @@ the host, with or without its runner, and lets another process continue the sess
 """
 
 import asyncio
-import inspect
 import os
-from collections import Counter
-from collections.abc import Callable, Collection
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from cueline.actors.runner import Runner
 from cueline.actors.tool_port import ReconcileFinding, ToolOrder
@@ -22,14 +22,17 @@ from cueline.agents.agent import Agent
 from cueline.agents.preflight import agent_to_record
 from cueline.errors import ConfigError
 from cueline.events.agent import CUSTOM_SCHEMES, AgentSpec, Declared, ToolSpec
-from cueline.events.inbox import DecisionGiven
-from cueline.events.session import ToolStarted
+from cueline.events.budget import BudgetEvent
+from cueline.events.inbox import DecisionGiven, Resolution
+from cueline.events.session import SessionCompleted, SessionFailed, SessionStopped, ToolStarted
 from cueline.events.stream import sibling
 from cueline.providers.account import NOWHERE
 from cueline.providers.prices import ANY, bound, cost_of
 from cueline.providers.scripted.provider import PROVIDER
+from cueline.stores import MemoryStore
+from cueline.testing.clock import FakeClock
 from cueline.testing.crash import Outside, World
-from cueline.testing.crash_findings import Course, Findings, problems
+from cueline.testing.crash_findings import Course, Problem, problems, report
 from cueline.testing.crash_point import CrashingRunner, CrashPoint
 from cueline.testing.fakes import JournalingExecutor
 from cueline.tools.arguments import check_arguments, check_call
@@ -43,6 +46,8 @@ from cueline.tools.worker import answer, await_if_needed, reconcile
 
 SAMPLE: Final = 6
 _A_DAY: Final = 86_400.0
+_OF_THE_MODEL: Final = ("base_url", "key_variable", "on_unknown_price")
+_ENDS: Final = SessionCompleted | SessionFailed | SessionStopped
 
 
 def nothing() -> None:
@@ -51,7 +56,7 @@ def nothing() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashCase:
-    """What runs, and how a test sees the outside world."""
+    """What runs, how a test sees the outside world, and the problems that were found."""
 
     spec: AgentSpec
     goal: str
@@ -59,24 +64,32 @@ class CrashCase:
     effects: Callable[[], object]
     allowed: Collection[str]
     """The tools that may be in doubt."""
-    findings: Findings = field(default_factory=Findings)
+    kills: list[str] = field(default_factory=list)
+    found: dict[Problem, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     @property
     def declared(self) -> dict[str, Declared]:
         """What the tools declare, by name."""
         return {tool.name: tool.declared for tool in self.spec.tools}
 
-    def judge(self, kill: str, now: Course, whole: Course) -> None:
-        """Add what is wrong with *now*, after the *kill*."""
-        self.findings.add(kill, problems(now, whole, self.declared, self.allowed))
+    async def check(self, run: Awaitable[tuple[Course, str]], whole: Course, where: str) -> None:
+        """Add what is wrong after the kill in *run*, which died at *where*."""
+        try:
+            now, last = await run
+            self.kills.append(f"{where}; {last}")
+            for problem in problems(now, whole, self.declared, self.allowed):
+                self.found[problem].append(self.kills[-1])
+        except Exception as error:
+            error.add_note(f"killed {where}")
+            raise
 
-    def check_whole(self, whole: Course) -> None:
-        """Check the session that was not killed.
-
-        Raises:
-            AssertionError: it does not end.
-        """
-        assert whole.ended, f"without a kill the session does not end: {whole.end}"
+    async def course(
+        self, place: Outside, stream: str, starts: Counter[str], early: Sequence[str] = ()
+    ) -> Course:
+        """Return what became of the session *stream*."""
+        facts = await place.facts(stream)
+        budget = cast("list[BudgetEvent]", await place.facts(sibling(stream, "budget")))
+        return Course(stream, facts, budget, self.effects(), starts, early)
 
 
 def crash_everywhere(
@@ -129,163 +142,131 @@ def crash_everywhere(
             if spec.sandbox or tool.server or tool.changes or not tool.runs:
                 raise ConfigError(tool.name, "its calls run only with processes=True")
         asyncio.run(_kill_inline(case))
-    case.findings.check()
-    return case.findings.kills
+    assert not case.found, report(case.found, len(case.kills))
+    return case.kills
 
 
 def with_script(agent: Agent, script: str) -> Agent:
     """Return *agent* with a scripted model instead of its own, at the price in its own list."""
     price = agent.prices.get(f"{agent.provider}/{agent.model}") or agent.prices.get(ANY)
-    fields = {
-        "provider": PROVIDER.name,
-        "model": "script",
-        "prices": {f"{PROVIDER.name}/script": price} if price else {},
-        "on_unknown_price": None,
-        "parameters": {"script": script},
-        "fallback": (),
-        "base_url": None,
-        "key_variable": None,
-        "headers": {},
-    }
-    return agent.model_copy(update=fields)
+    prices = {f"{PROVIDER.name}/script": price} if price else {}
+    fields = {"provider": PROVIDER.name, "model": "script", "parameters": {"script": script}}
+    own = dict.fromkeys(_OF_THE_MODEL, None) | {"fallback": (), "headers": {}, "prices": prices}
+    return agent.model_copy(update=own | fields)
 
 
 async def _kill_inline(case: CrashCase) -> None:
     for died in ("host and runner", "host"):
-        life = CrashPoint()
-        whole = await InlineRun(case, host_alone=died == "host").drive(life)
-        case.check_whole(whole)
+        alone, life = died == "host", CrashPoint()
+        whole, _ = await run_inline(case, life, host_alone=alone)
+        check_whole(whole)
         for number, point in enumerate(life.points):
-            run = InlineRun(case, host_alone=died == "host")
-            now = await run.drive(CrashPoint(number), CrashPoint())
-            case.judge(f"{point} ({died}; {run.last})", now, whole)
+            run = run_inline(case, CrashPoint(number), CrashPoint(), host_alone=alone)
+            await case.check(run, whole, f"{point} ({died})")
 
 
-class InlineRun:
-    """One run of the agent in this process, through the lives of several processes."""
+def check_whole(whole: Course) -> None:
+    """Check the session that was not killed.
 
-    def __init__(self, case: CrashCase, *, host_alone: bool) -> None:
-        self._case = case
-        self._early: list[str] = []
-        self.last = ""
-        """The last event before the kill."""
-        names = [tool.name for tool in case.spec.tools]
-        executor = JournalingExecutor(dict.fromkeys(names, self._call))
-        executor.reconciling = {
-            tool.name: lambda key, tool=tool: reconciled(tool, key)  # type: ignore[misc]  # it is bound here
-            for tool in case.spec.tools
-        }
-        self.place = place = Outside.new(PROVIDER.make(NOWHERE, self._pause), executor)
-        place.check_call, place.estimate, place.price, place.bound = (
-            *(check_call, estimate, cost_of, bound),
-        )
-        self._runner: Runner | None = None
-        if host_alone:
-            now = place.clock.now
-            self._runner = Runner("runner-1", executor, lambda: now().timestamp())
-            place.runners.ports["runner-1"] = self._runner
+    Raises:
+        AssertionError: it does not end.
+    """
+    assert isinstance(whole.facts[-1], _ENDS), f"without a kill it does not end: {whole.end}"
 
-    async def drive(self, *lives: CrashPoint) -> Course:
-        """Let one process after the other drive the session, and return what became of it."""
-        self._case.reset()
-        place = self.place
-        stream = await place.start("crash", self._case.spec, self._case.goal)
-        for life in lives:
-            runner = self._runner and CrashingRunner(self._runner, life)
-            world = World(place, life, runner=runner)
-            world.host.activate(stream)
-            await world.rest(within=_A_DAY)
-            while not life.dead and await decide_all(place, stream, self._happened):
-                await world.rest(within=_A_DAY)
-            await world.kill()
-            assert not world.troubles, world.troubles
-            self.last = self.last or await last_event(place, stream)
-        starts = Counter(start.key.rpartition("/")[2] for start in place.executor.starts)
-        return await course_of(place, stream, self._case, starts, self._early)
 
-    async def _pause(self, seconds: float) -> None:
-        await self.place.clock.sleep(seconds)
+async def run_inline(case: CrashCase, *lives: CrashPoint, host_alone: bool) -> tuple[Course, str]:
+    """Let one process after the other drive the session.
 
-    def _happened(self, key: str) -> str:
-        # A call that began has ended: the loop does nothing else meanwhile.
-        began = any(start.key == key for start in self.place.executor.starts)
-        return "happened" if began else "run_again"
+    Return what became of it, and the last event of the first process.
+    """
+    case.reset()
+    early: list[str] = []
 
-    async def _call(self, order: ToolOrder) -> Any:
-        """Call the function of a tool in this process, as a worker does."""
-        facts = await self.place.facts(order.session)
+    async def call(order: ToolOrder) -> Any:
+        facts = await place.facts(order.session)
         started = {(f.effect, f.attempt) for f in facts if isinstance(f, ToolStarted)}
-        if (order.effect, order.attempt) not in started:
-            self._early.append(order.key)
-        if order.tool.target.startswith(CUSTOM_SCHEMES):
-            order = shipped_order(order)
-        check_arguments(order.tool, order.arguments)
-        head, body = run_here(
-            order.tool, answer, request_for(order, "run", ()), os.getpid(), drop_progress
-        )
-        refuse(head)
-        return Output(body[: head["size"]], head["truncated_from"], head["media_type"])
+        early.extend([order.key] if (order.effect, order.attempt) not in started else [])
+        return output_here(order)
+
+    def happened(key: str) -> Resolution:
+        # A call that began has ended: the loop does nothing else meanwhile.
+        return "happened" if any(each.key == key for each in executor.starts) else "run_again"
+
+    tools = {tool.name: partial(finding_here, tool) for tool in case.spec.tools}
+    executor = JournalingExecutor(dict.fromkeys(tools, call), reconciling=tools)
+    place = outside(executor)
+    runner = Runner("runner-1", executor, lambda: place.clock.now().timestamp())
+    place.runners.ports |= {"runner-1": runner} if host_alone else {}
+    stream, last = await place.start("crash", case.spec, case.goal), ""
+    for life in lives:
+        world = World(place, life, runner=CrashingRunner(runner, life) if host_alone else None)
+        world.host.activate(stream)
+        await world.rest(within=_A_DAY)
+        while not life.dead and await decide_all(place, stream, happened):
+            await world.rest(within=_A_DAY)
+        await world.kill()
+        assert not world.troubles, world.troubles
+        last = last or await last_event(place, stream)
+    starts = Counter(start.key.rpartition("/")[2] for start in executor.starts)
+    return await case.course(place, stream, starts, early), last
 
 
-def reconciled(tool: ToolSpec, key: str) -> ReconcileFinding:
+def outside(executor: JournalingExecutor) -> Outside:
+    """Return a fresh outside with a scripted model, and the real checks and prices."""
+    clock = FakeClock()
+    model = PROVIDER.make(NOWHERE, clock.sleep)
+    place = Outside(clock, MemoryStore(clock), model, executor, price=cost_of, bound=bound)
+    return replace(place, check_call=check_call, estimate=estimate)
+
+
+def output_here(order: ToolOrder) -> Output:
+    """Call the function of a tool in this process, as a worker does."""
+    if order.tool.target.startswith(CUSTOM_SCHEMES):
+        order = shipped_order(order)
+    check_arguments(order.tool, order.arguments)
+    request = request_for(order, "run", ())
+    head, body = run_here(lambda: answer(request, os.getpid(), drop_progress))
+    refuse(head)
+    return Output(body[: head["size"]], head["truncated_from"], head["media_type"])
+
+
+def finding_here(tool: ToolSpec, key: str) -> ReconcileFinding:
     """Ask the tool for the outcome of the call with *key*, in this process."""
     try:
-        ask = load_recorded(tool)
-        return finding_of(run_here(tool, lambda: await_if_needed(reconcile(ask, key))))
+        return finding_of(run_here(lambda: await_if_needed(reconcile(load_recorded(tool), key))))
     except Exception as error:  # noqa: BLE001 - tools are foreign code
         raise failure_of(error) from None
 
 
-def run_here(tool: ToolSpec, function: Callable[..., Any], *arguments: object) -> Any:
-    """Call *function*, which runs *tool*; async tools get a thread, and so a loop, of their own."""
-    loaded = load_recorded(tool)
-    if any(map(inspect.iscoroutinefunction, (loaded.function, loaded.reconcile))):
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(function, *arguments).result()
-    return function(*arguments)
+def run_here(run: Callable[[], Any]) -> Any:
+    """Run a tool by *run*, and wait for it; the thread has no loop, as a worker has none."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(run).result()
 
 
-async def decide_all(place: Outside, stream: str, happened: Callable[[str], str]) -> bool:
+async def decide_all(place: Outside, stream: str, happened: Callable[[str], Resolution]) -> bool:
     """Decide all that a person is asked for; return False if there is nothing.
 
     *happened* returns the resolution of a call in doubt, by its key.
     """
-    state = await place.state(stream)
-    asked = [call for call in state.open_calls if call.asking and not call.unanswered]
-    for call in asked:
-        assert call.approval is not None, "a call that asks has an approval"
-        doubt = call.approval.question == "did_it_happen"
-        said = happened(f"{stream}/{call.effect}") if doubt else None
-        decision = {
-            "approval": call.approval.id,
-            "digest": call.approval.digest,
-            "verdict": "deny" if said == "do_not_run" else "grant",
-            "resolution": said,
-            "by": "crash kit",
-        }
-        await place.say(stream, DecisionGiven.model_validate(decision))
+    calls = (await place.state(stream)).open_calls
+    asked = {call.effect: call.approval for call in calls if call.asking and not call.unanswered}
+    for effect, approval in asked.items():
+        assert approval is not None, "a call that asks has an approval"
+        in_doubt = approval.question == "did_it_happen"
+        said = happened(f"{stream}/{effect}") if in_doubt else None
+        decision = DecisionGiven(
+            approval=approval.id,
+            digest=approval.digest,
+            verdict="deny" if said == "do_not_run" else "grant",
+            resolution=said,
+            by="crash kit",
+        )
+        await place.say(stream, decision)
     return bool(asked)
 
 
 async def last_event(place: Outside, stream: str) -> str:
     """Name the last event of the session."""
     types = await place.types(stream)
-    return f"last event {types[-1]}, version {len(types)}" if types else "no event"
-
-
-async def course_of(
-    place: Outside,
-    stream: str,
-    case: CrashCase,
-    starts: Counter[str],
-    early: Collection[str] = (),
-) -> Course:
-    """Return what became of the session."""
-    return Course(
-        stream=stream,
-        facts=await place.facts(stream),
-        budget=await place.facts(sibling(stream, "budget")),  # type: ignore[arg-type]  # the facts of that stream
-        effects=case.effects(),
-        starts=starts,
-        early=tuple(early),
-    )
+    return f"last event {types[-1]}, version {len(types)}" if types else "no event yet"

@@ -16,7 +16,7 @@ from cueline.events.session import ToolStarted
 from cueline.runtime.open_log import open_log
 from cueline.testing.clock import FakeClock
 from cueline.testing.crash import Outside
-from cueline.testing.crash_everywhere import CrashCase, course_of, decide_all, last_event
+from cueline.testing.crash_everywhere import CrashCase, check_whole, decide_all, last_event
 from cueline.testing.crash_findings import Course
 from cueline.testing.fakes import JournalingExecutor, TurnModel
 from cueline.testing.wait import await_answer
@@ -37,10 +37,10 @@ NEVER = KillTime(inf)
 async def kill_processes(case: CrashCase, folder: Path, sample: int) -> None:
     """Run the session once as a whole, and then kill it at *sample* times."""
     whole, _ = await run_killed(case, folder / "whole.db", NEVER)
-    case.check_whole(whole)
+    check_whole(whole)
     for number, kill in enumerate(kill_times(whole, case.declared, sample), start=1):
-        now, killed = await run_killed(case, folder / f"killed-{number}.db", kill)
-        case.judge(killed, now, whole)
+        run = run_killed(case, folder / f"killed-{number}.db", kill)
+        await case.check(run, whole, "by SIGKILL" + " after an effect" * kill.changed)
 
 
 def kill_times(whole: Course, declared: Mapping[str, Declared], sample: int) -> list[KillTime]:
@@ -61,16 +61,15 @@ async def run_killed(case: CrashCase, log: Path, kill: KillTime) -> tuple[Course
         outside = Outside.new(TurnModel([]), JournalingExecutor({}))
         place = replace(outside, store=opened.store, clock=FakeClock(datetime.now(UTC)))
         stream = await place.start("crash", case.spec, case.goal)
-        killed = ""
+        last = ""
         if kill != NEVER:
             await resume(case, place, stream, log, kill)
-            when = "after an effect" if kill.changed else "at an event"
-            killed = f"by SIGKILL {when} ({await last_event(place, stream)})"
+            last = await last_event(place, stream)
         await resume(case, place, stream, log)
         while await decide_all(place, stream, lambda _: "do_not_run"):
             await resume(case, place, stream, log)
         starts = Counter(f.effect for f in await place.facts(stream) if isinstance(f, ToolStarted))
-        return await course_of(place, stream, case, starts), killed
+        return await case.course(place, stream, starts), last
 
 
 async def resume(

@@ -35,7 +35,7 @@ def test_an_agent_whose_tools_keep_their_word_passes(tool):
 
     assert len(kills) >= 50
     assert any(kill.startswith("after the tool") for kill in kills)
-    assert any("(host;" in kill for kill in kills)
+    assert any("(host);" in kill for kill in kills)
 
 
 def test_a_tool_that_runs_twice_is_named_with_its_effects_and_what_to_do():
@@ -45,7 +45,7 @@ def test_a_tool_that_runs_twice_is_named_with_its_effects_and_what_to_do():
     assert "pay_twice ran twice:" in told
     assert "without a kill  ['paid 3']" in told
     assert "now             ['paid 3', 'paid 3']" in told
-    assert "killed after the tool pay_twice (host and runner; last event ToolStarted" in told
+    assert "killed after the tool pay_twice (host and runner); last event ToolStarted" in told
     assert "pass `context.key` to the receiver" in told
 
 
@@ -53,7 +53,7 @@ def test_a_tool_whose_outcome_is_lost_is_named_with_what_to_do():
     told = problem_of(shop.pay)
 
     assert "the outcome of pay (call 2.0) was lost: a person has to say it" in told
-    assert "killed before the tool pay (host and runner; last event ToolStarted" in told
+    assert "killed before the tool pay (host and runner); last event ToolStarted" in told
     assert "declare `idempotent=True`" in told
     assert "may_be_in_doubt=['pay']" in told
 
@@ -74,7 +74,7 @@ def test_a_receiver_that_refuses_a_used_key_loses_the_outcome():
 def test_a_wrong_reconcile_loses_an_effect():
     told = problem_of(shop.pay_and_guess)
 
-    assert "an effect was lost (pay_and_guess):" in told
+    assert "an effect of pay_and_guess was lost:" in told
     assert "now             []" in told
     assert "let its `reconcile` return" in told
 
@@ -96,7 +96,7 @@ def test_budgets_are_kept():
 
 
 def test_a_session_that_does_not_end_by_itself_is_refused():
-    with pytest.raises(AssertionError, match="without a kill the session does not end"):
+    with pytest.raises(AssertionError, match="without a kill it does not end"):
         crash_everywhere(Agent(name="mute"), "Go", '[[reply]]\nfail = { kind = "auth" }')
 
 
@@ -114,7 +114,7 @@ def test_processes_are_killed_and_an_agent_whose_tools_keep_their_word_passes(cr
     said = {"effects": shop.takings, "reset": shop.empty, "processes": True, "sample": 1}
     (kill,) = crash_everywhere(agent, goal, script, **said)
 
-    assert kill.startswith("by SIGKILL after an effect (last event ")
+    assert kill.startswith("by SIGKILL after an effect; last event ")
 
 
 def test_a_tool_that_runs_twice_after_the_kill_of_a_process_is_named(crash_everywhere):
@@ -131,4 +131,4 @@ def test_a_tool_that_runs_twice_after_the_kill_of_a_process_is_named(crash_every
         crash_everywhere(agent, "Pay", script, **said)
 
     assert "pay_slowly ran twice:" in str(error.value)
-    assert "killed by SIGKILL after an effect (last event ToolStarted" in str(error.value)
+    assert "killed by SIGKILL after an effect; last event ToolStarted" in str(error.value)
