@@ -47,6 +47,7 @@ from cueline.tools.worker import answer, await_if_needed, reconcile
 SAMPLE: Final = 6
 _A_DAY: Final = 86_400.0
 _OF_THE_MODEL: Final = ("base_url", "key_variable", "on_unknown_price")
+_OF_TIME: Final = {"breaker", "retry", "time"}
 _ENDS: Final = SessionCompleted | SessionFailed | SessionStopped
 
 
@@ -202,7 +203,9 @@ async def run_inline(case: CrashCase, *lives: CrashPoint, host_alone: bool) -> t
         world = World(place, life, runner=CrashingRunner(runner, life) if host_alone else None)
         world.host.activate(stream)
         await world.rest(within=_A_DAY)
-        while not life.dead and await decide_all(place, stream, happened):
+        while not life.dead and (
+            await decide_all(place, stream, happened) or await pass_time(place, stream)
+        ):
             await world.rest(within=_A_DAY)
         await world.kill()
         assert not world.troubles, world.troubles
@@ -264,6 +267,15 @@ async def decide_all(place: Outside, stream: str, happened: Callable[[str], Reso
         )
         await place.say(stream, decision)
     return bool(asked)
+
+
+async def pass_time(place: Outside, stream: str) -> bool:
+    """Move the clock to the end of the session's wait; return False if it waits for no time."""
+    wait = (await place.state(stream)).waiting
+    if wait is None or wait.deadline_at is None or wait.kind not in _OF_TIME:
+        return False
+    await place.clock.advance((wait.deadline_at - place.clock.now()).total_seconds())
+    return True
 
 
 async def last_event(place: Outside, stream: str) -> str:

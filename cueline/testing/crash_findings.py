@@ -98,7 +98,8 @@ def problems(
     """
     for fact in now.reconciled:
         if fact.by != "tool" and (tool := now.tools[fact.effect]) not in allowed:
-            what = f"the outcome of {tool} (call {fact.effect}) was lost: a person has to say it"
+            lost = f"the outcome of {tool} (call {fact.effect}) was lost"
+            what = f"{lost}: it may have happened, and is not repeated"
             ask = f"if a person can say it, pass may_be_in_doubt=[{tool!r}]"
             yield Problem(what, f"{_ADVICE[declared[tool]]}; {ask}")
     yield from _repeated(now, declared)

@@ -1,12 +1,17 @@
 """The crash kit for users: it passes good agents, and says what is wrong with bad ones."""
 
+from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from cueline import Agent, Limits
 from cueline.errors import ConfigError
-from cueline.testing.crash_everywhere import crash_everywhere
+from cueline.events.session import ToolReturned
+from cueline.testing.crash_everywhere import CrashCase, crash_everywhere, run_inline, with_script
+from cueline.testing.crash_findings import problems
+from cueline.testing.crash_point import CrashPoint
 from tests.testing import shop
 
 pytest_plugins = ["cueline.testing.pytest_plugin"]
@@ -52,7 +57,9 @@ def test_a_tool_that_runs_twice_is_named_with_its_effects_and_what_to_do():
 def test_a_tool_whose_outcome_is_lost_is_named_with_what_to_do():
     told = problem_of(shop.pay)
 
-    assert "the outcome of pay (call 2.0) was lost: a person has to say it" in told
+    assert (
+        "the outcome of pay (call 2.0) was lost: it may have happened, and is not repeated" in told
+    )
     assert "killed before the tool pay (host and runner); last event ToolStarted" in told
     assert "declare `idempotent=True`" in told
     assert "may_be_in_doubt=['pay']" in told
@@ -93,6 +100,51 @@ def test_budgets_are_kept():
     kills = killed(shop.pay_by_key, fields=fields)
 
     assert any(kill.startswith("after CostReserved") for kill in kills)
+
+
+def test_waits_for_the_model_take_no_time():
+    fail = (
+        '[[reply]]\nturn = 1\nattempt = 1\nfail = { kind = "rate_limited", retry_after = 3000 }\n'
+    )
+
+    assert crash_everywhere(
+        Agent(name="patient"), "Go", f'{fail}[[reply]]\nturn = 1\ntext = "Done."'
+    )
+
+
+async def course():
+    """Return a session that paid, and what its tools declare."""
+    agent, goal, script = shop.shopper(shop.pay, limits=Limits(max_tokens=10_000))
+    case = CrashCase(
+        spec=with_script(agent, script).spec(),
+        goal=goal,
+        reset=shop.empty,
+        effects=shop.takings,
+        allowed=(),
+    )
+    return await run_inline(case, CrashPoint(), host_alone=False), case.declared
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda whole: {"early": ["2.0"]}, "I2: 2.0 began before the log had its start"),
+        (lambda whole: {"starts": Counter({"2.0": 2})}, "I5: pay (call 2.0) ran twice"),
+        (lambda whole: {"budget": whole.budget[:2]}, "I8: session-default/crash Amount("),
+        (lambda whole: {"facts": without_outcome(whole)}, "the call 2.0 of pay was lost"),
+        (lambda whole: {"facts": whole.facts[:-1]}, "the session was lost: it ended with"),
+    ],
+)
+async def test_errors_of_cueline_are_found_too(change, said):
+    (whole, _), declared = await course()
+
+    (problem,) = problems(replace(whole, **change(whole)), whole, declared, ())
+
+    assert problem.what.startswith(said)
+
+
+def without_outcome(whole):
+    return [f for f in whole.facts if not isinstance(f, ToolReturned) or f.effect != "2.0"]
 
 
 def test_a_session_that_does_not_end_by_itself_is_refused():
