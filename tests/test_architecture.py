@@ -312,7 +312,7 @@ def test_only_a_providers_own_room_names_a_vendor():
     assert [] == named
 
 
-def test_only_the_agent_that_is_written_to_begin_with_names_the_provider_of_scripts():
+def test_only_tools_for_tests_name_the_provider_of_scripts():
     named = [i for i in OURS if i.module.startswith("cueline.providers.scripted")]
     strings = [
         (where, node.value)
@@ -320,7 +320,7 @@ def test_only_the_agent_that_is_written_to_begin_with_names_the_provider_of_scri
         if isinstance(node, ast.Constant) and node.value == "scripted"
     ]
 
-    assert {"providers"} == {i.room for i in named}
+    assert {"providers", "testing"} == {i.room for i in named}
     assert {"cueline/providers/"} == {where[: len("cueline/providers/")] for where, _ in strings}
 
 

@@ -147,6 +147,30 @@ def test_python_runs(block, tmp_path):
     assert 0 == done.returncode, done.stdout + done.stderr
 
 
+CRASHES = DOCS / "guides/crash-tests.md"
+FAILING = [each for each in blocks("python", CRASHES) if not each.file.startswith("test_")]
+
+
+@pytest.mark.parametrize(
+    ("script", "shown"),
+    [*zip(FAILING, blocks("text", CRASHES), strict=False)],
+    ids=["lost", "twice"],
+)
+def test_a_crash_test_fails_as_its_page_shows(script, shown, tmp_path):
+    (tmp_path / "script.py").write_text(script.text)
+
+    done = subprocess.run(
+        [sys.executable, "script.py"],
+        check=True,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+    )
+
+    assert fits(done.stdout, shown.text), done.stdout
+
+
 @pytest.mark.parametrize("name", ["agent.toml", "script.toml", "post.py"])
 def test_the_tutorial_shows_the_files_of_its_folder(name):
     shown = {block.file: block.text for language in ("python", "toml") for block in files(language)}
