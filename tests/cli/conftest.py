@@ -70,7 +70,7 @@ class Shell:
 
     hello, two_turns, deletes, slow = HELLO, TWO_TURNS, DELETES, SLOW
     reachable = REACHABLE
-    brisk = SLOW.replace("delay_seconds = 120", "delay_seconds = 3").replace(
+    brisk = SLOW.replace("delay_seconds = 120", "delay_seconds = 2").replace(
         "Too late.", "In time."
     )
 
