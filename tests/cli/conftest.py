@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,7 @@ class Shell:
 
     hello, two_turns, deletes, slow = HELLO, TWO_TURNS, DELETES, SLOW
     reachable = REACHABLE
-    brisk = SLOW.replace("delay_seconds = 120", "delay_seconds = 3").replace(
+    brisk = SLOW.replace("delay_seconds = 120", "delay_seconds = 2").replace(
         "Too late.", "In time."
     )
 
@@ -78,10 +78,14 @@ class Shell:
     """What a tool said, where that is long."""
 
     def __init__(self, folder: Path) -> None:
+        self._processes: list[subprocess.Popen[str]] = []
+        self.enter(folder)
+
+    def enter(self, folder: Path) -> None:
+        """Type what follows in *folder*."""
         self.folder = folder
         self.log = folder / ".cueline" / "log.db"
         self.trust = Trust(folder / "config" / "cueline")
-        self._processes: list[subprocess.Popen[str]] = []
 
     def agent(self, script: str, *, tools: tuple[str, ...] = (), more: str = "") -> str:
         """Write an agent that follows *script*, and return its file."""
@@ -174,6 +178,40 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
     at_work = Shell(tmp_path)
     yield at_work
     at_work.close()
+
+
+@pytest.fixture(scope="module")
+def beginnings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder for what the tests of a module begin with."""
+    return tmp_path_factory.mktemp("beginnings")
+
+
+@pytest.fixture
+def begin(
+    shell: Shell, beginnings: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Callable[[Shell], None]], Shell]:
+    """Return what brings the shell where a function leaves it, which runs once in a module.
+
+    Each test has the folder as it was then, at the same place: sessions remember where that is.
+    """
+
+    def begin(make: Callable[[Shell], None]) -> Shell:
+        folder, kept = beginnings / make.__name__, beginnings / f"{make.__name__}.kept"
+        known = kept.exists()
+        shutil.rmtree(folder, ignore_errors=True)
+        if known:
+            shutil.copytree(kept, folder)
+        else:
+            folder.mkdir()
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+        shell.enter(folder)
+        if not known:
+            make(shell)
+            shutil.copytree(folder, kept)
+        return shell
+
+    return begin
 
 
 @pytest.fixture(scope="session")

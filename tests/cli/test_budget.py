@@ -14,16 +14,19 @@ FIVE_TURNS = "".join(
 LIMITED = "[limits]\nmax_turns = 2\nmax_wall_seconds = 86400\n"
 
 
-@pytest.fixture
-def limited(shell):
-    """A shell whose log holds a session `one` that is held at its second turn."""
+def reach_limit(shell):
     script = FIVE_TURNS + shell.hello
     done = shell(
         "run", "Look", "--agent", shell.agent(script, tools=("list_files",), more=LIMITED),
         "--inline", "--id", "one", "--time-budget", "1h",
     )  # fmt: skip
     assert done.exit_code == 3, done.output
-    return shell
+
+
+@pytest.fixture
+def limited(begin):
+    """A shell whose log holds a session `one` that is held at its second turn."""
+    return begin(reach_limit)
 
 
 # 000-020: held, not failed; how to go on is said.
@@ -145,15 +148,18 @@ output = "15.00"
 """
 
 
-@pytest.fixture
-def spent(shell):
-    """A shell whose log holds a session `one` whose second call has no room."""
+def spend(shell):
     script = FIVE_TURNS + shell.hello
     agent = shell.agent(script, tools=("list_files",), more=PRICED)
     done = shell("run", "Look", "--agent", agent, "--inline", "--id", "one")
     assert done.exit_code == 3, done.output
     assert "not enough left: max_cost 0.0039 USD" in done.stdout
-    return shell
+
+
+@pytest.fixture
+def spent(begin):
+    """A shell whose log holds a session `one` whose second call has no room."""
+    return begin(spend)
 
 
 def test_a_turn_that_is_held_before_its_call_is_not_used(spent):

@@ -32,16 +32,19 @@ text = "Done."
 """
 
 
-@pytest.fixture
-def deployed(shell):
-    """Return a shell in which a session waits for a person, and its tool has changed."""
+def deploy(shell):
     (shell.folder / "tool.py").write_text(TOOL.format(parameter="text"))
     agent = shell.agent(SCRIPT, tools=("tool.py:tell",), more=shell.reachable)
     asked = shell.start("run", "Go", "--agent", agent, "--inline", "--id", "one")
     assert 3 == asked.wait(PATIENCE_SECONDS)
     # Of another length: Python takes a file of the same second and size for the same.
     (shell.folder / "tool.py").write_text(TOOL.format(parameter="letter"))
-    return shell
+
+
+@pytest.fixture
+def deployed(begin):
+    """Return a shell in which a session waits for a person, and its tool has changed."""
+    return begin(deploy)
 
 
 def resumed(shell, *words):

@@ -7,14 +7,17 @@ import pytest
 PRICES = '[prices."scripted/*"]\ninput = "100"\noutput = "1000"\n'
 
 
-@pytest.fixture
-def paid(shell):
-    """A shell whose log holds two sessions that cost 0.055 and 0.0275 dollars."""
+def pay(shell):
     agent = shell.agent(shell.two_turns, tools=("list_files",), more=PRICES)
     for name in ("one", "two"):
         done = shell("run", "Look", "--agent", agent, "--inline", "--id", name)
         assert done.exit_code == 0, done.output
-    return shell
+
+
+@pytest.fixture
+def paid(begin):
+    """A shell whose log holds two sessions that cost 0.055 and 0.0275 dollars."""
+    return begin(pay)
 
 
 # 000-021: the cost line of each turn; 000-022: the summary.

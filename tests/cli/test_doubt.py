@@ -42,9 +42,7 @@ ANSWERS = {
 }
 
 
-@pytest.fixture
-def doubt(shell):
-    """A session whose host died under a call that must not be repeated."""
+def host_dies(shell):
     sender = SENDER.replace("HOST", 'int(Path("host.pid").read_text())')
     (shell.folder / "sender.py").write_text(sender)
     agent = shell.agent(SENDS, tools=("sender.py:send",), more=shell.reachable)
@@ -54,8 +52,12 @@ def doubt(shell):
     process.wait(60)
     rests = shell("resume", "one", "--inline")
     assert rests.exit_code == 3, rests.output
-    shell.rests = rests
-    return shell
+
+
+@pytest.fixture
+def doubt(begin):
+    """A session whose host died under a call that must not be repeated."""
+    return begin(host_dies)
 
 
 def sent(shell):

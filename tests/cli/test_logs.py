@@ -7,18 +7,23 @@ import pytest
 ASKS = '[policy]\napproval = "sensitive"\n'
 
 
-@pytest.fixture(params=["path", "sqlite", "memory"])
-def there(request, shell, monkeypatch):
-    """Return a shell whose commands are about such a log, with a session that has completed."""
-    names = {
-        "path": "kept/log.db",
-        "sqlite": f"sqlite:///{shell.folder}/kept/log.db",
-        "memory": f"memory:{shell.folder}",
-    }
-    monkeypatch.setenv("CUELINE_LOG", names[request.param])
+def look_around(shell):
     agent = shell.agent(shell.two_turns, tools=("list_files",))
     done = shell("run", "Look around", "--agent", agent, "--inline", "--id", "one")
     assert done.exit_code == 0, done.output
+
+
+@pytest.fixture(params=["path", "sqlite", "memory"])
+def there(request, shell, begin, monkeypatch):
+    """Return a shell whose commands are about such a log, with a session that has completed."""
+    if request.param == "memory":
+        monkeypatch.setenv("CUELINE_LOG", f"memory:{shell.folder}")
+        look_around(shell)
+        return shell
+    monkeypatch.setenv("CUELINE_LOG", "kept/log.db")
+    begin(look_around)
+    if request.param == "sqlite":
+        monkeypatch.setenv("CUELINE_LOG", f"sqlite:///{shell.folder}/kept/log.db")
     return shell
 
 

@@ -43,8 +43,9 @@ def test_an_agent_file_is_read_as_utf_8_whatever_the_locale(shell, monkeypatch):
     assert 0 == process.wait()
 
 
-def test_one_ctrl_c_pauses_and_says_how_to_go_on(shell):
+def test_one_ctrl_c_pauses_and_says_how_to_go_on(shell, monkeypatch):
     """D5, 000-011: a session that is interrupted is paused, not failed."""
+    monkeypatch.setenv("CUELINE_GRACE_SECONDS", "1")
     process = running(shell)
 
     process.send_signal(signal.SIGINT)

@@ -67,10 +67,10 @@ chunk_seconds = 0.05
 
 
 class Server:
-    """A `cueline serve` of the shell's log, which can be killed and started again."""
+    """A `cueline serve` of a log in *folder*, which can be killed and started again."""
 
-    def __init__(self, shell):
-        self.shell, self.port, self.process = shell, 0, None
+    def __init__(self, folder, log):
+        self.folder, self.log, self.port, self.process = folder, log, 0, None
 
     def start(self):
         words = [
@@ -80,10 +80,14 @@ class Server:
             "--port",
             str(self.port),
             "--log",
-            str(self.shell.log),
+            str(self.log),
         ]
         self.process = subprocess.Popen(
-            words, cwd=self.shell.folder, stdout=subprocess.PIPE, text=True
+            words,
+            cwd=self.folder,
+            env=os.environ | {"CUELINE_TOKEN": TOKEN},
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self.url = json.loads(self.process.stdout.readline())["url"].removesuffix("/v1")
         self.port = int(self.url.rpartition(":")[2])
@@ -96,11 +100,29 @@ class Server:
 
 @pytest.fixture
 def server(shell, monkeypatch):
+    """A server of the shell's log."""
     monkeypatch.setenv("CUELINE_TOKEN", TOKEN)
-    made = Server(shell)
+    made = Server(shell.folder, shell.log)
     made.start()
     yield made
     made.kill()
+
+
+@pytest.fixture(scope="module")
+def one_server(tmp_path_factory):
+    """A server of a log in which each test has sessions of names of its own."""
+    folder = tmp_path_factory.mktemp("served")
+    made = Server(folder, folder / "log.db")
+    made.start()
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+def shared(one_server, shell, monkeypatch):
+    """That server, for somebody who has its token."""
+    monkeypatch.setenv("CUELINE_TOKEN", TOKEN)
+    return one_server
 
 
 def plain(text, *names):
@@ -243,10 +265,10 @@ def streamed(shell, log, session):
     return [each["type"] for each in events], last
 
 
-def test_the_stream_of_a_run_is_that_of_a_local_one(shell, server):
+def test_the_stream_of_a_run_is_that_of_a_local_one(shell, shared):
     shell.agent(shell.two_turns, tools=("list_files",))
     here, there = (
-        streamed(shell, log, "one") for log in (str(shell.folder / "other.db"), server.url)
+        streamed(shell, log, "streamed") for log in (str(shell.folder / "other.db"), shared.url)
     )
 
     assert here == there
@@ -254,11 +276,11 @@ def test_the_stream_of_a_run_is_that_of_a_local_one(shell, server):
 
 
 # 001-018
-def test_live_text_arrives_over_the_network(shell, server):
+def test_live_text_arrives_over_the_network(shell, shared):
     shell.agent(SPEAKS)
 
     async def spoken():
-        async with cueline.connect(server.url, token=TOKEN) as client:
+        async with cueline.connect(shared.url, token=TOKEN) as client:
             session = await client.start("agent.toml", "Go")
             pieces, events = [], []
             async for each in session.stream():
@@ -328,35 +350,35 @@ async def cutting(port, first):
         listening.close()
 
 
-def test_a_request_whose_answer_was_lost_counts_once(shell, server):
+def test_a_request_whose_answer_was_lost_counts_once(shell, shared):
     shell.agent(ASKS, tools=("list_files", "delete_file"))
 
     async def sent():
-        async with cutting(server.port, b"POST /v1/sessions/one/messages") as (url, lost):
+        async with cutting(shared.port, b"POST /v1/sessions/sent/messages") as (url, lost):
             async with cueline.connect(url, token=TOKEN) as client:
-                await client.start("agent.toml", "Go", id="one", open=True)
-                receipt = await client.send("one", "And?")
+                await client.start("agent.toml", "Go", id="sent", open=True)
+                receipt = await client.send("sent", "And?")
             return receipt, lost
 
     receipt, lost = asyncio.run(sent())
-    lines = shell("audit", "--type", "MessageSent", "--json", "--log", str(shell.log)).stdout
+    lines = shell("audit", "--type", "MessageSent", "--json", "--log", str(shared.log)).stdout
     sent = [json.loads(line) for line in lines.splitlines()]
 
     assert 2 == len(lost)
     assert [receipt.version] == [each["version"] for each in sent]
 
 
-def test_a_start_whose_answer_was_lost_is_reported_with_its_id(shell, server):
+def test_a_start_whose_answer_was_lost_is_reported_with_its_id(shell, shared):
     shell.agent(ASKS, tools=("list_files", "delete_file"))
 
     async def started():
-        cut = cutting(server.port, b"POST /v1/log/start")
+        cut = cutting(shared.port, b"POST /v1/log/start")
         async with cut as (url, _), cueline.connect(url, token=TOKEN) as client:
-            with pytest.raises(UnknownOutcomeError, match="cueline resume one"):
-                await client.start("agent.toml", "Go", id="one")
-            return await client.find("one")
+            with pytest.raises(UnknownOutcomeError, match="cueline resume started"):
+                await client.start("agent.toml", "Go", id="started")
+            return await client.find("started")
 
-    assert "session-default/one" == asyncio.run(started())
+    assert "session-default/started" == asyncio.run(started())
 
 
 def connected(url, token=TOKEN):
@@ -384,15 +406,15 @@ def test_a_wrong_address_is_refused_without_its_secret(url, error, said):
     assert "secret" not in str(refused.value)
 
 
-def test_an_unknown_token_is_refused_and_never_shown(shell, server, monkeypatch):
+def test_an_unknown_token_is_refused_and_never_shown(shared, monkeypatch):
     with pytest.raises(LogUnavailableError, match="refuses the token") as refused:
-        connected(server.url, "cue_not-this-one")
+        connected(shared.url, "cue_not-this-one")
     monkeypatch.delenv("CUELINE_TOKEN")
     with pytest.raises(ConfigError, match="set CUELINE_TOKEN"):
-        connected(server.url, None)
+        connected(shared.url, None)
 
     assert "cue_not" not in str(refused.value)
-    assert "cue_not" not in repr(replace(LogUrl.of(server.url), token="cue_not-this-one"))
+    assert "cue_not" not in repr(replace(LogUrl.of(shared.url), token="cue_not-this-one"))
 
 
 @pytest.mark.parametrize(
@@ -420,44 +442,44 @@ async def test_another_server_and_an_older_cueline_are_named(status, kind, said)
             await asyncio.to_thread(connected, url)
 
 
-async def test_a_token_does_from_afar_what_its_scopes_say(shell, server):
+async def test_a_token_does_from_afar_what_its_scopes_say(shell, shared):
     agent = shell.agent(ASKS, tools=("list_files", "delete_file"))
-    async with open_client(shell.log) as client:
+    async with open_client(shared.log) as client:
         reads, sends = [
             (await issue_token(client, "ada", scopes=[scope])).text for scope in ("read", "send")
         ]
-    async with cueline.connect(server.url) as client:
-        await client.start(agent, "Go", id="one")
-    async with cueline.connect(server.url, token=reads) as client:
-        assert [] != [each async for each in client.log.store.read("session-default/one")]
+    async with cueline.connect(shared.url) as client:
+        await client.start(agent, "Go", id="scoped")
+    async with cueline.connect(shared.url, token=reads) as client:
+        assert [] != [each async for each in client.log.store.read("session-default/scoped")]
         with pytest.raises(ForbiddenError, match="`send`"):
-            await client.send("one", "And?")
-    async with cueline.connect(server.url, token=sends) as client:
+            await client.send("scoped", "And?")
+    async with cueline.connect(shared.url, token=sends) as client:
         with pytest.raises(ForbiddenError, match="`admin`"):
-            await client.start(agent, "Go", id="two")
+            await client.start(agent, "Go", id="refused")
         with pytest.raises(UnknownSessionError):
-            await client.show("two")
+            await client.show("refused")
 
 
 # C46
-async def test_a_tenant_reads_only_the_streams_of_its_own_from_afar(shell, server):
+async def test_a_tenant_reads_only_the_streams_of_its_own_from_afar(shell, shared):
     agent = shell.agent(ASKS, tools=("list_files", "delete_file"))
-    async with open_runtime(shell.log, on="inline") as runtime:
+    async with open_runtime(shared.log, on="inline") as runtime:
         token = (await issue_token(runtime, "ada", scopes=["send"], tenant="acme")).text
-        await (await runtime.start(agent, "Go", id="one")).result()
+        await (await runtime.start(agent, "Go", id="theirs")).result()
         acme = acting_for(runtime, Person("ada", "acme", frozenset({"admin"})))
         await (await acme.start(agent, "Go", id="mine")).result()
         theirs = await runtime.log.store.put_blob(b"of nobody's session")
-    async with cueline.connect(server.url, token=token) as client:
-        store, streams = client.log.store, ["session-acme/mine", "session-default/one"]
+    async with cueline.connect(shared.url, token=token) as client:
+        store, streams = client.log.store, ["session-acme/mine", "session-default/theirs"]
         heads = await store.heads([*streams, "token-default/all"])
         first = await anext(store.follow(0))
         mine = [each.stream async for each in store.read(streams[0])]
-        for stream in (streams[1], "inbox-default/one", "approval-default/one.1.0.1"):
+        for stream in (streams[1], "inbox-default/theirs", "approval-default/theirs.1.0.1"):
             with pytest.raises(RejectedError):
                 await anext(store.read(stream))
         with pytest.raises(UnknownSessionError):
-            await client.history("default:one")
+            await client.history("default:theirs")
         (shared,) = blobs_in((await anext(store.read(streams[0]))).payload)
         assert await store.get_blob(shared)
         with pytest.raises(MissingBlobError):
@@ -467,11 +489,11 @@ async def test_a_tenant_reads_only_the_streams_of_its_own_from_afar(shell, serve
     assert [6, 0, 0] == [each.version for each in heads.values()]
 
 
-async def test_the_log_itself_is_neither_changed_nor_read_whole_from_afar(server):
-    async with cueline.connect(server.url) as client:
+async def test_the_log_itself_is_neither_changed_nor_read_whole_from_afar(shared):
+    async with cueline.connect(shared.url) as client:
         with pytest.raises(RejectedError):
             await client.log.store.append([], "key")
         with pytest.raises(RejectedError):
             await anext(client.log.store.read("token-default/all"))
         with pytest.raises(NotPendingError):
-            await client.approve("one.1.0.1")
+            await client.approve("nobody.1.0.1")

@@ -28,9 +28,7 @@ def test_a_session_that_nobody_drives_ends_there_and_then_and_once(asking):
     assert [] == asking.json("pending")
 
 
-@pytest.fixture
-def cut_off(shell):
-    """A session whose host died under a call, on a machine where nothing of it is left."""
+def host_dies(shell):
     sender = SENDER.replace("HOST", 'int(Path("host.pid").read_text())')
     (shell.folder / "sender.py").write_text(sender)
     agent = shell.agent(SENDS, tools=("sender.py:send",))
@@ -40,7 +38,12 @@ def cut_off(shell):
     process.wait(60)
     (shell.folder / "sender.py").unlink()
     shutil.rmtree(shell.folder / "work")
-    return shell
+
+
+@pytest.fixture
+def cut_off(begin):
+    """A session whose host died under a call, on a machine where nothing of it is left."""
+    return begin(host_dies)
 
 
 # I5: it ends, and nobody is told that its call did not run.

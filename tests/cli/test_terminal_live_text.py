@@ -13,6 +13,7 @@ text = "Some **bold** words. And many more words that take a while to come."
 delay_seconds = 1.5
 chunk_seconds = 0.25
 """
+SOON = SPEAKS.replace("delay_seconds = 1.5", "").replace("0.25", "0.05")
 BREAKS_OFF = """
 [[reply]]
 turn = 1
@@ -56,7 +57,7 @@ def test_thoughts_are_hidden_where_a_person_wants_that(shell, terminal):
 
 
 def test_thoughts_are_hidden_by_a_setting_and_shown_by_a_command(shell, terminal):
-    shell.agent(SPEAKS + SPEAKS)
+    shell.agent(SOON + SOON)
     (shell.folder / "cueline.toml").write_text("hide_thinking = true\n")
     terminal.command(*RUN, "--open")
     before = terminal.sees("idle: it stays open")
@@ -83,7 +84,8 @@ def test_a_reply_that_breaks_off_is_taken_away_and_asked_for_again(shell, termin
 
 
 def test_tail_shows_the_reply_of_another_process_and_that_the_process_died(shell, terminal):
-    shell.agent(SPEAKS.replace("delay_seconds = 1.5", "delay_seconds = 4"))
+    first = SPEAKS.replace("delay_seconds = 1.5", "delay_seconds = 4\nturn = 1\nattempt = 1")
+    shell.agent(f"{first}{SOON}turn = 1\n")
     process = shell.start(*RUN)
     shell.wait_for("one", "ModelStarted")
     terminal.command("tail", "-f", "one")

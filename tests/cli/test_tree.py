@@ -13,9 +13,7 @@ text = "Thanks."
 """
 
 
-@pytest.fixture
-def tree(shell):
-    """Return a shell with a session `lead` whose child waits for a person."""
+def ask(shell):
     child = shell.agent(shell.deletes, tools=("delete_file",), more=shell.reachable)
     (shell.folder / "work" / "list.txt").touch()
     (shell.folder / "lead.script.toml").write_text(LEAD)
@@ -25,7 +23,12 @@ def tree(shell):
     )
     done = shell("run", "Go", "--agent", "lead.toml", "--inline", "--id", "lead")
     assert 3 == done.exit_code, done.output
-    return shell
+
+
+@pytest.fixture
+def tree(begin):
+    """Return a shell with a session `lead` whose child waits for a person."""
+    return begin(ask)
 
 
 def lines(done):

@@ -39,9 +39,7 @@ def files(folder):
     return {str(each.relative_to(folder)): each.read_bytes() for each in found}
 
 
-@pytest.fixture
-def edited(shell):
-    """A shell whose session `one` has changed three files."""
+def edit(shell):
     agent = shell.agent(SCRIPT, tools=TOOLS, more=OFF)
     work = shell.folder / "work"
     (work / "notes.md").write_bytes(NOTES)
@@ -50,7 +48,13 @@ def edited(shell):
     done = shell("run", "Tidy", "--agent", agent, "--inline", "--id", "one")
     assert 0 == done.exit_code, done.output
     assert {"notes.md": b"1\ntwo\n", "new/run.sh": b"echo\n"} == files(work)
-    shell.work = work
+
+
+@pytest.fixture
+def edited(begin):
+    """A shell whose session `one` has changed three files."""
+    shell = begin(edit)
+    shell.work = shell.folder / "work"
     return shell
 
 

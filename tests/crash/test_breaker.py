@@ -2,13 +2,12 @@
 
 import asyncio
 
-import pytest
-
 from cueline.actors.model_port import drop_delta
 from cueline.deciders.breaker import BREAKER
 from cueline.errors import ProviderUnavailableError
 from cueline.testing.crash import CrashPoint, Outside, World
 from cueline.testing.fakes import JournalingExecutor, agent_spec, says
+from tests.crash.undisturbed import spread
 
 MODEL = "breaker-default/fake.fake"
 AGENT = agent_spec(
@@ -68,7 +67,7 @@ def test_the_story_opens_probes_and_closes():
     assert "after BreakerClosed" in told
 
 
-@pytest.mark.parametrize("point", range(len(POINTS)))
+@spread("point", range(len(POINTS)))
 async def test_wherever_it_dies_all_sessions_get_there(point):
     outside, sessions = await outage()
     await drive(outside, CrashPoint(point), sessions)

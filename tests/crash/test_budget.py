@@ -20,7 +20,7 @@ from cueline.events.session import ModelReplied, ModelStarted, ReservationClosed
 from cueline.testing.crash_point import CrashPoint
 from cueline.testing.fakes import TurnModel, asks_for, says
 from tests.crash import story
-from tests.crash.undisturbed import Undisturbed
+from tests.crash.undisturbed import Undisturbed, spread
 
 SAID = [asks_for(("read", {"n": 1})), asks_for(("save", {"n": 2})), says("Done.")]
 LIMIT = Decimal("2.00")
@@ -177,7 +177,7 @@ async def counted(life=None):
 COUNTED = asyncio.run(counted())[1].life.points
 
 
-@pytest.mark.parametrize("point", range(len(COUNTED)))
+@spread("point", range(len(COUNTED)))
 async def test_a_session_whose_prompts_are_counted_no_more_stays_within_its_limit(point):
     # I8: what was granted by a count stays granted, and no more than that is held.
     place, _ = await counted(CrashPoint(point))

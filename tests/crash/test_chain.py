@@ -3,8 +3,6 @@
 import asyncio
 from itertools import pairwise
 
-import pytest
-
 from cueline.deciders.session import Status
 from cueline.events.inbox import ChildEnded, StartAsked
 from cueline.events.session import SessionCompleted, ToolStarted
@@ -13,7 +11,7 @@ from cueline.testing.fakes import asks_for, says
 from tests.crash import chain, story
 from tests.crash.chain import person, place_of, shipped_chain
 from tests.crash.delegation import SESSION
-from tests.crash.undisturbed import Undisturbed
+from tests.crash.undisturbed import Undisturbed, spread
 
 IMPLEMENT, REVIEW = CHILDREN = chain.CHILDREN[:2]
 TREE = (SESSION, *CHILDREN)
@@ -88,7 +86,7 @@ async def test_a_chain_that_is_killed_ends_the_same(point):
 
 
 # I13
-@pytest.mark.parametrize("position", boundaries())
+@spread("position", boundaries())
 async def test_a_chain_goes_on_from_every_prefix_of_its_log(position):
     place = await story.cut(WHOLE.place, position, None, outside)
     for fact in await place.facts(IMPLEMENT):

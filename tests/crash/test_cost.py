@@ -17,6 +17,7 @@ from cueline.projections.views import Views
 from cueline.testing.crash import CrashPoint
 from tests.crash import story
 from tests.crash.test_kill import POINTS
+from tests.crash.undisturbed import spread
 
 EACH = Decimal("0.012345678901234567")
 
@@ -45,7 +46,7 @@ async def costs(place):
     return logged, shown, tally.cost
 
 
-@pytest.mark.parametrize("point", range(len(POINTS)))
+@spread("point", range(len(POINTS)))
 async def test_the_total_is_the_sum_over_the_log_at_the_kill_and_after_it(point):
     place = await killed(point)
     logged, shown, told = await costs(place)

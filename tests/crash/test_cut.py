@@ -2,13 +2,11 @@
 
 import asyncio
 
-import pytest
-
 from cueline.deciders.session import Status
 from cueline.events.inbox import ForkPoint, MessageSent
 from cueline.testing.fakes import says
 from tests.crash import story
-from tests.crash.undisturbed import Undisturbed
+from tests.crash.undisturbed import Undisturbed, spread
 
 WHOLE = Undisturbed()
 VERSIONS = len(asyncio.run(WHOLE.place.facts(story.SESSION)))
@@ -37,7 +35,7 @@ async def test_a_log_cut_after_any_event_takes_the_next_message(position):
     assert inbox.version == (await place.state(story.SESSION)).inbox_read
 
 
-@pytest.mark.parametrize("version", range(1, VERSIONS + 1))
+@spread("version", range(1, VERSIONS + 1))
 async def test_a_fork_at_any_version_goes_on(version):
     # DESIGN 5: nothing in flight crosses a fork.
     place = await story.cut(WHOLE.place, WHOLE.events, [*story.SAID, says("And more.")])

@@ -3,8 +3,6 @@
 import asyncio
 from itertools import pairwise
 
-import pytest
-
 from cueline.deciders.session import Status
 from cueline.events.inbox import ChildEnded, MessageSent, StartAsked
 from cueline.events.session import CallDelegated, MessageReceived, ToolReturned
@@ -13,7 +11,7 @@ from cueline.testing.fakes import asks_for, says
 from cueline.tools.catalogue import child_result_tool
 from tests.crash import story
 from tests.crash.delegation import CHILDREN, GRANDCHILD, SESSION, outside
-from tests.crash.undisturbed import Undisturbed
+from tests.crash.undisturbed import Undisturbed, spread
 
 TREE = (SESSION, *CHILDREN, GRANDCHILD)
 
@@ -77,7 +75,7 @@ async def test_a_tree_that_is_killed_ends_as_if_nothing_had_happened(point):
 
 
 # I13
-@pytest.mark.parametrize("position", boundaries())
+@spread("position", boundaries())
 async def test_a_tree_goes_on_from_every_prefix_of_its_log(position):
     place = await story.cut(WHOLE.place, position, None, outside)
     for fact in await place.facts(CHILDREN[1]):

@@ -2,8 +2,6 @@
 
 import asyncio
 
-import pytest
-
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.runner_registry import RUNNER, RunnerRegistry
 from cueline.deciders.fleet import HEARTBEAT
@@ -16,6 +14,7 @@ from cueline.testing.crash import CrashPoint, World
 from cueline.testing.crash_point import CrashingRunner
 from cueline.testing.fakes import FoldedIndex, says
 from tests.crash import story
+from tests.crash.undisturbed import spread
 
 RUNS = [f"session-default/r{number}" for number in range(3)]
 
@@ -75,7 +74,7 @@ def test_there_are_points_enough(figures):
 
 
 # I7
-@pytest.mark.parametrize("point", range(len(POINTS)))
+@spread("point", range(len(POINTS)))
 async def test_one_run_goes_on_at_a_time_wherever_a_process_dies(point):
     place, agent = await begin()
     assert (await drive(place, agent, CrashPoint(point))).life.dead

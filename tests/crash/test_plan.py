@@ -3,15 +3,13 @@
 import asyncio
 from itertools import pairwise
 
-import pytest
-
 from cueline.deciders.session import Status
 from cueline.events.inbox import StartAsked
 from cueline.events.session import SessionCompleted
 from cueline.events.stream import sibling
 from tests.crash import story
 from tests.crash.planned import CHILD, SESSION, VALUE, drive, outside
-from tests.crash.undisturbed import Undisturbed
+from tests.crash.undisturbed import Undisturbed, spread
 
 WHOLE = Undisturbed(outside, drive)
 ONCE = ("pay", "deploy")
@@ -56,7 +54,7 @@ async def test_a_plan_that_is_killed_ends_as_if_nothing_had_happened(point):
     await check_end(await WHOLE.killed(point))
 
 
-@pytest.mark.parametrize("position", boundaries())
+@spread("position", boundaries())
 async def test_a_plan_goes_on_from_every_prefix_of_its_log(position):
     place = await story.cut(WHOLE.place, position, None, outside)
     for fact in await place.facts(CHILD):

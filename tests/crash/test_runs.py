@@ -2,8 +2,6 @@
 
 import asyncio
 
-import pytest
-
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.runner_registry import RUNNER, RunnerRegistry
 from cueline.deciders.fleet import HEARTBEAT
@@ -17,6 +15,7 @@ from cueline.testing.crash import CrashPoint, World
 from cueline.testing.crash_point import CrashingRunner
 from cueline.testing.fakes import FoldedIndex, asks_for, says
 from tests.crash import story
+from tests.crash.undisturbed import spread
 
 PARENT, RUN = "session-default/parent", "session-default/run"
 ASKS = [asks_for(("deploy", {"n": 9})), says("Noted.")]
@@ -72,7 +71,7 @@ def test_there_are_points_enough(figures):
 
 # 001-003, 001-009, D18, D19, D20: the end of the run is told once, wherever its host dies.
 # D21: a claim is an event of the run itself, so none is lost with its answer.
-@pytest.mark.parametrize("point", range(len(POINTS)))
+@spread("point", range(len(POINTS)))
 async def test_a_run_ends_once_wherever_its_host_dies(point):
     place, registry, removed = await begin()
     assert (await drive(place, registry, removed, CrashPoint(point))).life.dead

@@ -3,8 +3,6 @@
 import asyncio
 from datetime import timedelta
 
-import pytest
-
 from cueline.deciders.session import Status
 from cueline.events.inbox import StartAsked
 from cueline.events.session import SessionContinued
@@ -14,6 +12,7 @@ from cueline.testing.clock import NOON
 from cueline.testing.crash import CrashPoint, World
 from cueline.testing.fakes import asks_for, says
 from tests.crash import story
+from tests.crash.undisturbed import spread
 
 MINUTE = timedelta(minutes=1)
 SERIES = [
@@ -73,7 +72,7 @@ def test_there_are_points_enough(figures):
 
 
 # I2, I7
-@pytest.mark.parametrize("point", range(len(POINTS)))
+@spread("point", range(len(POINTS)))
 async def test_each_time_starts_one_session_wherever_a_process_dies(point):
     place = await begin()
     assert (await drive(place, CrashPoint(point))).life.dead

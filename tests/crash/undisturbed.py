@@ -8,6 +8,19 @@ from cueline.testing.crash import CrashPoint
 from tests.crash import story
 
 
+def spread(name, values, ids=None):
+    """Parametrize by every third of *values*; by the others too, in `make test-long`."""
+    marks = [[pytest.mark.long] if n % 3 else [] for n in range(len(values))]
+    ids = ids or [str(value) for value in values]
+    return pytest.mark.parametrize(
+        name,
+        [
+            pytest.param(value, marks=marks, id=id_)
+            for value, marks, id_ in zip(values, marks, ids, strict=True)
+        ],
+    )
+
+
 class Undisturbed:
     """The story of *make*, started as *asked* and driven by *drive* to its end."""
 
@@ -21,11 +34,11 @@ class Undisturbed:
     @property
     def at_every_point(self):
         names = [f"{n} {point}".replace(" ", "-") for n, point in enumerate(self.points)]
-        return pytest.mark.parametrize("point", range(len(self.points)), ids=names)
+        return spread("point", range(len(self.points)), names)
 
     @property
     def after_every_event(self):
-        return pytest.mark.parametrize("position", range(1, self.events + 1))
+        return spread("position", range(1, self.events + 1))
 
     async def killed(self, point):
         """Return an outside on which the session was killed at *point*, and went on."""

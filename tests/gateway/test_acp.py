@@ -302,7 +302,8 @@ def wait() -> str:
 '''
 
 
-async def test_a_cancelled_turn_ends_so_and_the_next_prompt_replaces_its_rest(folder):
+async def test_a_cancelled_turn_ends_so_and_the_next_prompt_replaces_its_rest(folder, monkeypatch):
+    monkeypatch.setenv("CUELINE_GRACE_SECONDS", "1")
     (folder.path / "tools.py").write_text(WAIT)
     more = '[policy]\napproval = ["all_writes"]\n'
     tools = [str(folder.path / "tools.py") + ":wait", "write_file"]

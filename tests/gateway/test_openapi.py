@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import jsonschema_rs
+import pytest
 
 from cueline.gateway.routes import ROUTES
 from tests.gateway.conftest import TOKEN, served
@@ -67,16 +68,25 @@ async def test_the_same_answer_is_not_sent_twice(log):
     assert (200, True) == (other.status_code, other.headers["etag"] != first.headers["etag"])
 
 
-async def test_no_request_from_the_document_fails_or_has_an_undescribed_answer(log):
+@pytest.mark.parametrize(
+    ("phases", "examples"),
+    [
+        pytest.param("fuzzing", "5", id="sample"),
+        pytest.param("coverage,fuzzing", "5", id="whole", marks=pytest.mark.long),
+    ],
+)
+async def test_no_request_from_the_document_fails_or_has_an_undescribed_answer(
+    log, phases, examples
+):
     async with served(log) as (runtime, http):
         await (await runtime.start(scripted(PAYS, pay), "Go", id="asks")).result()
         await (await runtime.start(TALKS, "Go", id="one", open=True)).result()
         asked = await asyncio.create_subprocess_exec(
             Path(sys.executable).with_name("schemathesis"),
             *("run", f"{http.base_url}/v1/openapi.json", "--no-color", "--seed", "1"),
-            *("--header", f"Authorization: Bearer {TOKEN}", "--max-examples", "5"),
+            *("--header", f"Authorization: Bearer {TOKEN}", "--max-examples", examples),
             # The streams of events have no end.
-            *("--exclude-path-regex", "events$", "--phases", "coverage,fuzzing"),
+            *("--exclude-path-regex", "events$", "--phases", phases),
             *("--checks", ",".join(CHECKS), "--generation-database", "none"),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
