@@ -48,7 +48,8 @@ class BrokenShell:
         (folder / "script.toml").write_text(SCRIPT)
         (folder / "agent.toml").write_text(AGENT)
         source = Path(cueline.__file__).parent
-        ignored = shutil.ignore_patterns("__pycache__")
+        # Bytecode, too, but for what is being written: nothing is compiled but what is broken.
+        ignored = shutil.ignore_patterns("*.pyc.*")
         shutil.copytree(source, self._code / "cueline", ignore=ignored)
 
     def break_(self, file, function, when="True"):

@@ -418,7 +418,11 @@ text = "Done."
 
 @pytest.mark.parametrize(
     ("answer", "letters", "status"),
-    [("happened", 1, "completed"), ("run_again", 2, "completed"), ("do_not_run", 1, "completed")],
+    [
+        pytest.param("happened", 1, "completed", marks=pytest.mark.long),
+        ("run_again", 2, "completed"),
+        pytest.param("do_not_run", 1, "completed", marks=pytest.mark.long),
+    ],
 )
 # I5
 async def test_a_call_in_doubt_after_a_kill_is_asked_with_three_answers(
