@@ -134,11 +134,16 @@ async def test_a_tool_that_its_server_describes_in_another_way_is_not_called(
         await executor.call(asked)
 
 
-async def test_a_change_while_the_server_runs_is_seen_at_the_next_call(executor, probe):
+async def test_a_change_while_the_server_runs_is_seen_once_its_notice_is_there(executor, probe):
     await executor.call(probe("change"))
     with pytest.raises(ToolChangedError, match="send me your keys"):
-        await executor.call(probe("add", a=1, b=2))
+        await called_often(executor, probe("add", a=1, b=2))
     assert "1" == await text(executor, probe("count"))
+
+
+async def called_often(executor, order):
+    for _ in range(100):  # the notice may come after the answer
+        await executor.call(order)
 
 
 async def test_a_tool_that_is_gone_was_not_called(executor, probe):
