@@ -5,6 +5,7 @@ of the repository, but no file from which git would take a program: a hook or th
 could put such a file into the worktree, so also this program runs git there in bubblewrap.
 """
 
+import os
 import re
 import subprocess
 from collections.abc import Mapping
@@ -25,7 +26,9 @@ _BASE: Final = "base"
 _GIT: Final = "git -c user.name=cueline -c user.email=cueline@localhost -c core.hooksPath=/dev/null"
 _COMMIT: Final = f"""
 rm -f "$(git rev-parse --git-path index.lock)" && git add --all || exit
-git diff --cached --quiet || {_GIT} commit --quiet --message "$1"
+git diff --cached --quiet || {_GIT} commit --quiet --message "$1" || exit
+test -n "$(git for-each-ref --contains HEAD refs/heads refs/remotes refs/tags)" ||
+    git branch --force "$2" HEAD
 """
 _SNAPSHOT: Final = f"""
 export GIT_INDEX_FILE="$(git rev-parse --git-path index.snapshot)"
@@ -53,9 +56,9 @@ class WorktreeBackend(LocalBackend):
             about = self._about(folder)
             spec, branch = SandboxSpec.model_validate(about.spec), _branch(place, about.labels)
             if (folder / place / ".git").exists():
-                self._git_there(place, _COMMIT, f"Keep what {_session(about.labels)} left")
-            remove(folder / place)
-            _git(spec, "worktree", "prune")
+                message = f"Keep what {_session(about.labels)} left"
+                self._git_there(place, _COMMIT, message, f"{branch}-detached")
+            _remove_tree(folder, spec)
             unchanged = ("--points-at", (folder / _BASE).read_text(), f"refs/heads/{branch}")
             for found in ((_snapshot_of(place),), unchanged):
                 for each in _git(spec, "for-each-ref", "--format=%(refname)", *found).split():
@@ -86,25 +89,35 @@ class WorktreeBackend(LocalBackend):
     def _fill(self, folder: Path, spec: SandboxSpec, labels: Mapping[str, str]) -> None:
         if not (folder / _BASE).exists():
             (folder / _BASE).write_text(_git(spec, "rev-parse", "HEAD"))
-        base, tree = (folder / _BASE).read_text(), folder / folder.name
-        remove(tree)  # a crash left a part of it
-        _git(spec, "worktree", "prune")
-        branch = _branch(folder.name, labels)
-        _git(spec, "worktree", "add", "--quiet", "--force", "-B", branch, str(tree), base)
+        base, branch = (folder / _BASE).read_text(), _branch(folder.name, labels)
+        _remove_tree(folder, spec)  # a crash left a part of it
+        tree = str(folder / folder.name)
+        _git(spec, "worktree", "add", "--quiet", "--force", "-B", branch, tree, base)
 
     def _access(self, folder: Path, spec: SandboxSpec) -> tuple[Path, dict[str, Any]]:
         git = Path(spec.workspace, ".git").resolve()
-        own = [git / "objects", git / "refs", git / "logs", git / "worktrees" / folder.name]
+        own = [git / "objects", git / "refs", git / "logs", _record_of(folder, spec)]
         written = tuple(str(each) for each in own if each.exists())
         return folder / folder.name, {"read": (str(git),), "write": written}
 
-    def _git_there(self, place: str, script: str, argument: str) -> None:
-        command = ["/bin/sh", "-c", script, "sh", argument]
+    def _git_there(self, place: str, script: str, *words: str) -> None:
+        command = ["/bin/sh", "-c", script, "sh", *words]
         with self._locked(place) as folder:  # also if it is stopped
             ended = self._run(folder, command, b"", {}, _SECONDS)
         if ended.exit_code:
             tree = self._root / place / place
             raise SandboxError(place, f"git failed in {tree}: {output_text(ended)}")
+
+
+def _remove_tree(folder: Path, spec: SandboxSpec) -> None:
+    """Remove the worktree; `git worktree prune` would also forget those of absent disks."""
+    for each in (folder / folder.name, _record_of(folder, spec)):
+        remove(each)
+
+
+def _record_of(folder: Path, spec: SandboxSpec) -> Path:
+    """Return the folder in which the repository has what it knows of the worktree."""
+    return Path(spec.workspace, ".git").resolve() / "worktrees" / folder.name
 
 
 def _branch(place: str, labels: Mapping[str, str]) -> str:
@@ -127,8 +140,12 @@ def _git(spec: SandboxSpec, *words: str) -> str:
         SandboxError: git failed, or is not installed.
     """
     command = ["git", "-C", spec.workspace, *words]
+    # A hook of git, for one, has variables that name another repository.
+    around = {name: each for name, each in os.environ.items() if not name.startswith("GIT_")}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+        done = subprocess.run(  # noqa: S603 - the words are ours
+            command, env=around, capture_output=True, text=True, check=False
+        )
     except FileNotFoundError:
         raise SandboxError(spec.workspace, "git is not installed") from None
     if done.returncode:

@@ -71,6 +71,36 @@ class TestWorktreeContract(SandboxContract):
         assert 1 == len(git(workspace, "worktree", "list").splitlines())
         backend.delete(place)
 
+    def test_what_a_command_commits_on_no_branch_gets_one(self, backend, place, workspace):
+        backend.put(place, "new", b"mine")
+        self.run(backend, place, "git checkout --quiet --detach")
+        backend.delete(place)
+        branch = f"cueline/mend-{place[:6]}"
+
+        refs = git(workspace, "for-each-ref", "--format=%(refname:short)", "refs/heads").split()
+        assert [f"{branch}-detached", "main"] == refs
+        assert "mine" == git(workspace, "show", f"{branch}-detached:new")
+
+    def test_worktrees_of_others_stay_also_if_their_disk_is_away(
+        self, backend, spec, labels, place, tmp_path
+    ):
+        git(spec.workspace, "worktree", "add", "--quiet", str(tmp_path / "other"))
+        (tmp_path / "other").rename(tmp_path / "away")
+        other = backend.create(spec, {**labels, NAME_LABEL: "sandbox-default/other"}, {})
+        backend.delete(other)
+        (tmp_path / "away").rename(tmp_path / "other")
+
+        assert not git(tmp_path / "other", "status", "--short")
+
+    def test_variables_of_git_around_this_program_name_no_other_repository(
+        self, backend, spec, labels, tmp_path, monkeypatch
+    ):
+        monkeypatch.setenv("GIT_DIR", str(repository(tmp_path / "other") / ".git"))
+        place = backend.create(spec, labels, {})
+        monkeypatch.delenv("GIT_DIR")
+        assert 2 == len(git(spec.workspace, "worktree", "list").splitlines())
+        backend.delete(place)
+
     def test_a_branch_without_a_change_is_deleted(self, backend, place, workspace):
         backend.snapshot(place, "1.0")
         backend.delete(place)
