@@ -90,7 +90,7 @@ class LocalBackend:
             if spec.volume:
                 self.volume(spec.volume)
             about = _About(spec.model_dump(mode="json"), {**labels}, {**environment})
-            _write_whole(folder / _ABOUT, msgspec.json.encode(about))
+            _write_new(folder / _ABOUT, msgspec.json.encode(about)).rename(folder / _ABOUT)
         self.start(place)
         return place
 
@@ -165,19 +165,18 @@ class LocalBackend:
     def snapshot(self, place: str, name: str) -> None:
         """Keep what the sandbox has changed so far under *name*; it takes the time of a rename."""
         with self._locked(place) as folder:
-            layers, upper = folder / "layers", folder / "upper"
-            if any(upper.iterdir()):
-                known = sorted(layers.iterdir())
-                number = int(known[-1].name.rstrip(_MERGED)) + 1 if known else 1
-                mode = upper.stat().st_mode
-                upper.rename(layers / f"{number:06}")
-                upper.mkdir()
-                upper.chmod(mode & 0o7777)
-                _merge_oldest(layers)
-            snapshots = folder / "snapshots"
+            layers, snapshots, upper = (folder / each for each in ("layers", "snapshots", "upper"))
+            _make_upper(folder)
+            known = sorted(layers.iterdir())
+            last = known[-1].name.rstrip(_MERGED) if known else ""
+            newest = f"{int(last or 0) + 1:06}" if any(upper.iterdir()) else last
             snapshots.mkdir(exist_ok=True)
-            newest = max((each.name for each in layers.iterdir()), default="")
-            _write_whole(snapshots / name, newest.rstrip(_MERGED).encode())
+            written = _write_new(snapshots / name, newest.encode())  # first: it takes room
+            if newest != last:
+                upper.rename(layers / newest)
+                _make_upper(folder)
+            written.rename(snapshots / name)
+            _merge_oldest(layers)
 
     def fork(self, place: str, name: str, labels: Mapping[str, str]) -> str:
         """Create a sandbox with the files that another one had at the snapshot *name*.
@@ -235,6 +234,8 @@ class LocalBackend:
     ) -> Executed:
         about = self._about(folder)
         spec = SandboxSpec.model_validate(about.spec)
+        if self.has_overlay:
+            _make_upper(folder)
         workspace, access = self._access(folder, spec)
         limits = IsolationLimits(memory_mb=spec.memory_mb)
         mounts = {str(self._volumes / spec.volume): VOLUME_PATH} if spec.volume else {}
@@ -301,11 +302,20 @@ def output_text(ended: Executed) -> str:
     return ended.output.decode(errors="replace").strip()[-1000:]
 
 
-def _write_whole(path: Path, content: bytes) -> None:
+def _make_upper(folder: Path) -> None:
+    """Make the folder of changes, which a snapshot that was cut off has left out."""
+    upper, layers = folder / "upper", folder / "layers"
+    if not upper.exists():
+        upper.mkdir()
+        upper.chmod(max(layers.iterdir()).stat().st_mode & 0o7777)
+
+
+def _write_new(path: Path, content: bytes) -> Path:
+    """Write the file that will be renamed to *path*, and return it."""
     new = path.with_name(f".{path.name}.new")
     new.touch(mode=0o600)
     new.write_bytes(content)
-    new.rename(path)
+    return new
 
 
 def remove(folder: Path) -> None:

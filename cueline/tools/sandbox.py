@@ -87,11 +87,14 @@ def run_there(
         ended = backend.exec(
             place, command, stdin=given, environment=login, timeout_seconds=seconds
         )
-        _keep_files(backend, place, context.effect)
+        lost = _keep_files(backend, place, context.effect)
     if ended.timed_out:
         reason = f"did not end within {seconds:g} s and was killed; it may have had effects"
         last = ended.output[-_SHOWN:].decode(errors="replace")
         raise ToolFailedError("timeout", f"the command {reason}. The last it printed:\n{last}")
+    if lost:
+        told = f"\n[no fork can have the files of this call: {lost}]".encode()
+        return replace(ended, output=ended.output + told, size=ended.size + len(told))
     return ended
 
 
@@ -145,10 +148,17 @@ def _git_login(spec: SandboxSpec, place: str) -> dict[str, str]:
     }
 
 
-def _keep_files(backend: SandboxBackend, place: str, effect: str) -> None:
-    """Keep the files of the sandbox for forks, if the back-end can."""
+def _keep_files(backend: SandboxBackend, place: str, effect: str) -> str:
+    """Keep the files of the sandbox for forks, if the back-end can; return why it failed.
+
+    The outcome of the call counts in any case; a fork at this call says that it has no files.
+    """
     if isinstance(backend, SandboxForks):
-        backend.snapshot(place, effect)
+        try:
+            backend.snapshot(place, effect)
+        except (OSError, SandboxError) as error:
+            return str(error)
+    return ""
 
 
 @contextmanager

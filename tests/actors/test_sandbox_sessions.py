@@ -1,5 +1,6 @@
 """Sessions with a sandbox of their own, as a program drives them."""
 
+import subprocess
 import time
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -158,6 +159,44 @@ async def test_a_variable_that_is_missing_is_named(folder, tmp_path):
         waits = [e async for e in events_until(session, SessionWaiting)][-1]
 
     assert "$MISSING_TOKEN is not set here" in waits.cause.message
+
+
+FILLS = """
+[[reply]]
+calls = [{ name = "run_command", arguments = { command = "echo kept > first" } }]
+[[reply]]
+calls = [{ name = "run_command", arguments = { command = "yes > filler; true" } }]
+[[reply]]
+calls = [{ name = "run_command", arguments = { command = "rm filler; cat first" } }]
+[[reply]]
+text = "Done."
+"""
+
+
+@pytest.fixture
+def small_disk(folder, tmp_path):
+    """A disk of 2 MB that has the sandboxes."""
+    place = tmp_path / "state"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", place]
+    if subprocess.run(mount, check=False, capture_output=True).returncode != 0:
+        pytest.skip("needs the right to mount a small disk")
+    yield folder
+    subprocess.run(["umount", "--lazy", place], check=True)
+
+
+async def test_a_snapshot_on_a_full_disk_says_so_and_loses_nothing(small_disk, tmp_path):
+    async with open_runtime(str(tmp_path / "log.db"), on="inline") as runtime:
+        session = await runtime.start(agent(small_disk, script=FILLS, policy=ALLOWED), "Go.")
+        result = await session.result()
+        facts = [each.event async for each in session.events()]
+        await await_until(lambda: not left())
+
+    outputs = [fact.output for fact in facts if isinstance(fact, ToolReturned)]
+    assert "[no fork can have the files of this call: [Errno 28] No space left" in outputs[1]
+    assert ("completed", "Done.") == (result.status, result.text)
+    assert "kept" in outputs[2]
+    assert "no fork" not in outputs[2]
 
 
 LOGS_IN = '''

@@ -67,6 +67,20 @@ class TestLocalContract(SandboxContract):
         with pytest.raises(SandboxError, match=r"no snapshot of the call 9\.9"):
             backend.fork(forks["1.0"], "9.9", labels)
 
+    def test_a_snapshot_that_was_cut_off_leaves_every_file(
+        self, backend: LocalBackend, place: str, labels: dict[str, str]
+    ) -> None:
+        folder = backend._root / place
+        backend.put(place, "turn", b"1")
+        (folder / "upper").chmod(0o711)
+        (folder / "upper").rename(folder / "layers/000001")
+
+        assert backend.get(place, "turn") == b"1"
+        assert (folder / "upper").stat().st_mode & 0o7777 == 0o711
+        backend.snapshot(place, "1.0")
+        fork = backend.fork(place, "1.0", {**labels, NAME_LABEL: "sandbox-default/fork"})
+        assert backend.get(fork, "turn") == b"1"
+
     def test_many_snapshots_are_merged_and_keep_every_change(
         self, backend: LocalBackend, place: str, labels: dict[str, str], workspace: Path
     ) -> None:
