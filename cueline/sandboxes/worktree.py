@@ -32,7 +32,8 @@ test -n "$(git for-each-ref --contains HEAD refs/heads refs/remotes refs/tags)" 
 """
 _SNAPSHOT: Final = f"""
 export GIT_INDEX_FILE="$(git rev-parse --git-path index.snapshot)"
-cp "$(dirname "$GIT_INDEX_FILE")/index" "$GIT_INDEX_FILE" && git add --all || exit
+rm -f "$GIT_INDEX_FILE.lock" && cp "$(dirname "$GIT_INDEX_FILE")/index" "$GIT_INDEX_FILE" &&
+    git add --all || exit
 commit=$({_GIT} commit-tree "$(git write-tree)" -p HEAD -m "$1") || exit
 git update-ref "$1" "$commit"
 """

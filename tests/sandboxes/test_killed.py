@@ -9,10 +9,12 @@ import sys
 import pytest
 
 from tests.sandboxes.podman import MISSING, podman
+from tests.sandboxes.repository import git, repository
 
 KILLS = [
     pytest.param("local", 2, id="local"),
     pytest.param("local", 20, id="local-20", marks=pytest.mark.long),
+    pytest.param("worktree", 20, id="worktree-20", marks=pytest.mark.long),
     pytest.param(
         "container",
         20,
@@ -25,7 +27,7 @@ KILLS = [
 @pytest.fixture
 def address(request, tmp_path):
     """Have an engine, for sandboxes that are containers."""
-    if request.node.callspec.params["backend"] == "local":
+    if request.node.callspec.params["backend"] != "container":
         yield ""
     else:
         with podman(tmp_path) as address:
@@ -35,8 +37,7 @@ def address(request, tmp_path):
 @pytest.mark.parametrize(("backend", "kills"), KILLS)
 def test_kills_leave_no_sandbox_and_lose_no_session(address, tmp_path, backend, kills):
     """003-041, 003-045: 0 orphans within 60 s of the next start."""
-    work = tmp_path / "work"
-    work.mkdir()
+    work = repository(tmp_path / "work")
     command = [sys.executable, "-m", "tests.sandboxes.killed"]
     command += [tmp_path / "log.db", work, backend]
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "DOCKER_HOST": address}
@@ -60,3 +61,4 @@ def test_kills_leave_no_sandbox_and_lose_no_session(address, tmp_path, backend, 
 
     assert 0 == ended.returncode, ended.stderr
     assert 10 == ended.stdout.count("completed"), ended.stdout
+    assert 1 == len(git(work, "worktree", "list").splitlines())

@@ -1,6 +1,5 @@
 """Sandboxes that are git worktrees pass the contract; what stays in the repository."""
 
-import subprocess
 from pathlib import Path
 from uuid import uuid4
 
@@ -11,21 +10,8 @@ from cueline.errors import SandboxError
 from cueline.events.sandbox import SandboxSpec
 from cueline.sandboxes.worktree import WorktreeBackend
 from cueline.testing.sandbox_contract import SandboxContract
+from tests.sandboxes.repository import git, repository
 from tests.sandboxes.session import works_in
-
-
-def git(folder, *words):
-    command = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org", "-C", folder, *words]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def repository(folder):
-    folder.mkdir(exist_ok=True)
-    (folder / "there").write_text("before")
-    git(folder, "init", "--quiet", "--initial-branch", "main")
-    git(folder, "add", ".")
-    git(folder, "commit", "--quiet", "--message", "Begin")
-    return folder
 
 
 class TestWorktreeContract(SandboxContract):
@@ -135,6 +121,11 @@ class TestWorktreeContract(SandboxContract):
         assert code
         assert "Read-only file system" in told or "nonexistent" in told
         assert not git(workspace, "status", "--short")
+
+    def test_a_snapshot_that_was_cut_off_stops_no_later_one(self, backend, place):
+        backend.snapshot(place, "1.0")
+        self.run(backend, place, 'touch "$(git rev-parse --git-path index.snapshot).lock"')
+        backend.snapshot(place, "2.0")
 
     def test_a_worktree_that_git_cannot_commit_keeps_its_files(self, backend, place):
         backend.put(place, "new", b"mine")
