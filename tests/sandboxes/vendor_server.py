@@ -49,11 +49,16 @@ class Machine:
 
     def kill(self, sandbox: str) -> None:
         """Kill the processes of a sandbox, and see them dead."""
-        wait_until(lambda: not [os.kill(pid, signal.SIGKILL) for pid in alive(sandbox)])
+        wait_until(lambda: not [kill(pid) for pid in alive(sandbox)])
 
     def delete(self, sandbox: str) -> None:
         self.kill(sandbox)
         shutil.rmtree(self.root / sandbox, ignore_errors=True)
+
+
+def kill(pid: int) -> None:
+    with suppress(ProcessLookupError):  # it has ended since it was found
+        os.kill(pid, signal.SIGKILL)
 
 
 def alive(sandbox: str) -> Iterator[int]:
