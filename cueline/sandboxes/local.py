@@ -272,16 +272,22 @@ class LocalBackend:
     @contextmanager
     def _locked(self, place: str) -> Iterator[Path]:
         """Lock the sandbox: an overlay that is mounted twice at a time loses changes."""
-        folder = self._folder(place)
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with locked(self._folder(place)):
             yield self._folder(place)
-        finally:
-            os.close(descriptor)
 
 
 _BASIC: Final = ("PATH", "HOME", "USER", "LANG", "TERM")
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Wait for the lock of a folder, which one holder at a time has in all processes."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _place_of(labels: Mapping[str, str]) -> str:

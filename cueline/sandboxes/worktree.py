@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from cueline.events.agent_parts import Isolation
 from cueline.events.sandbox import SandboxSpec
 from cueline.events.stream import shown
 from cueline.isolation.ladder import check
-from cueline.sandboxes.local import LocalBackend, output_text, remove
+from cueline.sandboxes.local import LocalBackend, locked, output_text, remove
 
 _SECONDS: Final = 600.0
 _BASE: Final = "base"
@@ -112,8 +113,14 @@ class WorktreeBackend(LocalBackend):
 
 def _remove_tree(folder: Path, spec: SandboxSpec) -> None:
     """Remove the worktree; `git worktree prune` would also forget those of absent disks."""
-    for each in (folder / folder.name, _record_of(folder, spec)):
-        remove(each)
+    with _lock_of(spec):
+        for each in (folder / folder.name, _record_of(folder, spec)):
+            remove(each)
+
+
+def _lock_of(spec: SandboxSpec) -> AbstractContextManager[None]:
+    """Return the lock of the repository: git fails at a half-made record of another worktree."""
+    return locked(Path(spec.workspace, ".git"))
 
 
 def _record_of(folder: Path, spec: SandboxSpec) -> Path:
@@ -144,9 +151,10 @@ def _git(spec: SandboxSpec, *words: str) -> str:
     # A hook of git, for one, has variables that name another repository.
     around = {name: each for name, each in os.environ.items() if not name.startswith("GIT_")}
     try:
-        done = subprocess.run(  # noqa: S603 - the words are ours
-            command, env=around, capture_output=True, text=True, check=False
-        )
+        with _lock_of(spec):
+            done = subprocess.run(  # noqa: S603 - the words are ours
+                command, env=around, capture_output=True, text=True, check=False
+            )
     except FileNotFoundError:
         raise SandboxError(spec.workspace, "git is not installed") from None
     if done.returncode:

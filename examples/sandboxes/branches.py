@@ -139,7 +139,8 @@ async def question_of(session: Session) -> str:
     async for _, event in session.events():
         if isinstance(event, ApprovalRequested):
             return event.approval
-    raise RuntimeError("it ended without a question")
+    result = await session.result()
+    raise RuntimeError(f"{result.status} without a question: {result.text}")
 
 
 async def main(folder: Path) -> int:

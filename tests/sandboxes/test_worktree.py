@@ -1,6 +1,8 @@
 """Sandboxes that are git worktrees pass the contract; what stays in the repository."""
 
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from shutil import rmtree
 from uuid import uuid4
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from cueline.actors.sandbox_port import LOG_LABEL, NAME_LABEL, SESSION_LABEL
 from cueline.errors import SandboxError
 from cueline.events.sandbox import SandboxSpec
+from cueline.sandboxes.local import locked
 from cueline.sandboxes.worktree import WorktreeBackend
 from cueline.testing.sandbox_contract import SandboxContract
 from tests.sandboxes.repository import git, repository
@@ -66,6 +69,17 @@ class TestWorktreeContract(SandboxContract):
         refs = git(workspace, "for-each-ref", "--format=%(refname:short)", "refs/heads").split()
         assert [f"{branch}-detached", "main"] == refs
         assert "mine" == git(workspace, "show", f"{branch}-detached:new")
+
+    def test_one_begins_after_another_has_begun(self, backend, spec, labels, workspace):
+        half = workspace / ".git" / "worktrees" / "half"
+        with ThreadPoolExecutor() as pool:
+            with locked(workspace / ".git"):
+                half.mkdir(parents=True)
+                (half / "commondir").touch()
+                made = pool.submit(backend.create, spec, labels, {})
+                assert not wait([made], timeout=0.5).done
+                rmtree(half)
+            backend.delete(made.result())
 
     def test_worktrees_of_others_stay_also_if_their_disk_is_away(
         self, backend, spec, labels, place, tmp_path
