@@ -152,7 +152,7 @@ def test_an_mcp_server_reaches_the_hosts_of_its_isolation(tmp_path):
     with serving(hello=(200, {}, b"hello")) as server:
         isolation = Isolation(network=[f"127.0.0.1:{server.port}"])
         url = f"http://127.0.0.1:{server.port}/hello"
-        command = ("python3", "-c", ASK, get(url), get(url))
+        command = ("python3", "-c", ASK, get(url))
         one = McpServer(command=command, isolation=isolation)
         said = str(listed({"a": one}, tmp_path)["a"])
 
