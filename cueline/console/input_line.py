@@ -222,6 +222,8 @@ class Live:
                 self._buffer.insert_text("\n")
             elif self._prompts.enter(typed):
                 self._buffer.reset(append_to_history=bool(typed.strip()))
+                # Not at the next redraw: an arrow key may come before it.
+                self._buffer.load_history_if_not_yet_loaded()
 
         @keys.add("escape", "enter")
         @keys.add("escape", "c-j")

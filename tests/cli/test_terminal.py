@@ -202,6 +202,7 @@ def test_who_comes_back_from_the_background_answers(shell, tmux, list_file):
     tmux.sees("exit 1")
     tmux.type("bg", "Enter")
     tmux.type("fg; echo back", "Enter")
+    tmux.sees("--id one\nApprove? [y/N]")  # the shell reads no more keys
 
     tmux.type("y", "Enter")
 
