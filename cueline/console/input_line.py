@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 import termios
 import tty
@@ -125,6 +126,7 @@ class Live:
         self._reply = reply
         self._ended = ended
         self._ticks = 0
+        self._was_stopped = False
         self._keyboard = Keyboard()
         self._buffer = Buffer(
             history=InMemoryHistory([*said]),
@@ -137,6 +139,7 @@ class Live:
 
     async def __aenter__(self) -> Self:
         self._screen.above = self._above
+        self._before = signal.signal(signal.SIGCONT, self._go_on)
         self._running = asyncio.create_task(self._run())
         self._running.add_done_callback(self._ended)
         self._tick()
@@ -149,6 +152,7 @@ class Live:
         at: TracebackType | None,
     ) -> None:
         self._ticking.cancel()
+        signal.signal(signal.SIGCONT, self._before)
         self._screen.above = nullcontext
         if self._app.is_running:
             self._app.exit()
@@ -163,7 +167,7 @@ class Live:
 
     def refresh(self) -> None:
         """Request a redraw, which happens soon."""
-        if self._app.is_running and is_foreground():
+        if self._app.is_running and self._is_ours():
             self._app.invalidate()
 
     def restore(self) -> None:
@@ -257,9 +261,19 @@ class Live:
         self._buffer.reset()
         self._keyboard.forget()
 
+    def _go_on(self, *_: object) -> None:
+        self._was_stopped = True
+
+    def _is_ours(self) -> bool:
+        """Whether the terminal is ours; after a stop, the cursor is where the shell left it."""
+        if self._was_stopped:
+            self._was_stopped = False
+            self._app.renderer.reset()
+        return is_foreground()
+
     def _tick(self) -> None:
         self._ticks += 1
-        if is_foreground():
+        if self._is_ours():
             self._keyboard.take()
             self._prompts.refresh()
             self._app.invalidate()
@@ -271,7 +285,7 @@ class Live:
 
     @contextmanager
     def _above(self) -> Iterator[None]:
-        if not (self._app.is_running and is_foreground()):
+        if not (self._app.is_running and self._is_ours()):
             yield
             return
         self._app.renderer.erase()

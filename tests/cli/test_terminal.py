@@ -195,12 +195,13 @@ def test_a_run_in_the_background_leaves_the_keyboard_to_the_shell(shell, tmux, l
 
 
 @needs_tmux
-def test_who_comes_back_from_the_background_answers(shell, tmux, list_file):
+@pytest.mark.parametrize("keys", [["bg", "Enter"], ["Enter"]], ids=["background", "stop"])
+def test_who_comes_back_from_the_background_answers(shell, tmux, list_file, keys):
     tmux.command(*RUN)
     tmux.sees("Approve? [y/N]")
     tmux.type("C-z")
     tmux.sees("exit 1")
-    tmux.type("bg", "Enter")
+    tmux.type(*keys)
     tmux.type("fg; echo back", "Enter")
     tmux.sees("--id one\nApprove? [y/N]")  # the shell reads no more keys
 
