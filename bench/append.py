@@ -18,8 +18,8 @@ from bench.table import Row, eased, plain
 from cueline.clock import SystemClock
 from cueline.events.store import Draft, Write
 from cueline.runtime.loop import run
+from cueline.sqlite_library import sqlite_library
 from cueline.stores.sqlite import SqliteStore
-from cueline.stores.sqlite_library import sqlite_library
 
 ROUNDS = 7
 SINGLE = 300

@@ -8,7 +8,7 @@ from pathlib import Path
 from cueline.events.store import RecordedEvent
 from cueline.events.stream import stream_name
 from cueline.runtime.open_log import OpenLog, open_log
-from cueline.stores.sqlite_library import sqlite_library
+from cueline.sqlite_library import sqlite_library
 
 _COLUMNS = RecordedEvent._fields
 _TABLE = f"CREATE TABLE events ({', '.join(_COLUMNS)}, UNIQUE (stream, version))"

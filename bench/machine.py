@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bench.peer import PYTHON
-from cueline.stores.sqlite_library import sqlite_library
+from cueline.sqlite_library import sqlite_library
 
 PARTS = ("pydantic", "ray")
 PEERS = ("langgraph", "langgraph-checkpoint-sqlite", "dbos", "eventsourcing")

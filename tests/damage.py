@@ -1,6 +1,6 @@
 """What the tests do to a log that no process of cueline does."""
 
-from cueline.stores.sqlite_library import sqlite_library
+from cueline.sqlite_library import sqlite_library
 
 
 def change(path, sql, *values):

@@ -19,19 +19,21 @@ MAY_IMPORT = {
     "clock": set(),
     "linear_regex": set(),
     "files": {"errors"},
+    "sqlite_library": {"errors", "files"},
     "config": {"deciders", "events", "errors", "files", "providers"},
     "events": {"errors"},
     "deciders": {"events", "errors", "linear_regex"},
-    "projections": {"events", "errors", "files"},
+    "projections": {"events", "errors", "files", "sqlite_library"},
     "actors": {"deciders", "events", "errors", "clock"},
     "cluster": {"deciders", "runtime", *PORTS},
-    "stores": {"events", "errors", "clock", "files", "projections"},
+    "stores": {"events", "errors", "clock", "files", "projections", "sqlite_library"},
     "providers": PORTS | {"files"},
     "isolation": {"events", "errors", "files"},
     "tools": PORTS | LOCAL | {"isolation"},
     "sandboxes": PORTS | LOCAL | {"isolation", "tools"},
     "console": PORTS - {"actors"} | {"client", "projections"},
-    "agents": PORTS | {"config", "deciders", "files", "providers", "stores", "tools"},
+    "agents": PORTS
+    | {"config", "deciders", "files", "providers", "sqlite_library", "stores", "tools"},
     "runtime": PORTS
     | {"agents", "cluster", "config", "deciders", "projections", "providers", "stores", "tools"},
     "adapters": PORTS | {"agents", "clock", "providers", "stores", "tools"},
@@ -93,16 +95,16 @@ HOMES = {
     "pydantic": PYDANTIC,
     "pydantic_ai": {"adapters"},
     "pydantic_core": PYDANTIC,
-    "pysqlite3": {"stores", "testing"},
+    "pysqlite3": {"sqlite_library", "testing"},
     "pytest": {"testing"},
     "prompt_toolkit": {"console"},
     "psycopg": {"stores"},
     "ray": {"cluster"},
     "rich": {"cli", "console"},
-    "sqlite3": {"stores", "testing"},
+    # Elsewhere than in the first two for the type of a connection.
+    "sqlite3": {"sqlite_library", "testing", "stores", "projections", "client"},
     "sse_starlette": {"gateway"},
     "starlette": {"gateway"},
-    "sqlite_utils": {"client", "projections", "stores"},
     "tree_sitter": {"deciders"},
     "tree_sitter_bash": {"deciders"},
     "typer": {"cli", "console"},
@@ -285,9 +287,7 @@ def sleeps(node: ast.AST) -> bool:
 
 def test_only_the_stores_know_what_a_log_is_kept_in():
     """ADR 0026: what is beside a log's file is asked of its backend."""
-    asked = {"cueline.stores"} | {
-        f"cueline.stores.{m}" for m in ("backend", "log_copy", "sqlite_library", "waiting")
-    }
+    asked = {"cueline.stores"} | {f"cueline.stores.{m}" for m in ("backend", "log_copy", "waiting")}
     outside = [i for i in OURS if i.target == "stores" and i.room not in {"stores", "testing"}]
     sources = [p for p in (ROOT / "cueline").rglob("*.py") if "stores" not in p.parts]
     kept = r"Sqlite(Store|Presence|Snapshots)\b|views_path"

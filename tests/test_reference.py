@@ -17,7 +17,7 @@ from cueline.config.settings import leaves
 from cueline.events.agent import Limits, Policy
 from cueline.events.agent_parts import BreakerPolicy, IsolationLimits, RetryPolicy
 from cueline.events.codec import FACTS
-from cueline.projections.read_model import typed_fields
+from cueline.projections.read_model import columns, columns_of
 from cueline.projections.views import MODELS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -78,7 +78,7 @@ COLUMN_TYPES = {
 def test_the_reference_has_each_table_and_its_columns():
     told = {n: first_column(body) for n, body in sections("reference/read-models.md", "##").items()}
 
-    there = {model.TABLE: {name for name, _ in typed_fields(model)} for model in MODELS}
+    there = {model.TABLE: set(columns(model)) for model in MODELS}
 
     assert {**there, "checkpoint": set()} == told
 
@@ -88,7 +88,7 @@ def test_the_reference_has_the_type_of_each_column(model):
     body = sections("reference/read-models.md", "##")[model.TABLE]
     told = dict(re.findall(r"(?m)^\| `(\w+)` \| ([^|]+) \| [^|]+ \|$", body))
 
-    there = {name: COLUMN_TYPES[kind] for name, kind in typed_fields(model)}
+    there = {c.name: COLUMN_TYPES[c.kind] for c in columns_of(model) if c.name}
 
     assert there == told
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from cueline.cli import app
 from cueline.files import Trust
-from cueline.projections.views import Views
+from cueline.projections.views import TABLES, Views
 from cueline.stores.backend import backend_of
 from tests.histories.logs import SteppingClock, scenes, write_log
 
@@ -138,7 +138,7 @@ async def test_views_that_are_filled_again_have_the_same_rows(tmp_path):
 
 def rows_of(views: Views) -> dict[str, list[tuple[object, ...]]]:
     """Return all rows of all tables."""
-    tables = views.db.table_names()
+    tables = [name for (name,) in views.db.execute(TABLES)]
     return {name: views.db.execute(f"SELECT * FROM {name}").fetchall() for name in tables}
 
 

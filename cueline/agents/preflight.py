@@ -163,7 +163,7 @@ def sqlite_version() -> str:
     Raises:
         ConfigError: SQLite is too old; the message says what to install.
     """
-    from cueline.stores.sqlite_library import sqlite_library
+    from cueline.sqlite_library import sqlite_library
 
     library = sqlite_library()
     return f"{library.sqlite_version} ({library.__name__})"

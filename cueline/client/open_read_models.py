@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from functools import partial
+from sqlite3 import Connection
 from typing import Generic, TypeVar, overload
-
-from sqlite_utils import Database
 
 from cueline.errors import (
     CorruptEventError,
@@ -67,7 +66,7 @@ class Page(Sequence[T], Generic[T]):
 class ReadModels:
     """The read models of a log, up to damage."""
 
-    db: Database
+    db: Connection
     damage: CorruptEventError | None
 
     def page(

@@ -7,9 +7,8 @@ from datetime import datetime
 from decimal import Decimal
 from functools import cache
 from itertools import starmap
+from sqlite3 import Connection
 from typing import TYPE_CHECKING, Annotated, ClassVar
-
-from sqlite_utils import Database
 
 from cueline.events.codes import Resolution
 from cueline.events.store import to_us
@@ -126,7 +125,7 @@ def opened(stream: str, fact: "ApprovalOpened") -> Row:
     )
 
 
-def pending_approvals(db: Database, stream: str | None = None) -> list[PendingRow]:
+def pending_approvals(db: Connection, stream: str | None = None) -> list[PendingRow]:
     """Return the open approvals, of the session *stream* or of all, most urgent first.
 
     Approvals of ended sessions are left out: a session that crashed leaves them open.

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from sqlite3 import Connection
 from typing import Annotated, ClassVar
-
-from sqlite_utils import Database
 
 from cueline.events.store import to_us
 from cueline.projections.read_model import Id, Names, Read, matching, select
@@ -34,7 +33,7 @@ class AuditRow:
 
 
 def audit(
-    db: Database,
+    db: Connection,
     *,
     session: str | None = None,
     type: str | None = None,  # noqa: A002 - the field's name in the log
@@ -78,6 +77,6 @@ class Fault:
     """The error."""
 
 
-def first_fault(db: Database) -> Fault | None:
+def first_fault(db: Connection) -> Fault | None:
     """Return the fault with the lowest position; None if there is no fault."""
     return next(iter(select(db, Fault, "ORDER BY position", limit=1)), None)

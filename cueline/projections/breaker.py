@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass, fields
 from datetime import datetime
+from sqlite3 import Connection
 from typing import Annotated, ClassVar
-
-from sqlite_utils import Database
 
 from cueline.events.breaker import (
     BreakerClosed,
@@ -68,7 +67,7 @@ class Breaker(BreakerRow):
         return BreakerRow(**row)
 
 
-def list_breakers(db: Database, now: datetime) -> list[BreakerRow]:
+def list_breakers(db: Connection, now: datetime) -> list[BreakerRow]:
     """Return all breakers of the log at *now*, closed ones last."""
     found = select(db, Breaker, "ORDER BY state = 'closed', since_us DESC, stream")
     return [each.at(now) for each in found]

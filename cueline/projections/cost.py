@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
+from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any, Literal
-
-from sqlite_utils import Database
 
 from cueline.projections.read_model import ask, matching
 
@@ -99,7 +98,7 @@ _ADDED = [field.name for field in fields(Spent) if field.name != "name"]
 
 
 def spent(
-    db: Database,
+    db: Connection,
     by: By = "session",
     *,
     stream: str | None = None,
@@ -111,7 +110,7 @@ def spent(
 
 
 def spent_with_total(
-    db: Database, by: By, *, stream: str | None, since: str | None, until: str | None
+    db: Connection, by: By, *, stream: str | None, since: str | None, until: str | None
 ) -> tuple[list[Spent], Spent]:
     """Return usage as `spent`, and the total of its rows, in which each session counts once."""
     where, values = matching(
@@ -127,7 +126,7 @@ def spent_with_total(
 
 
 def _breaks(
-    db: Database, by: By, stream: str | None, since: str | None, until: str | None
+    db: Connection, by: By, stream: str | None, since: str | None, until: str | None
 ) -> dict[str, list["CacheMiss"]]:
     """Return the costs of changed prompts, by name."""
     from cueline.events.message import Usage, cache_miss  # noqa: PLC0415 - as above
@@ -176,7 +175,7 @@ class Descendant:
     """Its own, in US dollars."""
 
 
-def descendants(db: Database, stream: str) -> list[Descendant]:
+def descendants(db: Connection, stream: str) -> list[Descendant]:
     """Return the descendants of *stream*, depth first."""
     below: dict[str, list[tuple[str, str, str, str]]] = {}
     for name, parent, *rest in ask(db, "sessions", _TREE, [stream]):

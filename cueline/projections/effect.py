@@ -1,9 +1,8 @@
 """The read model `effects`: the model calls and tool calls."""
 
 from dataclasses import dataclass
+from sqlite3 import Connection
 from typing import ClassVar
-
-from sqlite_utils import Database
 
 from cueline.events.codes import DRIVEN
 from cueline.projections.read_model import Names, ask
@@ -49,6 +48,6 @@ class Effect(Spending):
     seconds: float = 0.0
 
 
-def started_calls(db: Database) -> dict[str, int]:
+def started_calls(db: Connection) -> dict[str, int]:
     """Return the number of running calls by runner."""
     return dict(ask(db, Effect.TABLE, _STARTED, sorted(DRIVEN)))

@@ -2,9 +2,7 @@
 
 import json
 from contextlib import suppress
-
-from sqlite_utils import Database
-from sqlite_utils.db import sqlite3  # type: ignore[attr-defined]  # the library that it chose
+from sqlite3 import Connection
 
 from cueline.errors import CuelineError
 from cueline.events.approval import (
@@ -35,12 +33,13 @@ from cueline.projections.summary import Used, used_by
 from cueline.projections.transcript import TranscriptLine
 from cueline.projections.transcript_fold import lines
 from cueline.projections.usage import DayUsage, UsageEntry, add, inherit, usage_entry
+from cueline.sqlite_library import sqlite_library
 
 
 class Projector:
     """Applies a batch of events; `flush` writes the changed rows."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Connection) -> None:
         self._db = db
         self._sessions = Rows(db, SessionReadModel)
         self._effects = Rows(db, Effect)
@@ -61,7 +60,7 @@ class Projector:
         tool, session = "", ""
         try:
             tool, session = self._project(recorded, fact)
-        except (CuelineError, sqlite3.Error):
+        except (CuelineError, sqlite_library().Error):
             raise  # the file's own trouble
         except Exception as error:  # noqa: BLE001 - one event must not keep the others from readers
             name = f"{shown(recorded.stream)}@{recorded.version} {recorded.type}"

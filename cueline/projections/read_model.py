@@ -10,6 +10,7 @@ from dataclasses import MISSING, fields
 from datetime import datetime
 from decimal import Decimal
 from functools import cache
+from sqlite3 import Connection
 from types import NoneType
 from typing import (
     Annotated,
@@ -23,12 +24,10 @@ from typing import (
     get_origin,
 )
 
-from sqlite_utils import Database
-from sqlite_utils.db import sqlite3  # type: ignore[attr-defined]  # the library that it chose
-
 from cueline.errors import LogUnavailableError
 from cueline.events.store import from_us
 from cueline.events.stream import shown
+from cueline.sqlite_library import sqlite_library
 
 Names = tuple[str, ...]
 Id = NewType("Id", str)
@@ -61,6 +60,14 @@ _LOADED: dict[object, Callable[[Any], Any]] = {
     Id: shown,
     Mapping: json.loads,
     bool: bool,  # SQLite has 0 and 1
+}
+_SQLITE_TYPES: dict[object, str] = {
+    int: "INTEGER",
+    bool: "INTEGER",
+    str: "TEXT",
+    float: "REAL",
+    int | None: "INTEGER",
+    str | None: "TEXT",
 }
 _BLANK: dict[object, object] = {
     int: 0,
@@ -132,20 +139,27 @@ def _column(table: str, field: Any) -> Column:
     return Column(field.name, how.column, stored, blank, how.sql, how.load or _LOADED.get(kind))
 
 
-def create(db: Database, model: type[ReadModel]) -> None:
+def create(db: Connection, model: type[ReadModel]) -> None:
     """Create the table of *model*, and its indexes."""
-    kept_as = {int: int, bool: int, str: str, float: float, int | None: int, str | None: str}
-    typed = {name: kept_as[kind] for name, kind in typed_fields(model)}  # type: ignore[index]  # a column is one of these
-    optional = {name for name, kind in typed_fields(model) if "None" in str(kind)}
-    table = db.table(model.TABLE)
-    table.create(typed, pk=model.KEY, not_null=typed.keys() - optional, strict=True)
+    table, *indexes = statements(model, _SQLITE_TYPES)
+    for statement in (f"{table} STRICT", *indexes):
+        db.execute(statement)
+
+
+def statements(
+    model: type[ReadModel], types: Mapping[object, str], table: str = "TABLE"
+) -> Iterator[str]:
+    """Yield the SQL that creates the table of *model* with these *types*, and its indexes."""
+    lines = [
+        f"{each.name} {types[each.kind]}{'' if 'None' in str(each.kind) else ' NOT NULL'}"
+        for each in columns_of(model)
+        if each.name
+    ]
+    lines.append(f"PRIMARY KEY ({', '.join(model.KEY)})")
+    yield f"CREATE {table} {model.TABLE} ({', '.join(lines)})"
     for index in model.INDEXES:
-        table.create_index(index)
-
-
-def typed_fields(model: type[Result]) -> Iterator[tuple[str, object]]:
-    """Yield name and type of each column."""
-    return ((each.name, each.kind) for each in columns_of(model) if each.name)
+        name = "_".join(("idx", model.TABLE, *index))
+        yield f"CREATE INDEX {name} ON {model.TABLE} ({', '.join(index)})"
 
 
 LARGEST = 2**63 - 1
@@ -153,7 +167,7 @@ LARGEST = 2**63 - 1
 
 
 def select(
-    db: Database,
+    db: Connection,
     model: type[M],
     where: str,
     parameters: Sequence[object] = (),
@@ -175,7 +189,7 @@ def select(
 
 
 def ask(
-    db: Database, table: str, sql: str, parameters: Sequence[object] = ()
+    db: Connection, table: str, sql: str, parameters: Sequence[object] = ()
 ) -> list[tuple[Any, ...]]:
     """Return the rows that *sql* finds in *table*.
 
@@ -184,7 +198,7 @@ def ask(
     """
     try:
         return list(db.execute(sql, parameters).fetchall())
-    except sqlite3.DatabaseError as error:
+    except sqlite_library().DatabaseError as error:
         reason = f"{error}; delete their file beside the log, it is filled again"
         raise LogUnavailableError(f"the {table} read model", reason) from error
 
@@ -216,7 +230,7 @@ def after(place: tuple[int, str] | None) -> tuple[str, object]:
 class Rows:
     """The rows of one read model that a batch of events changes."""
 
-    def __init__(self, db: Database, model: type[ReadModel]) -> None:
+    def __init__(self, db: Connection, model: type[ReadModel]) -> None:
         self._db = db
         self._key = model.KEY
         self._names = columns(model)
@@ -252,14 +266,14 @@ class Rows:
     def flush(self) -> None:
         """Write these rows."""
         rows = [tuple(map(row.__getitem__, self._names)) for row in self._held.values()]
-        self._db.conn.executemany(self._put, rows)
+        self._db.executemany(self._put, rows)
         self._held.clear()
 
 
 class AppendOnlyRows:
     """The rows of a read model that only grows."""
 
-    def __init__(self, db: Database, model: type[ReadModel]) -> None:
+    def __init__(self, db: Connection, model: type[ReadModel]) -> None:
         self._db = db
         marks = ", ".join("?" * len(columns(model)))
         self._put = f"INSERT INTO {model.TABLE} VALUES ({marks})"  # noqa: S608 - as above
@@ -268,5 +282,5 @@ class AppendOnlyRows:
 
     def flush(self) -> None:
         """Write the new rows."""
-        self._db.conn.executemany(self._put, self._held)
+        self._db.executemany(self._put, self._held)
         self._held.clear()

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from itertools import starmap
+from sqlite3 import Connection
 from typing import Annotated, Any, ClassVar, NamedTuple
-
-from sqlite_utils import Database
 
 from cueline.events.codes import DRIVEN, TERMINAL, Cause
 from cueline.events.store import from_us, to_us
@@ -232,7 +231,7 @@ _RUNNING = "SELECT stream FROM sessions WHERE status IN (?, ?) ORDER BY updated_
 
 
 def list_sessions(
-    db: Database,
+    db: Connection,
     *,
     status: str | None = None,
     agent: str | None = None,
@@ -262,7 +261,7 @@ def list_sessions(
 
 
 def list_runs(
-    db: Database,
+    db: Connection,
     *,
     status: str | None = None,
     blueprint: str | None = None,
@@ -283,14 +282,14 @@ def list_runs(
     return select(db, RunRow, f"{where} ORDER BY updated_us DESC, stream", values, limit)
 
 
-def find_session(db: Database, name: str) -> SessionRow | None:
+def find_session(db: Connection, name: str) -> SessionRow | None:
     """Return the session with this stream or id."""
     found = select(db, SessionRow, "WHERE stream = ? OR id = ?", [name, name], 1)
     return found[0] if found else None
 
 
 def due_work(
-    db: Database, now: datetime, *, after: Due = _FIRST, limit: int = LARGEST
+    db: Connection, now: datetime, *, after: Due = _FIRST, limit: int = LARGEST
 ) -> list[Due]:
     """Return the sessions with work, nearest deadline first; a page begins *after* a row.
 
@@ -301,12 +300,12 @@ def due_work(
     return list(starmap(Due, ask(db, SessionRow.TABLE, _DUE, asked)))
 
 
-def pending_work(db: Database, *, after: str, limit: int) -> list[Due]:
+def pending_work(db: Connection, *, after: str, limit: int) -> list[Due]:
     """Return one page of the sessions with work at any time, by stream, *after* a stream."""
     return due_work(db, from_us(0), after=Due(after, 0, 0), limit=limit)
 
 
-def waiting(db: Database, kind: str, cause: Cause | None = None) -> list[str]:
+def waiting(db: Connection, kind: str, cause: Cause | None = None) -> list[str]:
     """Return the streams that wait for *kind*, by that *cause*, nearest deadline first."""
     sql, asked = _WAITING, [kind]
     if cause is not None:
@@ -314,23 +313,23 @@ def waiting(db: Database, kind: str, cause: Cause | None = None) -> list[str]:
     return [stream for (stream,) in ask(db, SessionRow.TABLE, sql, asked)]
 
 
-def causes(db: Database, kind: str) -> list[tuple[Cause, int]]:
+def causes(db: Connection, kind: str) -> list[tuple[Cause, int]]:
     """Return the causes of the waits for *kind*, each with its number of sessions."""
     found = ask(db, SessionRow.TABLE, _CAUSES, [kind])
     return [(Cause.model_validate_json(cause), sessions) for cause, sessions in found]
 
 
-def claimed_runs(db: Database) -> list[tuple[str, str, int]]:
+def claimed_runs(db: Connection) -> list[tuple[str, str, int]]:
     """Return the runs that have not ended: stream, the runner that claimed it, unread messages."""
     return ask(db, SessionRow.TABLE, _CLAIMED, sorted(TERMINAL))
 
 
-def oldest_runs(db: Database, blueprint: str, limit: int) -> list[str]:
+def oldest_runs(db: Connection, blueprint: str, limit: int) -> list[str]:
     """Return the streams of the first unfinished runs, in the order of their start."""
     asked = [blueprint, limit]
     return [stream for (stream,) in ask(db, SessionRow.TABLE, _OLDEST, asked)]
 
 
-def running(db: Database) -> list[str]:
+def running(db: Connection) -> list[str]:
     """Return the streams that need a host."""
     return [stream for (stream,) in ask(db, SessionRow.TABLE, _RUNNING, sorted(DRIVEN))]

@@ -1,9 +1,8 @@
 """The read model `transcript`: a session's messages, calls and results, line by line."""
 
 from dataclasses import dataclass
+from sqlite3 import Connection
 from typing import ClassVar
-
-from sqlite_utils import Database
 
 from cueline.projections.read_model import Names, ask, select
 from cueline.projections.usage import PARENT
@@ -41,7 +40,7 @@ class TranscriptLine:
         return self.size > len(self.text)
 
 
-def transcript(db: Database, stream: str) -> list[TranscriptLine]:
+def transcript(db: Connection, stream: str) -> list[TranscriptLine]:
     """Return the transcript of a session; a fork's begins with its parent's."""
     past: list[tuple[str, int]] = []
     until = -1
@@ -54,6 +53,6 @@ def transcript(db: Database, stream: str) -> list[TranscriptLine]:
     return [line for part in past for line in _lines(db, *part)]
 
 
-def _lines(db: Database, stream: str, until: int) -> list[TranscriptLine]:
+def _lines(db: Connection, stream: str, until: int) -> list[TranscriptLine]:
     fits = "WHERE stream = ? AND (? < 0 OR version <= ?) ORDER BY version, part"
     return select(db, TranscriptLine, fits, [stream, until, until])

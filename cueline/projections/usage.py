@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from sqlite3 import Connection
 from typing import TYPE_CHECKING, ClassVar
-
-from sqlite_utils import Database
 
 from cueline.events.store import RecordedEvent
 from cueline.projections.read_model import Names, Row, columns, new_row
@@ -97,7 +96,7 @@ PARENT = "SELECT parent, parent_version FROM sessions WHERE stream = ?"
 """The stream that a session was forked from, and the version."""
 
 
-def inherit(db: Database, fork: Row) -> None:
+def inherit(db: Connection, fork: Row) -> None:
     """Add to *fork* the usage of its ancestors up to the fork."""
     stream, until = fork["parent"], fork["parent_version"]
     seen = {fork["stream"]}
@@ -108,7 +107,7 @@ def inherit(db: Database, fork: Row) -> None:
         until = min(until, above)
 
 
-def _add(db: Database, fork: Row, stream: str, until: int) -> None:
+def _add(db: Connection, fork: Row, stream: str, until: int) -> None:
     for *counted, cost in db.execute(_USED, [stream, until]):
         for name, used in zip(_COUNTED, counted, strict=True):
             fork[f"inherited_{name}"] += used

@@ -10,12 +10,10 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from sqlite3 import Connection
 from threading import Event
 from time import monotonic
 from typing import NamedTuple
-
-from sqlite_utils import Database
-from sqlite_utils.db import sqlite3  # type: ignore[attr-defined]  # the library that it chose
 
 from cueline.errors import CorruptEventError, LogUnavailableError
 from cueline.events.store import NO_TIME, EventStore, RecordedEvent, from_us, is_time
@@ -28,6 +26,7 @@ from cueline.projections.read_model import ReadModel, create
 from cueline.projections.session import SessionReadModel
 from cueline.projections.transcript import TranscriptLine
 from cueline.projections.usage import DayUsage, UsageEntry
+from cueline.sqlite_library import sqlite_library
 
 VERSION = 21
 """The version; raise it with every change of a table or its content: old files are rebuilt."""
@@ -47,6 +46,7 @@ MODELS: tuple[type[ReadModel], ...] = (
     AuditRow,
     Fault,
 )
+TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table'"
 _CANNOT_OPEN = 14
 _BUSY = frozenset({5, 6})
 _DAMAGED = frozenset({11, 26})
@@ -77,7 +77,7 @@ class Views:
         with self._translated():
             try:
                 self.db = self._open()
-            except sqlite3.DatabaseError as error:
+            except sqlite_library().DatabaseError as error:
                 if _code_of(error) not in _DAMAGED:
                     raise
                 self._renew()
@@ -107,7 +107,7 @@ class Views:
                 if self._half_renewed:
                     self._renew()
                 return await self._catch_up(store, batch or BATCH)
-            except sqlite3.DatabaseError as error:
+            except sqlite_library().DatabaseError as error:
                 if _code_of(error) not in _DAMAGED:
                     raise
                 self._renew()
@@ -165,16 +165,14 @@ class Views:
         last = batch[-1][0]
         self.db.execute("UPDATE checkpoint SET position = ?, hash = ?", [last.position, last.hash])
 
-    def _open(self) -> Database:
+    def _open(self) -> Connection:
         if str(self.path) != ":memory:":
             # Private, as the log is; an existing file keeps its permissions.
             with suppress(OSError):
                 self.path.touch(0o600, exist_ok=False)
-        db = Database(self.path, execute_plugins=False)
+        # Without a time limit here it would wait for 5 s, in growing steps.
+        db: Connection = sqlite_library().connect(self.path, timeout=0, isolation_level=None)
         self.db = db
-        db.conn.isolation_level = None
-        # Without this it would wait for 5 s, in growing steps.
-        db.execute("PRAGMA busy_timeout = 0")
         _retry_while_busy(db, "PRAGMA journal_mode = WAL")
         for pragma in _PRAGMAS:
             db.execute(pragma)
@@ -196,13 +194,12 @@ class Views:
         self._half_renewed = False
 
     def _create(self) -> None:
-        for table in self.db.table_names():
-            self.db.table(table).drop()
+        for (table,) in self.db.execute(TABLES).fetchall():
+            self.db.execute(f'DROP TABLE "{table}"')
         for model in MODELS:
             create(self.db, model)
-        checkpoint = self.db.table("checkpoint")
-        checkpoint.create({"position": int, "hash": bytes}, strict=True)
-        checkpoint.insert(Checkpoint()._asdict())
+        self.db.execute("CREATE TABLE checkpoint (position INTEGER, hash BLOB) STRICT")
+        self.db.execute("INSERT INTO checkpoint VALUES (?, ?)", Checkpoint())
         self.db.execute(f"PRAGMA user_version = {VERSION}")
 
     async def _begin(self) -> None:
@@ -210,10 +207,10 @@ class Views:
         deadline = monotonic() + PATIENCE_SECONDS
         while True:
             try:
-                # Not sqlite-utils' atomic(), which begins DEFERRED: two processes could both
-                # compare the checkpoint, and one would fail instead of wait.
+                # Deferred, two processes could both compare the checkpoint, and one would fail
+                # instead of wait.
                 self.db.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
+            except sqlite_library().OperationalError as error:
                 if _code_of(error) not in _BUSY or monotonic() > deadline:
                     raise
                 # SQLite's own waiting would block the loop.
@@ -229,7 +226,7 @@ class Views:
             self.db.execute("COMMIT")
         except BaseException:
             # On a full disk, SQLite has ended the transaction itself.
-            if self.db.conn.in_transaction:
+            if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
             raise
 
@@ -237,7 +234,7 @@ class Views:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, sqlite3.OperationalError) as error:
+        except (OSError, sqlite_library().OperationalError) as error:
             said = shortage() if _code_of(error) == _CANNOT_OPEN else None
             raise LogUnavailableError(str(self.path), said or str(error)) from error
 
@@ -247,13 +244,13 @@ def _code_of(error: Exception) -> int:
     return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
 
 
-def _retry_while_busy(db: Database, statement: str) -> None:
+def _retry_while_busy(db: Connection, statement: str) -> None:
     """Run *statement*, and retry while others are busy, because SQLite fails at once here."""
     deadline = monotonic() + PATIENCE_SECONDS
     while True:
         try:
             db.execute(statement)
-        except sqlite3.OperationalError as error:
+        except sqlite_library().OperationalError as error:
             if _code_of(error) not in _BUSY or monotonic() > deadline:
                 raise
             Event().wait(RETRY_SECONDS)
@@ -261,7 +258,7 @@ def _retry_while_busy(db: Database, statement: str) -> None:
             return
 
 
-def _version(db: Database) -> int:
+def _version(db: Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 

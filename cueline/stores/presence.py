@@ -15,6 +15,7 @@ from cueline.clock import Clock
 from cueline.errors import LogUnavailableError
 from cueline.events.store import Presence, to_us
 from cueline.files import make_folder
+from cueline.sqlite_library import is_broken, is_busy, reason_of, sqlite_library
 from cueline.stores.sqlite_file import (
     RETRY_SECONDS,
     connect,
@@ -22,7 +23,6 @@ from cueline.stores.sqlite_file import (
     make_private,
     retry_while_busy,
 )
-from cueline.stores.sqlite_library import is_broken, is_busy, reason_of, sqlite_library
 from cueline.stores.waiting import pause
 
 PATIENCE_SECONDS = 2.0

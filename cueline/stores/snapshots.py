@@ -12,8 +12,8 @@ from typing import Final, TypeVar
 
 from cueline.errors import LogUnavailableError
 from cueline.events.snapshot import EVERY, SnapshotRow
+from cueline.sqlite_library import is_damage, reason_of, sqlite_library
 from cueline.stores.sqlite_file import connect, make_private
-from cueline.stores.sqlite_library import is_damage, reason_of, sqlite_library
 
 _PATIENCE_SECONDS = 0.05
 """How long to wait for another process; a missing snapshot is no error."""

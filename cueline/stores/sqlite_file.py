@@ -17,9 +17,9 @@ from cueline.errors import (
     StoreError,
 )
 from cueline.files import LOG_FOLDER, Trust, make_folder, personal_folder
+from cueline.sqlite_library import NOT_OURS, is_busy, reason_of, sqlite_library
 from cueline.stores.file_identity import FileIdentity, lock_owner, refuse_place
 from cueline.stores.log_copy import unfinished
-from cueline.stores.sqlite_library import NOT_OURS, is_busy, reason_of, sqlite_library
 from cueline.stores.sqlite_schema import FORMAT, SCHEMA
 
 PATIENCE_SECONDS = 10.0

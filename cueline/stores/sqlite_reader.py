@@ -8,9 +8,9 @@ from typing import Any
 
 from cueline.errors import CorruptEventError, StoreError
 from cueline.events.store import Head, RecordedEvent
+from cueline.sqlite_library import is_damage, sqlite_library
 from cueline.stores.paging import LogPage, Span, faults, unbroken
 from cueline.stores.sqlite_file import LogFile
-from cueline.stores.sqlite_library import is_damage, sqlite_library
 from cueline.stores.tables import EVENT_COLUMNS
 
 PAGE_EVENTS = 256

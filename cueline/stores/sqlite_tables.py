@@ -8,8 +8,8 @@ from typing import Any
 
 from cueline.events.store import GENESIS, RecordedEvent
 from cueline.events.stream import category_of
+from cueline.sqlite_library import sqlite_library
 from cueline.stores.sqlite_file import LogFile, retry_while_busy
-from cueline.stores.sqlite_library import sqlite_library
 from cueline.stores.tables import EVENT_COLUMNS, EventRow, First, LastEvent, StreamRow
 
 _LAST = "SELECT position, recorded_us FROM events ORDER BY position DESC LIMIT 1"

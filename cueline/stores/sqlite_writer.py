@@ -19,9 +19,9 @@ from msgspec import Struct
 from cueline.clock import Clock
 from cueline.errors import CuelineError, LogLostError, StoreError, UnknownOutcomeError
 from cueline.events.store import to_us
+from cueline.sqlite_library import is_busy, is_full, is_unusable, sqlite_library
 from cueline.stores.append_rules import Batch
 from cueline.stores.sqlite_file import PATIENCE_SECONDS, RETRY_SECONDS, LogFile
-from cueline.stores.sqlite_library import is_busy, is_full, is_unusable, sqlite_library
 from cueline.stores.sqlite_tables import SqliteTables
 from cueline.stores.waiting import pause
 

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from cueline.cli import app
 from cueline.files import Trust
+from cueline.sqlite_library import sqlite_library
 from cueline.stores.backend import backend_of
-from cueline.stores.sqlite_library import sqlite_library
 from cueline.testing.wait import wait_until
 from tests.cli.quick_terminal import QuickTerminal
 from tests.cli.terminal import Terminal

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from cueline.cli.failure import Exit
-from cueline.stores.sqlite_library import sqlite_library
+from cueline.sqlite_library import sqlite_library
 from cueline.testing.wait import wait_until
 
 MANY = int(os.environ.get("CHILDREN", "60"))

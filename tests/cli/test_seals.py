@@ -12,7 +12,7 @@ import pytest
 from cueline.events.chain import hash_payload, link
 from cueline.events.store import GENESIS
 from cueline.providers.seal_key import seal_key
-from cueline.stores.sqlite_library import sqlite_library
+from cueline.sqlite_library import sqlite_library
 
 VERIFIER = Path(__file__).parents[2] / "examples/proof/verify_proof.py"
 CHAINED = (

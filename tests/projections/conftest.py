@@ -21,7 +21,7 @@ from cueline.events.session import (
 from cueline.events.store import ANY
 from cueline.projections.read_model import select
 from cueline.projections.session import RunRow, SessionReadModel
-from cueline.projections.views import Views
+from cueline.projections.views import TABLES, Views
 from cueline.stores.memory import MemoryStore
 from cueline.stores.postgres.address import address_of
 from cueline.stores.postgres.migration import migrate
@@ -99,8 +99,10 @@ class Log:
     def dump(self):
         """Return all that is in the file, in the order in which it is there."""
         db = self.views.db
-        tables = {t: list(db.execute(f"SELECT rowid, * FROM {t}")) for t in db.table_names()}
-        return [db.schema, tables]
+        names = [name for (name,) in db.execute(TABLES)]
+        tables = {t: list(db.execute(f"SELECT rowid, * FROM {t}")) for t in names}
+        schema = db.execute("SELECT sql FROM sqlite_schema").fetchall()
+        return [schema, tables]
 
     def reopen(self):
         self.views.close()

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlite_utils import Database
 
 from cueline.errors import CorruptEventError
 from cueline.events.codec import Codec
@@ -18,6 +17,7 @@ from cueline.projections.projector import Projector
 from cueline.projections.read_model import Rows, create, new_row
 from cueline.projections.session import list_sessions
 from cueline.projections.views import MODELS, Views
+from cueline.sqlite_library import sqlite_library
 from cueline.stores.memory import MemoryStore
 from tests.projections.conftest import find_session
 
@@ -206,16 +206,19 @@ def test_every_order_of_facts_can_be_projected(log, order, streams):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_table_is_strict(log, model):
-    assert log.views.db.table(model.TABLE).strict
+    made = "SELECT sql FROM sqlite_schema WHERE name = ?"
+    ((statement,),) = log.views.db.execute(made, [model.TABLE])
+
+    assert statement.endswith("STRICT")
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.TABLE)
 def test_a_new_row_can_be_stored_with_nothing_but_its_key(model):
-    db = Database(memory=True)
+    db = sqlite_library().connect(":memory:")
     create(db, model)
     rows = Rows(db, model)
 
     rows.add(new_row(model, **dict.fromkeys(model.KEY, 1)))
     rows.flush()
 
-    assert 1 == db[model.TABLE].count
+    assert (1,) == db.execute(f"SELECT count(*) FROM {model.TABLE}").fetchone()

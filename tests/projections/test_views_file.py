@@ -4,7 +4,6 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from sqlite_utils.db import sqlite3
 
 from cueline.errors import LogUnavailableError
 from cueline.projections import views as module
@@ -12,6 +11,7 @@ from cueline.projections.audit import audit
 from cueline.projections.cost import descendants, spent
 from cueline.projections.session import list_sessions
 from cueline.projections.views import Views
+from cueline.sqlite_library import sqlite_library
 from cueline.testing.wait import await_until
 
 
@@ -110,7 +110,7 @@ async def test_who_waits_for_another_process_lets_others_run(busy):
     other = Views(busy.path)
     other.db.execute("BEGIN IMMEDIATE")
     said = []
-    busy.views.db.conn.set_trace_callback(said.append)
+    busy.views.db.set_trace_callback(said.append)
     waiting = asyncio.create_task(busy.caught_up())
     await await_until(lambda: said.count("BEGIN IMMEDIATE") > 1)
 
@@ -125,7 +125,7 @@ def test_two_processes_may_make_the_file_at_once(tmp_path, monkeypatch):
         def wait(self, _seconds):
             first.execute("COMMIT")
 
-    first = sqlite3.connect(tmp_path / "views.db", isolation_level=None)
+    first = sqlite_library().connect(tmp_path / "views.db", isolation_level=None)
     first.execute("BEGIN EXCLUSIVE")
     monkeypatch.setattr(module, "Event", Waiting)
 

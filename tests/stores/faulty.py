@@ -2,9 +2,9 @@
 
 import threading
 
+from cueline.sqlite_library import sqlite_library
 from cueline.stores.sqlite import SqliteStore
 from cueline.stores.sqlite_file import LogFile
-from cueline.stores.sqlite_library import sqlite_library
 from cueline.stores.sqlite_writer import SqliteWriter
 from cueline.stores.waiting import Notifier
 

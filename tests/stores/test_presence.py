@@ -5,9 +5,9 @@ import pytest
 
 from cueline.clock import SystemClock
 from cueline.errors import LogUnavailableError
+from cueline.sqlite_library import sqlite_library
 from cueline.stores.backend import backend_of
 from cueline.stores.presence import MemoryPresence, SqlitePresence
-from cueline.stores.sqlite_library import sqlite_library
 from cueline.testing.event_store_example import SetClock
 from cueline.testing.presence_contract import HOST, RUNNER, PresenceContract
 

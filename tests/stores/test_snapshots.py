@@ -4,9 +4,9 @@ from cueline.clock import SystemClock
 from cueline.errors import LogUnavailableError
 from cueline.events.snapshot import SnapshotRow
 from cueline.events.store import ANY, Write
+from cueline.sqlite_library import sqlite_library
 from cueline.stores import MemorySnapshots, SqliteSnapshots
 from cueline.stores.backend import backend_of
-from cueline.stores.sqlite_library import sqlite_library
 from cueline.testing.event_store_example import FORK, OTHER, SESSION, begin, facts
 from cueline.testing.snapshot_contract import SnapshotContract, keep
 

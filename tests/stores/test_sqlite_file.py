@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from cueline.errors import FencedError, LogFormatError, LogUnavailableError
 from cueline.events.store import ANY, Write
+from cueline.sqlite_library import sqlite_library
 from cueline.stores.sqlite import SqliteStore
-from cueline.stores.sqlite_library import sqlite_library
 from cueline.stores.sqlite_schema import FORMAT
 from cueline.testing.event_store_example import (
     INBOX,

@@ -8,9 +8,9 @@ from cueline.clock import SystemClock
 from cueline.errors import CorruptEventError, LogUnavailableError
 from cueline.events.chain import Chain
 from cueline.events.store import NO_STREAM, Write
+from cueline.sqlite_library import sqlite_library
 from cueline.stores.sqlite import SqliteStore
 from cueline.stores.sqlite_file import LogFile
-from cueline.stores.sqlite_library import sqlite_library
 from cueline.stores.sqlite_reader import SqliteReader
 from cueline.testing.event_store_example import (
     INBOX,

@@ -12,7 +12,7 @@ from cueline.errors import (
     WrongExpectedVersionError,
 )
 from cueline.events.store import ANY, NO_STREAM, Write
-from cueline.stores.sqlite_library import sqlite_library
+from cueline.sqlite_library import sqlite_library
 from cueline.testing.event_store_example import (
     INBOX,
     OTHER,

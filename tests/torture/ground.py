@@ -12,7 +12,7 @@ from threading import Event
 
 import psutil
 
-from cueline.stores.sqlite_library import sqlite_library
+from cueline.sqlite_library import sqlite_library
 from cueline.testing.wait import PATIENCE_SECONDS
 
 CUELINE = [sys.executable, "-m", "cueline"]

@@ -7,15 +7,15 @@ differences.
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from sqlite3 import Connection
 from time import monotonic
 from typing import Final, cast
 
 import psycopg
 from psycopg import sql
-from sqlite_utils import Database
 
 from cueline.errors import LogUnavailableError
-from cueline.projections.read_model import ReadModel, typed_fields
+from cueline.projections.read_model import statements
 from cueline.projections.views import (
     MODELS,
     PATIENCE_SECONDS,
@@ -29,7 +29,7 @@ from cueline.stores.postgres.connections import Row
 from cueline.stores.postgres.sql import escaped_values, marked, translating, unescaped_row
 from cueline.stores.waiting import pause
 
-_TYPES: Final = {
+_TYPES: Final[dict[object, str]] = {
     int: "bigint",
     bool: "boolean",
     str: 'text COLLATE "C"',
@@ -59,16 +59,11 @@ class Found(list[Row]):
 
 
 class ViewsDatabase:
-    """The methods of `Database` that queries and projector use, for the schema of read models."""
+    """Like a connection to SQLite, as far as queries and projector use one."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
         self._db: psycopg.Connection[Row] | None = None
-
-    @property
-    def conn(self) -> "ViewsDatabase":
-        """Return this object, which has `executemany` like SQLite's connection."""
-        return self
 
     def execute(self, statement: str, parameters: Sequence[object] = ()) -> Found:
         """Run a statement in SQLite's dialect."""
@@ -110,7 +105,7 @@ class PostgresViews(Views):
         self.path = Path(views_schema(address))
         self._half_renewed = False
         self._tables = ViewsDatabase(address)
-        self.db = cast("Database", self._tables)
+        self.db = cast("Connection", self._tables)
 
     @property
     def may_write(self) -> bool:
@@ -180,15 +175,5 @@ def make_views(db: psycopg.Connection[Row], address: Address) -> None:
     db.execute(sql.SQL("SET LOCAL search_path = {}, pg_temp").format(sql.Identifier(schema)))
     db.execute(Path(__file__).with_name("views.sql").read_bytes())
     for model in MODELS:
-        db.execute(_table(model).encode())
-        for index in model.INDEXES:
-            db.execute(f"CREATE INDEX ON {model.TABLE} ({', '.join(index)})".encode())
-
-
-def _table(model: type[ReadModel]) -> str:
-    lines = [
-        f"{name} {_TYPES[kind]}{'' if 'None' in str(kind) else ' NOT NULL'}"  # type: ignore[index]  # a column is one of these
-        for name, kind in typed_fields(model)
-    ]
-    key = f"PRIMARY KEY ({', '.join(model.KEY)})"
-    return f"CREATE UNLOGGED TABLE {model.TABLE} ({', '.join([*lines, key])})"
+        for statement in statements(model, _TYPES, "UNLOGGED TABLE"):
+            db.execute(statement.encode())

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 
 from cueline.errors import ConfigError
-from cueline.stores.sqlite_library import choose, is_sound, sqlite_library
+from cueline.sqlite_library import choose, is_sound, sqlite_library
 
 
 def library(*version):

@@ -35,7 +35,7 @@ def is_sound(version: tuple[int, ...]) -> bool:
 def choose(pysqlite3: ModuleType | None, standard: ModuleType) -> ModuleType:
     """Return the module to use: *pysqlite3* if it is installed, else the *standard* one.
 
-    An old pysqlite3 is an error: sqlite-utils would use it, and two copies of SQLite in
+    An old pysqlite3 is an error: programs could use both, and two copies of SQLite in
     one process drop each other's file locks.
 
     Raises:
