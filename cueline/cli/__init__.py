@@ -90,6 +90,9 @@ _PANELS = {
         LazyCommand("replay", "Rebuild a session's state, and check it."),
         LazyCommand("rerun", "Run a recorded session again.", "resume:rerun"),
         LazyCommand("audit", "List events; check the chains.", "audit:group"),
+        LazyCommand("erase", "Remove what sessions said.", "retention:erase"),
+        LazyCommand("archive", "Move old sessions to files.", "retention:archive"),
+        LazyCommand("cleanup", "Remove old sessions.", "retention:cleanup"),
     ),
     "Keep cueline running": (
         LazyCommand("up", "Keep cueline running for a log."),

@@ -10,7 +10,7 @@ import typer
 from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, AgainstOption, JsonOption, LogOption
-from cueline.client.log import CopyStep, copy_log, migrate_log
+from cueline.client.log import CopyStep, copy_log, migrate_log, scrub_log
 from cueline.client.log_check import SAMPLE, LogCheck, check_log
 from cueline.client.rows import check_type
 from cueline.console.text import count, duration, json_of, visible
@@ -67,6 +67,21 @@ def copy(
             typer.echo(f"damaged in {visible(copied.source)} too: {row.place}: {row.reason}")
     if copied.bad:
         raise typer.Exit(Exit.FAILED)
+
+
+@group.command("scrub", short_help="Overwrite what was removed.")
+def scrub(*, log: LogOption = DEFAULT_LOG) -> None:
+    """Write the files of a log anew, without remains of removed content in free pages.
+
+    `cueline erase`, `archive` and `cleanup` do it themselves, unless a process uses the
+    log. A database server has its own `VACUUM`.
+
+    \b
+    Example:
+      cueline log scrub
+    """
+    run(scrub_log(log))
+    typer.echo(visible(f"{log}: nothing removed is left in its files"))
 
 
 @group.command("migrate", short_help="Create a log, or upgrade its format.")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from cueline.actors.presence import living
+from cueline.client.open_read_models import read_models
 from cueline.client.verify import BadRow, verify_log
 from cueline.errors import ConfigError, LogUnavailableError, RejectedError
 from cueline.events.log_url import LogName, LogUrl
@@ -72,6 +73,21 @@ async def copy_log(
         checked = await verify_log(log)
     seconds = monotonic() - began
     return Copied(*names, checked.events, checked.streams, checked.bad, seconds)
+
+
+async def scrub_log(log: LogName) -> None:
+    """Overwrite what the files of a log, and of its read models, still have of emptied content.
+
+    SQLite keeps it in free pages. A server has its own `VACUUM`.
+
+    Raises:
+        RejectedError: a process works on the log; end it first.
+        LogUnavailableError: the files cannot be written.
+    """
+    await _refuse_company(log)
+    async with open_log(log, must_exist=True) as opened, read_models(opened):
+        pass  # the rows of emptied sessions go
+    backend_of(log).scrub()
 
 
 async def _refuse_company(name: LogName) -> None:

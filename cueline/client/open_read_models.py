@@ -13,10 +13,11 @@ from cueline.errors import (
     CorruptEventError,
     InvalidNameError,
     LogUnavailableError,
+    RejectedError,
     UnknownSessionError,
 )
 from cueline.errors.suggestion import closest
-from cueline.events.stream import session_stream, shown, sibling
+from cueline.events.stream import session_stream, shown, sibling, tenant_of
 from cueline.projections.audit import first_fault
 from cueline.projections.read_model import ask
 from cueline.projections.views import Views
@@ -175,6 +176,25 @@ async def find_session(log: OpenLog, name: str, ids: Callable[[], Awaitable[Sequ
     close = list(dict.fromkeys(beginnings.get(each, each) for each in near))
     meant = f"; did you mean {_some(close)}?" if close else ""
     raise UnknownSessionError(as_typed(name), f"there is no such session in {log.url}{meant}")
+
+
+async def check_content(log: OpenLog, stream: str) -> None:
+    """Raise if the content of a session was removed.
+
+    Raises:
+        RejectedError: it was; the message says when, by whom and why.
+    """
+    async for event in log.store.read(stream, limit=1):
+        if event.payload is not None:
+            return
+    from cueline.events.retention import SessionEmptied, retention_stream  # noqa: PLC0415 - as facts
+
+    async for recorded, fact in log.journal().read(retention_stream(tenant_of(stream))):
+        if isinstance(fact, SessionEmptied) and fact.session == stream:
+            who = recorded.actor.partition(":")[2]
+            why = f"{fact.cause} on {recorded.recorded_at:%Y-%m-%d} by {who}"
+            more = ": ".join(filter(None, (why, fact.reason or fact.archive)))
+            raise RejectedError(shown(stream), f"its content was {more}")
 
 
 def as_typed(name: str) -> str:

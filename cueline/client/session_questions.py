@@ -8,6 +8,7 @@ from cueline.client.argument_check import check_limit, cursor_of, read_cursor
 from cueline.client.open_read_models import (
     Notice,
     Page,
+    check_content,
     find_session,
     print_notice,
     read_models,
@@ -191,14 +192,20 @@ class SessionQuestions:
 
         Raises:
             UnknownSessionError: no session matches, or more than one; the message lists some.
+            RejectedError: its content was removed; the message says by whom and why.
             ConfigError: *name* is no text.
         """
         if (server := self.log.server) is not None:
             return str(await server.call("find", {"session": name}))
-        return await find_session(self.log, name, self.session_ids)
+        stream = await find_session(self.log, name, self.session_ids)
+        await check_content(self.log, stream)
+        return stream
 
     async def _stream(self, name: str | None) -> str | None:
-        return None if name is None else await self.find(name)
+        """Return the stream of a session by which rows are chosen: also of an emptied one."""
+        if name is None or self.log.server is not None:
+            return None if name is None else await self.find(name)
+        return await find_session(self.log, name, self.session_ids)
 
     @at_server
     async def sessions(

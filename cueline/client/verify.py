@@ -10,6 +10,8 @@ from cueline.errors import CorruptEventError, CuelineError
 from cueline.events.chain import Chain
 from cueline.events.checkpoint import DELETIONS
 from cueline.events.codec import blobs_named
+from cueline.events.retention import CATEGORY as RETENTION
+from cueline.events.retention import SessionEmptied
 from cueline.events.session import MessageReceived, MessageRefused
 from cueline.events.store import RecordedEvent
 from cueline.events.stream import category_of, sibling
@@ -88,6 +90,8 @@ class AuditVerification:
         self._chains: dict[str, Chain] = {}
         self._broken: set[str] = set()
         self._emptied: set[str] = set()
+        self._removed: dict[str, int] = {}
+        """The streams of sessions whose content was removed, with the last emptied version."""
         self._deletions: dict[str, int] = {}
         self._after = 0
         """The checked position."""
@@ -100,6 +104,9 @@ class AuditVerification:
     async def run(self) -> None:
         """Check every event and seal, then the other tables, so that no stream ends early."""
         await self.seals.read_seals()
+        async for _, fact in self._journal.read_all(categories=[RETENTION]):
+            if isinstance(fact, SessionEmptied):
+                self._removed |= fact.streams
         while (hole := await self._read()) is not None:
             # Go on behind it: one bad row must not hide the others.
             self._add(hole, hole.reason)
@@ -153,8 +160,11 @@ class AuditVerification:
         """Whether *event* is a message that its session has recorded, which may be emptied.
 
         A host empties a message that held a secret (I11), but not a start request. Events before
-        the deletion of their checkpoint or thread may also be emptied.
+        the deletion of their checkpoint or thread, and those of a session whose content a person
+        removed, may also be emptied.
         """
+        if event.version <= self._removed.get(event.stream, 0):
+            return True
         if category_of(event.stream) == "checkpoint":
             return event.version < await self._deletion(event.stream)
         if category_of(event.stream) != "inbox" or event.version == 1:

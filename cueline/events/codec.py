@@ -38,6 +38,7 @@ from cueline.events.fact import Fact
 from cueline.events.fleet import DispatcherEvent, FleetEvent
 from cueline.events.inbox import InboxMessage
 from cueline.events.proposal import ProposalRejected
+from cueline.events.retention import SessionEmptied
 from cueline.events.sandbox import SandboxEvent, SlotEvent
 from cueline.events.sanitize import Redactor, needs_sanitizing, sanitize
 from cueline.events.seal import LogSealed
@@ -84,7 +85,7 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         get_args(TokenEvent),
         get_args(SandboxEvent),
         get_args(SlotEvent),
-        (DescendantAsked, ProposalRejected, LogSealed),
+        (DescendantAsked, ProposalRejected, LogSealed, SessionEmptied),
     )
 }
 """The class of every fact that this cueline can read, by type."""

@@ -99,6 +99,11 @@ def effect_of(approval: str) -> str:
     return f"{turn}.{index}"
 
 
+def session_of_approval(stream: str) -> str:
+    """Return the session of an approval, whose id begins with the session's."""
+    return sibling(stream.rsplit(".", 3)[0], "session")
+
+
 def trouble_message(what: str, trouble: CuelineError) -> str:
     """Return the text of *trouble* after the name *what*, unless the text begins with that name."""
     text = str(trouble)

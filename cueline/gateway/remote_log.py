@@ -104,6 +104,9 @@ class RemoteBackend:
     def up_output(self) -> Path:
         raise self._refused("up")
 
+    def scrub(self) -> None:
+        """See `LogBackend.scrub`; there is no file here."""
+
     def files(self) -> Sequence[Path]:
         return ()
 

@@ -14,13 +14,14 @@ from cueline.events.approval import (
     VoteGiven,
 )
 from cueline.events.inbox import DecisionGiven
+from cueline.events.retention import SessionEmptied
 from cueline.events.session import (
     MessageReceived,
     MessageRefused,
     SessionForked,
 )
-from cueline.events.store import RecordedEvent, from_us
-from cueline.events.stream import category_of, shown, sibling, tenant_of
+from cueline.events.store import RecordedEvent, from_us, to_us
+from cueline.events.stream import category_of, session_of_approval, shown, sibling, tenant_of
 from cueline.projections.approval import Approval, opened
 from cueline.projections.audit import AuditRow, Fault
 from cueline.projections.breaker import Breaker, fold_breaker
@@ -34,6 +35,18 @@ from cueline.projections.transcript import TranscriptLine
 from cueline.projections.transcript_fold import lines
 from cueline.projections.usage import DayUsage, UsageEntry, add, inherit, usage_entry
 from cueline.sqlite_library import sqlite_library
+
+_FORGET = (
+    "DELETE FROM effects WHERE stream = ?",
+    "DELETE FROM usage WHERE stream = ?",
+    "DELETE FROM bookings WHERE stream = ?",
+    "DELETE FROM transcript WHERE stream = ?",
+    "DELETE FROM approvals WHERE session = ?",
+    "UPDATE events SET tool = '' WHERE session = ?",
+)
+"""Removes what came from the content of a session's events."""
+_KEPT = ("stream", "id", "version", "inbox_length", "created_us", "updated_us", "epoch")
+"""The columns of an emptied session that do not come from the content of its events."""
 
 
 class Projector:
@@ -88,6 +101,10 @@ class Projector:
                 tool, session = self._project_approval(recorded, fact)
             case "breaker":
                 fold_breaker(self._breaker(recorded.stream), fact)
+            case "retention":
+                if isinstance(fact, SessionEmptied):
+                    session = fact.session
+                    self._empty(fact)
         return tool, session
 
     def flush(self) -> None:
@@ -164,6 +181,27 @@ class Projector:
             row = self._usage.find(*key.values()) or self._usage.add(new_row(DayUsage, **key))
             add(row, used)
 
+    def _empty(self, fact: SessionEmptied) -> None:
+        """Remove what came from the emptied events of a session: also what a rebuild has not."""
+        self.flush()
+        stream = fact.session
+        before = self._session(stream, 0)
+        for sql in _FORGET:
+            self._db.execute(sql, [stream])
+        row = new_row(SessionReadModel, **{name: before[name] for name in _KEPT})
+        row.update(status=fact.status, agent=fact.agent, inbox_read=before["inbox_length"])
+        row.update(emptied=fact.cause, archive=fact.archive)
+        row.update(turns=fact.turns, tool_calls=fact.tool_calls)
+        row["started_us"] = None if fact.started_at is None else to_us(fact.started_at)
+        row["child_of"], row["root"] = fact.parent or None, fact.root
+        for each in fact.usage:
+            day = new_row(
+                DayUsage, stream=stream, provider=each.provider, model=each.model, day=each.day
+            )
+            add(self._usage.add(day), each)
+            add(row, each)
+        self._sessions.add(row)
+
     def _project_approval(self, recorded: RecordedEvent, fact: object) -> tuple[str, str]:
         """Apply one event of an approval; return its tool and its session."""
         if isinstance(fact, ApprovalOpened):
@@ -171,7 +209,7 @@ class Projector:
             return row["tool"], row["session"]
         found = self._approvals.find(recorded.stream)
         if found is None:
-            return "", ""
+            return "", session_of_approval(recorded.stream)
         match fact:
             case VoteGiven():
                 found["votes"] += 1

@@ -154,6 +154,10 @@ class SessionReadModel(SessionRow):
     fork_of: Annotated[str | None, Read("sessions.parent", column="parent")]
     """The stream that it was forked from."""
     parent_version: int
+    emptied: str
+    """Why its content was removed: `erased`, `archived` or `cleaned`; empty: it was not."""
+    archive: str
+    """The file that has the removed content."""
     inherited_tool_calls: int
     """The usage of the forked past, which is not the fork's own."""
     inherited_input_tokens: int
@@ -249,6 +253,7 @@ def list_sessions(
         [
             ("status = ?", "waiting" if paused else status),
             ("paused = ?", paused or None),
+            ("emptied = ?", ""),
             ("agent = ?", agent),
             ("instr(lower(id || ' ' || coalesce(goal, '')), ?) > 0", text and text.lower()),
             ("CAST(cost AS REAL) >= ?", min_cost),

@@ -10,6 +10,7 @@ from cueline.events.store import RecordedEvent
 from cueline.projections.read_model import Names, Row, columns, new_row
 
 if TYPE_CHECKING:  # a list that is up to date needs no facts
+    from cueline.events.retention import KeptUsage
     from cueline.projections.summary import Used
 
 
@@ -73,7 +74,7 @@ class UsageEntry:
     """Provider and model, as `scripted/m1`."""
 
 
-def add(row: Row, used: "Used") -> None:
+def add(row: Row, used: "Used | KeptUsage") -> None:
     """Add *used* to the columns of *row* for usage."""
     for name, value in used.columns().items():
         if name in row:

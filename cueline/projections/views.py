@@ -28,7 +28,7 @@ from cueline.projections.transcript import TranscriptLine
 from cueline.projections.usage import DayUsage, UsageEntry
 from cueline.sqlite_library import sqlite_library
 
-VERSION = 21
+VERSION = 22
 """The version; raise it with every change of a table or its content: old files are rebuilt."""
 BATCH = 2000
 """Events in one transaction, which blocks the event loop for some 60 ms."""
@@ -56,6 +56,8 @@ _PRAGMAS = (
     # A power cut may undo the last transactions here; the log has the events.
     "PRAGMA synchronous = NORMAL",
     "PRAGMA cache_size = -32768",
+    # What was removed from the log does not stay in free pages.
+    "PRAGMA secure_delete = ON",
     # Otherwise a WAL that grew during a read keeps its size for ever.
     "PRAGMA journal_size_limit = 67108864",
 )

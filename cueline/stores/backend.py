@@ -103,6 +103,15 @@ class LogBackend(Protocol):
     def up_output(self) -> Path:
         """Return the output file of a detached `cueline up`; its folder is created."""
 
+    def scrub(self) -> None:
+        """Write the files of the log anew, without what free pages have of emptied content.
+
+        No process may use the log: it would find its file cut short.
+
+        Raises:
+            LogUnavailableError: they cannot be written, or another process uses them.
+        """
+
     def files(self) -> Sequence[Path]:
         """Return every path that leads to the file of the log; empty if the log has no file."""
 

@@ -93,6 +93,9 @@ class MemoryBackend:
     def up_output(self) -> Path:
         raise self._unavailable(_OUT_OF_REACH)
 
+    def scrub(self) -> None:
+        """See `LogBackend.scrub`; there is no file here."""
+
     def files(self) -> Sequence[Path]:
         return ()
 

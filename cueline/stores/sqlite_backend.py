@@ -14,7 +14,7 @@ from cueline.stores.file_identity import refuse_place
 from cueline.stores.presence import SqlitePresence
 from cueline.stores.snapshots import SqliteSnapshots
 from cueline.stores.sqlite import SqliteStore
-from cueline.stores.sqlite_file import LogFile, real
+from cueline.stores.sqlite_file import LogFile, real, vacuum
 from cueline.stores.sqlite_tables import SqliteRows
 
 if TYPE_CHECKING:
@@ -107,6 +107,11 @@ class SqliteBackend:
     def up_output(self) -> Path:
         make_folder(self._path.parent)
         return self._path.with_name(f"{self._path.name}-up.log")
+
+    def scrub(self) -> None:
+        views = self._path.with_name(f"{self._path.name}-views.db")
+        for path in filter(Path.exists, (real(self._path), views)):
+            vacuum(path)
 
     def files(self) -> Sequence[Path]:
         return real(self._path.parent) / self._path.name, real(self._path)

@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import uuid
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from threading import Event
 from time import monotonic
@@ -50,6 +50,9 @@ _WRITER = (
 )
 
 
+_VACUUM_SECONDS = 10.0
+
+
 def connect(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
     """Return a connection that starts transactions only by statement."""
     db: sqlite3.Connection = sqlite_library().connect(
@@ -61,6 +64,22 @@ def connect(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
         check_same_thread=False,
     )
     return db
+
+
+def vacuum(path: Path) -> None:
+    """Write a file anew: in free pages, and where rows moved away, it has what was removed.
+
+    Raises:
+        LogUnavailableError: it cannot be written, or another process uses it.
+    """
+    try:
+        with closing(connect(path, "rw", _VACUUM_SECONDS)) as db:
+            db.execute("VACUUM")
+            busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    except sqlite_library().Error as error:
+        raise LogUnavailableError(str(path), reason_of(error, path)) from error
+    if busy:
+        raise LogUnavailableError(str(path), "other processes use it; end them, and try again")
 
 
 def real(path: Path) -> Path:

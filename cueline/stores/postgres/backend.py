@@ -169,6 +169,9 @@ class PostgresBackend:
     def up_output(self) -> Path:
         return self._own("XDG_STATE_HOME", ".local/state") / f"{self._log_id()}-up.log"
 
+    def scrub(self) -> None:
+        """See `LogBackend.scrub`; a server keeps emptied content until its own `VACUUM`."""
+
     def files(self) -> Sequence[Path]:
         return ()
 

@@ -1,0 +1,164 @@
+"""`cueline erase`, `archive` and `cleanup`: remove the content of ended sessions."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cueline.cli import open_log
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, moment
+from cueline.cli.terminal import is_attended
+from cueline.client.log import scrub_log
+from cueline.client.retention import EmptyReceipt, clean_up
+from cueline.client.retention import erase as erase_sessions
+from cueline.console.table import print_table
+from cueline.console.text import count, visible
+from cueline.errors import LogUnavailableError, RejectedError
+from cueline.events.log_url import LogUrl
+
+OlderOption = Annotated[
+    str,
+    typer.Option("--older-than", metavar="TIME", help="Not changed since then: 30d, 2026-01-31."),
+]
+PausedOption = Annotated[
+    bool, typer.Option("--paused", help="Also sessions that wait for a person.")
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only list them.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def erase(
+    sessions: Annotated[
+        list[str] | None, typer.Argument(metavar="SESSION...", help="Ids of ended sessions.")
+    ] = None,
+    *,
+    user: Annotated[
+        str | None, typer.Option(metavar="NAME", help="All sessions that this person started.")
+    ] = None,
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help="Why; it is recorded, without personal data.")
+    ] = "",
+    yes: YesOption = False,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove what ended sessions, and all below them, said and did.
+
+    The content of their events, long values, snapshots, rows of tables and archives
+    that this machine can reach are overwritten. It cannot be undone. What stays is
+    that each event was there, its type and its actor, and what the session cost: so
+    `cueline audit verify` still holds. Copies and backups are not reached.
+
+    \b
+    Examples:
+      cueline erase 7f3a --reason "the customer asked for it"
+      cueline erase --user ada --yes
+    """
+    if bool(sessions) == bool(user):
+        raise typer.BadParameter("name sessions, or a person by --user")
+    whom = ", ".join(sessions or ()) or f"all sessions of {user}"
+    if not yes and is_attended() and not as_json:
+        typer.confirm(visible(f"Remove the content of {whom}, for good?"), abort=True)
+    done = open_log.wish(
+        log, lambda client: erase_sessions(client, sessions or (), user=user, reason=reason)
+    )
+    open_log.print_answer(done, _print_receipt, as_json=as_json)
+    _scrub(log, done)
+
+
+def archive(
+    *,
+    to: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the files go.")],
+    older_than: OlderOption = "30d",
+    paused: PausedOption = False,
+    dry_run: DryRunOption = False,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Move the content of old sessions from the log to files, one for each session.
+
+    A file is compressed JSON Lines: the events, as `cueline export --events` prints
+    them, and the long values that they name. It is read back before anything is
+    removed from the log. Sessions that may go on stay, with all of their tree.
+
+    \b
+    Examples:
+      cueline archive --to /mnt/archive --older-than 90d --dry-run
+      cueline archive --to /mnt/archive --older-than 90d
+    """
+    _clean_up(log, older_than, to, paused=paused, dry_run=dry_run, as_json=as_json)
+
+
+def cleanup(
+    *,
+    older_than: OlderOption = "30d",
+    paused: PausedOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove the content of old sessions; `cueline archive` keeps it in files.
+
+    Sessions that may go on stay, with all of their tree. What stays is that each event
+    was there, and what the session cost. It cannot be undone.
+
+    \b
+    Examples:
+      cueline cleanup --older-than 30d --dry-run
+      cueline cleanup --older-than 30d --yes
+    """
+    if not (yes or dry_run):
+        if not is_attended() or as_json:
+            raise typer.BadParameter("removes for good: say --yes, or --dry-run")
+        typer.confirm(f"Remove the sessions older than {older_than}, for good?", abort=True)
+    _clean_up(log, older_than, None, paused=paused, dry_run=dry_run, as_json=as_json)
+
+
+def _clean_up(
+    log: LogUrl, older_than: str, to: Path | None, *, paused: bool, dry_run: bool, as_json: bool
+) -> None:
+    before = moment("--older-than", older_than)
+    assert isinstance(before, datetime), "the option has a default"
+    done = open_log.wish(
+        log,
+        lambda client: clean_up(client, before, archive=to, paused=paused, dry_run=dry_run),
+    )
+    open_log.print_answer(done, _print_dry_run if dry_run else _print_receipt, as_json=as_json)
+    if not dry_run:
+        _scrub(log, done)
+
+
+def _scrub(log: LogUrl, done: EmptyReceipt) -> None:
+    """Overwrite what is left in the files of the log; print how, if it is in use."""
+    if not done.sessions:
+        return
+    try:
+        open_log.run(scrub_log(log))
+    except (RejectedError, LogUnavailableError) as error:
+        typer.echo(visible(f"free pages of its files still have the content: {error}"), err=True)
+        typer.echo("then `cueline log scrub` overwrites it", err=True)
+
+
+def _print_receipt(done: EmptyReceipt) -> None:
+    for each in done.sessions:
+        what = f"{count(each.events, 'event')} emptied"
+        what = f"{what}, in {each.archive}" if each.events and each.archive else what
+        what = what if each.events else f"its archive {each.archive} deleted"
+        typer.echo(visible(f"{each.session}: {what}"))
+    _print_kept(done)
+
+
+def _print_dry_run(done: EmptyReceipt) -> None:
+    if done.sessions:
+        rows = [(each.session, str(each.events)) for each in done.sessions]
+        print_table(("session", "events"), rows)
+    _print_kept(done)
+
+
+def _print_kept(done: EmptyReceipt) -> None:
+    if not done.sessions:
+        typer.echo("no session to remove")
+    for each in done.kept:
+        typer.echo(visible(f"{each} stays: it, or a session of its tree, may go on or is newer"))

@@ -1,0 +1,350 @@
+"""Removes the content of ended sessions from a log: erases, archives and cleans up.
+
+The rows of the events stay, with the hash of what was in them: chains, seals and versions go on.
+A session and all below it, its forks included, go together, because they read each other's past.
+"""
+
+import asyncio
+import gzip
+import hashlib
+import json
+import os
+from base64 import b64encode
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
+from uuid import uuid4
+
+from cueline.client.export import event_document
+from cueline.client.open_read_models import ReadModels, find_session, read_models
+from cueline.errors import ConfigError, RejectedError, WrongExpectedVersionError
+from cueline.events.codec import blobs_named
+from cueline.events.codes import TERMINAL
+from cueline.events.journal import FactWrite
+from cueline.events.retention import KeptUsage, SessionEmptied, retention_stream
+from cueline.events.store import from_us, to_us
+from cueline.events.stream import shown, sibling, tenant_of
+from cueline.files import make_folder
+from cueline.projections.read_model import ask
+from cueline.projections.usage import DayUsage
+
+if TYPE_CHECKING:
+    from cueline.client.client import Client
+    from cueline.events.session import SessionEvent
+    from cueline.runtime.open_log import OpenLog
+
+Cause = Literal["erased", "archived", "cleaned"]
+_OWN: Final = ("session", "inbox", "sandbox")
+"""The categories of the streams with the content of a session, besides its approvals."""
+_FAMILY: Final = """
+WITH RECURSIVE family(stream, depth) AS (
+    SELECT stream, 0 FROM sessions WHERE stream = ?
+    UNION
+    SELECT s.stream, depth + 1 FROM sessions s
+    JOIN family f ON s.child_of = f.stream OR s.parent = f.stream
+)
+SELECT f.stream, max(depth), status, paused, updated_us, emptied, archive
+FROM family f JOIN sessions s ON s.stream = f.stream
+GROUP BY f.stream, status, paused, updated_us, emptied, archive ORDER BY 2 DESC, 1
+"""
+_OLD: Final = """
+SELECT stream FROM sessions
+WHERE updated_us < ? AND child_of IS NULL AND parent IS NULL AND emptied = ''
+ORDER BY updated_us, stream
+"""
+_STARTED: Final = """
+SELECT DISTINCT session FROM events WHERE type = 'StartAsked' AND actor = ? ORDER BY session
+"""
+_ABOUT: Final = """
+SELECT status, agent, started_us, turns, tool_calls, child_of, root FROM sessions WHERE stream = ?
+"""
+_APPROVALS: Final = "SELECT stream FROM approvals WHERE session = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Emptied:
+    """One session whose content was removed, or would be."""
+
+    session: str
+    events: int
+    """The number of its emptied events."""
+    archive: str = ""
+    """The file that has the content."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyReceipt:
+    """The sessions that were emptied, or would be; those below a session come first."""
+
+    sessions: tuple[Emptied, ...]
+    kept: tuple[str, ...] = ()
+    """The old sessions that stay because one of their tree is not over."""
+
+
+class _Member:
+    """One session of a family, as the read models have it."""
+
+    def __init__(self, row: Sequence[Any]) -> None:
+        self.stream, _, self.status, self.paused, self.updated_us, self.emptied, self.archive = row
+
+    def is_over(self, *, paused: bool) -> bool:
+        return self.status in TERMINAL or (paused and bool(self.paused))
+
+
+async def erase(
+    client: "Client", sessions: Sequence[str], *, user: str | None = None, reason: str
+) -> EmptyReceipt:
+    """Remove the content of *sessions*, or of all that *user* started, and of all below them.
+
+    Archives of them that this machine can reach are deleted. Names of people stay where they are
+    the actor of an event.
+
+    Raises:
+        RejectedError: one of them is not over; nothing was removed. Stop it first.
+        UnknownSessionError: there is no such session.
+        ForbiddenError: it needs the scope `admin`.
+    """
+    client.log.check_may("admin")
+    named = [await find_session(client.log, each, client.session_ids) for each in sessions]
+    async with read_models(client.log, client.notice) as models:
+        _check_undamaged(models)
+        if user is not None:
+            named += [s for (s,) in ask(models.db, "events", _STARTED, [f"user:{user}"])]
+        families = [_family(models, each) for each in named]
+        for family in families:
+            _check_over(family)
+        removal = _Removal(client.log, models, "erased", reason)
+        emptied = [await removal.empty(each) for each in _unique(families)]
+    return EmptyReceipt(tuple(each for each in emptied if each is not None))
+
+
+async def clean_up(
+    client: "Client",
+    before: datetime,
+    *,
+    archive: Path | None,
+    paused: bool = False,
+    dry_run: bool = False,
+) -> EmptyReceipt:
+    """Remove the content of sessions that ended before a time, first into files in *archive*.
+
+    Args:
+        client: the open log.
+        before: sessions that changed later stay, with all of their tree.
+        archive: the folder of the archives; None: the content is gone.
+        paused: also sessions that wait for a person.
+        dry_run: only return what would be removed.
+
+    Raises:
+        ConfigError: the archive cannot be written, or reads back otherwise; what it has not is
+        still in the log.
+        ForbiddenError: it needs the scope `admin`.
+    """
+    client.log.check_may("admin")
+    emptied: list[Emptied] = []
+    kept: list[str] = []
+    cause: Cause = "cleaned" if archive is None else "archived"
+    async with read_models(client.log, client.notice) as models:
+        _check_undamaged(models)
+        removal = _Removal(client.log, models, cause, folder=archive)
+        for (root,) in ask(models.db, "sessions", _OLD, [to_us(before)]):
+            family = _family(models, root)
+            old = all(each.updated_us < to_us(before) for each in family)
+            if not old or not all(each.is_over(paused=paused) for each in family):
+                kept.append(shown(root))
+                continue
+            for each in family:
+                if dry_run:
+                    streams = await _streams(client.log, models, each.stream)
+                    emptied.append(Emptied(shown(each.stream), sum(streams.values())))
+                    continue
+                done = await removal.empty(each)
+                emptied += [] if done is None else [done]
+        return EmptyReceipt(tuple(emptied), tuple(kept))
+
+
+def _check_undamaged(models: ReadModels) -> None:
+    if models.damage is not None:
+        raise models.damage
+
+
+def _family(models: ReadModels, stream: str) -> list[_Member]:
+    """Return a session and all below it, the lowest first."""
+    return list(map(_Member, ask(models.db, "sessions", _FAMILY, [stream])))
+
+
+def _unique(families: Sequence[Sequence[_Member]]) -> list[_Member]:
+    return list({each.stream: each for family in families for each in family}.values())
+
+
+def _check_over(family: Sequence[_Member]) -> None:
+    for each in family:
+        if not each.is_over(paused=False):
+            name = shown(each.stream)
+            raise RejectedError(name, f"it is {each.status}; `cueline stop {name}` ends it first")
+
+
+async def _streams(log: "OpenLog", models: ReadModels, session: str) -> dict[str, int]:
+    """Return the streams with the content of a session, each with its last version."""
+    approvals = [name for (name,) in ask(models.db, "approvals", _APPROVALS, [session])]
+    heads = await log.store.heads([*(sibling(session, each) for each in _OWN), *approvals])
+    return {stream: head.version for stream, head in heads.items() if head.version}
+
+
+@dataclass(frozen=True, slots=True)
+class _Removal:
+    """Empties sessions for one cause; their content goes to *folder* first, if there is one."""
+
+    log: "OpenLog"
+    models: ReadModels
+    cause: Cause
+    reason: str = ""
+    folder: Path | None = None
+
+    async def empty(self, member: _Member) -> Emptied | None:
+        """Empty the streams of one session in one append; None if an earlier one did that."""
+        stream = member.stream
+        if member.emptied:
+            if self.cause != "erased" or not member.archive:
+                return None
+            with suppress(FileNotFoundError):
+                await asyncio.to_thread(os.unlink, member.archive)
+            return Emptied(shown(stream), 0, member.archive)
+        streams = await _streams(self.log, self.models, stream)
+        file, digest = await self._archive(stream, streams) if self.folder else ("", "")
+        head = await self.log.store.head(stream)
+        # No host goes on with it from here: its appends are refused.
+        await self.log.store.acquire(stream, uuid4().hex, head.epoch)
+        fact = SessionEmptied(
+            session=stream,
+            cause=self.cause,
+            reason=self.reason,
+            streams=streams,
+            **_kept(self.models, stream),
+            archive=file,
+            archive_hash=digest,
+        )
+        empties = [(each, number) async for each, number in _full(self.log, streams)]
+        await _append(self.log, fact, empties)
+        return Emptied(shown(stream), len(empties), file)
+
+    async def _archive(self, session: str, streams: Mapping[str, int]) -> tuple[str, str]:
+        """Write the content of a session to a file, and read it back; return file and sha256.
+
+        Raises:
+            ConfigError: the file cannot be written, or does not read back.
+        """
+        assert self.folder is not None, "the caller has looked"
+        path = self.folder / f"{shown(session).replace('/', '-')}.jsonl.gz"
+        try:
+            make_folder(self.folder)
+            with ArchiveFile(path) as file:
+                async for line in _lines(self.log, streams):
+                    file.add(line)
+                return str(path.absolute()), file.finish()
+        except OSError as error:
+            raise ConfigError(str(path), f"the archive cannot be written: {error}") from error
+
+
+class ArchiveFile:
+    """A compressed file that is there whole, or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._part = path, path.with_suffix(".part")
+        self._written = hashlib.sha256()
+
+    def __enter__(self) -> Self:
+        self._file = self._part.open("wb")
+        self._packed = gzip.GzipFile(fileobj=self._file, mode="wb", filename="", mtime=0)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+        self._part.unlink(missing_ok=True)
+
+    def add(self, line: bytes) -> None:
+        """Write one line."""
+        self._written.update(line)
+        self._packed.write(line)
+
+    def finish(self) -> str:
+        """Read the file back, give it its name, and return its sha256.
+
+        Raises:
+            ConfigError: it reads back otherwise; there is no file.
+        """
+        self._packed.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        read = hashlib.sha256()
+        with gzip.open(self._part) as packed:
+            while chunk := packed.read(1 << 20):
+                read.update(chunk)
+        if read.digest() != self._written.digest():
+            raise ConfigError(str(self._path), "reads back otherwise than it was written")
+        with self._part.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        self._part.replace(self._path)
+        return digest
+
+
+async def _append(log: "OpenLog", fact: SessionEmptied, empties: list[tuple[str, int]]) -> None:
+    stream = retention_stream(tenant_of(fact.session))
+    while True:
+        version = (await log.store.head(stream)).version
+        write = FactWrite(stream, [[fact]], version, actor=f"user:{log.user}", empties=empties)
+        try:
+            await log.journal().append([write], key=uuid4().hex)
+        except WrongExpectedVersionError:
+            continue  # another process has emptied a session
+        return
+
+
+async def _full(log: "OpenLog", streams: Mapping[str, int]) -> AsyncIterator[tuple[str, int]]:
+    """Yield the events of *streams* that have content; those of a fork's parent are not its own."""
+    for stream, until in streams.items():
+        async for event in log.store.read(stream, until=until):
+            if event.stream == stream and event.payload is not None:
+                yield stream, event.version
+
+
+def _kept(models: ReadModels, stream: str) -> dict[str, Any]:
+    """Return what stays known of a session: no text, but what it cost."""
+    ((status, agent, started_us, turns, tool_calls, parent, root),) = ask(
+        models.db, "sessions", _ABOUT, [stream]
+    )
+    names = [each.name for each in fields(DayUsage) if each.name != "stream"]
+    sql = f"SELECT {', '.join(names)} FROM usage WHERE stream = ? ORDER BY day, provider, model"  # noqa: S608 - our own names
+    rows = ask(models.db, "usage", sql, [stream])
+    return {
+        "status": status,
+        "agent": agent,
+        "started_at": None if started_us is None else from_us(started_us),
+        "turns": turns,
+        "tool_calls": tool_calls,
+        "parent": parent or "",
+        "root": root,
+        "usage": tuple(KeptUsage(**dict(zip(names, row, strict=True))) for row in rows),
+    }
+
+
+async def _lines(log: "OpenLog", streams: Mapping[str, int]) -> AsyncIterator[bytes]:
+    """Yield the events of *streams*, a line of JSON each, after the blobs that each names."""
+    blobs: set[str] = set()
+    journal = log.journal()
+    for stream, until in streams.items():
+        async for recorded, fact in journal.read(stream, until=until):
+            for blob in blobs_named(recorded):
+                if blob not in blobs:
+                    blobs.add(blob)
+                    content = await journal.get_blob(recorded, blob)
+                    yield _line({"blob": blob, "base64": b64encode(content).decode()})
+            told = cast("SessionEvent", fact) if recorded.payload is not None else None
+            yield _line(event_document(recorded, told))
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode() + b"\n"

@@ -1,0 +1,203 @@
+"""`cueline erase`, `archive` and `cleanup`: what goes, what stays, and what they refuse."""
+
+import gzip
+import json
+from base64 import b64decode
+from hashlib import sha256
+
+import pytest
+
+from cueline.projections.views import TABLES
+from cueline.sqlite_library import sqlite_library
+
+PLANTED = "planted-words"
+SAYS = f"""
+[[reply]]
+text = "I look for {PLANTED}."
+calls = [{{ name = "run_command", arguments = {{ command = "cat long" }} }}]
+
+[[reply]]
+calls = [{{ name = "write_file", arguments = {{ path = "a.txt", content = "{PLANTED}" }} }}]
+
+[[reply]]
+text = "It is {PLANTED}."
+"""
+ASKS = """
+[policy]
+approval = "off"
+[[policy.rules]]
+name = "changes"
+answer = "ask"
+tools = ["write_file"]
+"""
+
+
+@pytest.fixture
+def spoken(shell):
+    """A shell whose log holds a session `one` with the planted words wherever a text can be."""
+    (shell.folder / "work").mkdir()
+    (shell.folder / "work" / "long").write_text(f"{PLANTED}\n" * 5000)
+    agent = shell.agent(SAYS, tools=("run_command", "write_file"), more=ASKS)
+    run = shell("run", f"Find {PLANTED}", "--agent", agent, "--inline", "--id", "one")
+    assert 3 == run.exit_code, run.output
+    assert 0 == shell("approve", "one.2.0.1", "--note", PLANTED).exit_code
+    done = shell("resume", "one", "--inline")
+    assert 0 == done.exit_code, done.output
+    for each in ("work/long", "work/a.txt", "script.toml"):
+        (shell.folder / each).unlink()
+    assert with_planted(shell), "the test sees what is there"
+    return shell
+
+
+def with_planted(shell, where=""):
+    """Return the files that have the planted words."""
+    files = [path for path in (shell.folder / where).rglob("*") if path.is_file()]
+    return [path for path in files if PLANTED.encode() in path.read_bytes()]
+
+
+def rows(shell):
+    """Return all rows of the read models."""
+    shell("list")
+    db = sqlite_library().connect(f"{shell.log}-views.db")
+    try:
+        names = [name for (name,) in db.execute(TABLES)]
+        return {name: sorted(db.execute(f"SELECT * FROM {name}").fetchall()) for name in names}
+    finally:
+        db.close()
+
+
+def test_erased_words_are_in_no_file(spoken):
+    cost = spoken.json("costs")
+    erased = spoken.json("erase", "one", "--reason", "she asked for it")
+
+    assert [] == with_planted(spoken)
+    ((session, events),) = [(each["session"], each["events"]) for each in erased["sessions"]]
+    assert ("one", True) == (session, events > 10)
+    assert cost == spoken.json("costs")
+    assert 0 == spoken("audit", "verify").exit_code
+    assert [] == spoken.json("list")
+    (told,) = [
+        json.loads(line)
+        for line in spoken("audit", "--type", "SessionEmptied", "--json").stdout.splitlines()
+    ]
+    assert "one" == told["session"]
+
+
+def test_read_models_that_are_filled_again_are_the_same(spoken):
+    spoken.json("erase", "one")
+    before = rows(spoken)
+    for part in spoken.log.parent.glob("log.db-views*"):
+        part.unlink()
+
+    assert before == rows(spoken)
+
+
+@pytest.mark.parametrize("command", ["show", "export", "resume", "tail", "fork --at 3"])
+def test_who_asks_for_an_erased_session_is_told_why_it_is_gone(spoken, command):
+    spoken.json("erase", "one", "--reason", "she asked for it")
+    command, *options = command.split()
+    done = spoken(command, "one", *options)
+
+    assert 2 == done.exit_code
+    assert "one: its content was erased on 20" in done.stderr
+    assert ": she asked for it" in done.stderr
+
+
+def test_its_id_is_not_given_again(spoken):
+    agent = spoken.agent(spoken.hello)
+    spoken.json("erase", "one")
+
+    assert "exists" in spoken("run", "Hi", "--agent", agent, "--inline", "--id", "one").stderr
+
+
+def test_a_session_that_may_go_on_is_not_erased(asking):  # C40
+    refused = asking("erase", "one", "--yes")
+
+    assert 2 == refused.exit_code
+    assert "one: it is waiting; `cueline stop one` ends it first" in refused.stderr
+    assert "Tidy up" in asking("show", "one").output
+
+
+def test_all_sessions_of_a_person_are_erased(finished, monkeypatch):
+    monkeypatch.setenv("LOGNAME", "ada")
+    agent = finished.agent(finished.hello)
+    finished("run", "Hi", "--agent", agent, "--inline", "--id", "hers")
+    erased = finished.json("erase", "--user", "ada")
+
+    assert ["hers"] == [each["session"] for each in erased["sessions"]]
+    assert ["one"] == [each["id"] for each in finished.json("list")]
+
+
+def test_a_fork_goes_with_the_past_that_it_shares(finished):
+    fork = finished.json("fork", "one", "--at", "5", "--inline", "--id", "other")
+    assert fork
+    erased = finished.json("erase", "one")
+
+    assert ["other", "one"] == [each["session"] for each in erased["sessions"]]
+    assert 0 == finished("audit", "verify").exit_code
+
+
+def test_an_archive_has_all_that_went(spoken):
+    """000-035, C40."""
+    events = spoken("export", "one", "--events").stdout.splitlines()
+    archived = spoken.json("archive", "--to", "kept", "--older-than", "0d")
+    (file,) = (spoken.folder / "kept").iterdir()
+    lines = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
+    facts = [line for line in lines if line.get("stream") == "session-default/one"]
+    blobs = {line["blob"]: b64decode(line["base64"]) for line in lines if "blob" in line}
+
+    assert [str(file)] == [each["archive"] for each in archived["sessions"]]
+    assert [json.loads(line)["fact"] for line in events] == [each["fact"] for each in facts]
+    assert blobs
+    assert all(sha256(content).hexdigest() == name for name, content in blobs.items())
+    assert [] == with_planted(spoken, ".cueline")
+    assert "archived on 20" in spoken("show", "one").stderr
+    assert str(file) in spoken("show", "one").stderr
+
+
+def test_an_erased_session_goes_from_its_archive_too(spoken):
+    spoken.json("archive", "--to", "kept", "--older-than", "0d")
+    spoken.json("erase", "one")
+
+    assert [] == list((spoken.folder / "kept").iterdir())
+
+
+def test_an_archive_that_cannot_be_written_costs_nothing(spoken):
+    (spoken.folder / "kept").write_text("a file")
+    refused = spoken("archive", "--to", "kept", "--older-than", "0d")
+
+    assert 2 == refused.exit_code
+    assert "kept" in refused.stderr
+    assert PLANTED in spoken("show", "one").output
+
+
+def test_only_old_sessions_are_cleaned_up(spoken):
+    """004-045, D11: the time of the last event counts."""
+    nothing = spoken.json("cleanup", "--older-than", "30d", "--yes")
+    found = spoken.json("cleanup", "--older-than", "0d", "--dry-run")
+    assert PLANTED in spoken("show", "one").output
+    done = spoken.json("cleanup", "--older-than", "0d", "--yes")
+
+    assert [] == nothing["sessions"]
+    assert ["one"] == [each["session"] for each in found["sessions"]]
+    assert found["sessions"] == done["sessions"]
+    assert [] == with_planted(spoken)
+    assert [] == spoken.json("cleanup", "--older-than", "30d", "--yes")["sessions"]
+
+
+def test_a_paused_session_is_cleaned_up_only_on_demand(shell):  # C40
+    agent = shell.agent(shell.two_turns, tools=("list_files",))
+    run = shell("run", "Look", "--agent", agent, "--inline", "--id", "one", "--max-turns", "1")
+    assert 3 == run.exit_code, run.output
+    kept = shell.json("cleanup", "--older-than", "0d", "--yes")
+    gone = shell.json("cleanup", "--older-than", "0d", "--paused", "--yes")
+
+    assert ([], ["one"]) == (kept["sessions"], kept["kept"])
+    assert ["one"] == [each["session"] for each in gone["sessions"]]
+
+
+def test_a_cleanup_asks_first(spoken):
+    refused = spoken("cleanup")
+
+    assert 2 == refused.exit_code
+    assert "--dry-run" in refused.stderr
