@@ -70,7 +70,7 @@ def copy(
 
 
 @group.command("scrub", short_help="Overwrite what was removed.")
-def scrub(*, log: LogOption = DEFAULT_LOG) -> None:
+def scrub(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
     """Write the files of a log anew, without remains of removed content in free pages.
 
     `cueline erase`, `archive` and `cleanup` do it themselves, unless a process uses the
@@ -81,7 +81,8 @@ def scrub(*, log: LogOption = DEFAULT_LOG) -> None:
       cueline log scrub
     """
     run(scrub_log(log))
-    typer.echo(visible(f"{log}: nothing removed is left in its files"))
+    done = f"{log}: nothing removed is left in its files"
+    typer.echo(json_of({"log": str(log)}) if as_json else visible(done))
 
 
 @group.command("migrate", short_help="Create a log, or upgrade its format.")

@@ -118,6 +118,17 @@ def test_a_session_that_may_go_on_is_not_erased(asking):  # C40
     assert "Tidy up" in asking("show", "one").output
 
 
+def test_a_session_stays_while_one_below_it_may_go_on(asking):  # C41
+    forked = asking("fork", "one", "--at", "1", "--inline", "--id", "other")
+    assert 3 == forked.exit_code, forked.output
+    assert 0 == asking("stop", "one").exit_code
+    asking("resume", "one", "--inline")
+    refused = asking("erase", "one", "--yes")
+
+    assert 2 == refused.exit_code
+    assert "other: it is waiting; `cueline stop other` ends it first" in refused.stderr
+
+
 def test_all_sessions_of_a_person_are_erased(finished, monkeypatch):
     monkeypatch.setenv("LOGNAME", "ada")
     agent = finished.agent(finished.hello)
@@ -162,7 +173,7 @@ def test_an_erased_session_goes_from_its_archive_too(spoken):
     assert [] == list((spoken.folder / "kept").iterdir())
 
 
-def test_an_archive_that_cannot_be_written_costs_nothing(spoken):
+def test_an_archive_that_cannot_be_written_costs_nothing(spoken):  # C38
     (spoken.folder / "kept").write_text("a file")
     refused = spoken("archive", "--to", "kept", "--older-than", "0d")
 

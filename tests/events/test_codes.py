@@ -69,7 +69,7 @@ NAMES = {
     *("version", "whole", "whose", "zone"),
     *("checkpoint", "namespace", "newest", "task", "thread"),
     *("person", "scopes", "tenant", "token"),
-    "frontier",
+    *("agent", "archive", "archive_hash", "day", "frontier", "status"),
     *("backend", "place", "pool", "volume", "workspace"),
 }
 """Streams, effects, digests, people, machines, limits, providers with their models."""
@@ -121,7 +121,7 @@ CONTENT = {
 """The words of people, models, tools and vendors, and what a model is told."""
 WORDS_OF_OTHERS = {"problem", "rule", "unpriced"}
 """How the end of a machine was seen, why a tool or hook failed, who or which rule allows a call."""
-KEYS = {"calls", "estimates", "items", "judged", "shares", "waited"}
+KEYS = {"calls", "estimates", "items", "judged", "shares", "streams", "waited"}
 """By the effect, or the limit, that each is of."""
 KNOWN = CODES | NAMES | SETTINGS | CONTENT | WORDS_OF_OTHERS | KEYS
 

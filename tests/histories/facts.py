@@ -51,6 +51,7 @@ from cueline.events.fleet import (
     WorkersPending,
 )
 from cueline.events.proposal import ProposalRejected
+from cueline.events.retention import KeptUsage, SessionEmptied
 from cueline.events.sandbox import (
     SandboxAsked,
     SandboxDone,
@@ -151,6 +152,22 @@ PEOPLE = [
         frontier=("0f" * 32,),
         note=f"cueline/1f0\n2\n{'Dw8P' * 10}Dw8=\n\n— cueline/1f0 {'A' * 91}=\n",
         key=f"cueline/1f0+00000000+{'A' * 44}",
+    ),
+    SessionEmptied(
+        session="session-default/one",
+        cause="archived",
+        reason="older than 90 days",
+        streams={"session-default/one": 12, "inbox-default/one": 1},
+        status="completed",
+        agent="clerk",
+        parent="session-default/top",
+        root="session-default/top",
+        started_at=AT,
+        turns=2,
+        tool_calls=1,
+        usage=(KeptUsage(provider="p", model="m", day="2026-01-31", calls=2, cost=Decimal("0.5")),),
+        archive="/mnt/archive/one.jsonl.gz",
+        archive_hash="0f" * 32,
     ),
 ]
 BOX = SandboxSpec(
