@@ -212,10 +212,20 @@ def _told(call: Callable[..., Awaitable[object]]) -> tuple[str, str, dict[str, s
     return summary, description.strip(), arguments
 
 
+def syntax_of(source: str) -> list[ast.stmt]:
+    """Return the statements of *source*.
+
+    CPython counts how deep it is for all threads together: a parse beside another one can fail.
+    """
+    with suppress(SystemError):
+        return ast.parse(source).body
+    return ast.parse(source).body
+
+
 @cache
 def field_docs(kind: type) -> dict[str, str]:
     """Return the docstrings of the fields of a class, by name."""
-    (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    (body,) = syntax_of(textwrap.dedent(inspect.getsource(kind)))
     lines = body.body if isinstance(body, ast.ClassDef) else []
     return {
         before.target.id: inspect.cleandoc(after.value.value)

@@ -23,7 +23,7 @@ from typing import (
 from cueline.client.open_read_models import Page
 from cueline.client.receipt import Receipt
 from cueline.client.session import Session
-from cueline.gateway.routes import field_docs
+from cueline.gateway.routes import field_docs, syntax_of
 
 Schema = dict[str, Any]
 _PLAIN: Final[dict[Any, Schema]] = {
@@ -120,7 +120,7 @@ def _quoted(module: Any) -> dict[str, Any]:
     names: dict[str, Any] = {}
     if not module.__name__.startswith("cueline."):
         return names
-    for node in ast.parse(inspect.getsource(module)).body:
+    for node in syntax_of(inspect.getsource(module)):
         if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
             for each in node.body:
                 if isinstance(each, ast.ImportFrom) and each.module is not None:

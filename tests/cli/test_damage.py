@@ -196,6 +196,8 @@ class Busy(SqliteStore):
     async def read_all(self, after=0, categories=None, limit=None):
         async for event in super().read_all(after, categories, limit):
             yield event
+        if categories is not None:
+            return
         draft = Draft("PauseAsked", 1, b"{}", 0, "user")
         await self.append([Write("inbox-default/one", [draft], ANY)], key=f"{after}")
 
