@@ -74,7 +74,7 @@ def scrub(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
     """Write the files of a log anew, without remains of removed content in free pages.
 
     `cueline erase`, `archive` and `cleanup` do it themselves, unless a process uses the
-    log. A database server has its own `VACUUM`.
+    log. It is for files: a database server has its own `VACUUM`.
 
     \b
     Example:

@@ -12,6 +12,7 @@ from cueline.cli.terminal import is_attended
 from cueline.client.log import scrub_log
 from cueline.client.retention import EmptyReceipt, clean_up
 from cueline.client.retention import erase as erase_sessions
+from cueline.console.progress import progress
 from cueline.console.table import print_table
 from cueline.console.text import count, visible
 from cueline.errors import LogUnavailableError, RejectedError
@@ -58,11 +59,11 @@ def erase(
     if bool(sessions) == bool(user):
         raise typer.BadParameter("name sessions, or a person by --user")
     whom = ", ".join(sessions or ()) or f"all sessions of {user}"
-    if not yes and is_attended() and not as_json:
-        typer.confirm(visible(f"Remove the content of {whom}, for good?"), abort=True)
-    done = open_log.wish(
-        log, lambda client: erase_sessions(client, sessions or (), user=user, reason=reason)
-    )
+    _confirm(f"Remove the content of {whom}, for good?", yes=yes, as_json=as_json)
+    with progress("removing", plain=as_json):
+        done = open_log.wish(
+            log, lambda client: erase_sessions(client, sessions or (), user=user, reason=reason)
+        )
     open_log.print_answer(done, _print_receipt, as_json=as_json)
     _scrub(log, done)
 
@@ -109,11 +110,23 @@ def cleanup(
       cueline cleanup --older-than 30d --dry-run
       cueline cleanup --older-than 30d --yes
     """
-    if not (yes or dry_run):
-        if not is_attended() or as_json:
-            raise typer.BadParameter("removes for good: say --yes, or --dry-run")
-        typer.confirm(f"Remove the sessions older than {older_than}, for good?", abort=True)
+    question = f"Remove the sessions older than {older_than}, for good?"
+    _confirm(question, yes=yes or dry_run, as_json=as_json)
     _clean_up(log, older_than, None, paused=paused, dry_run=dry_run, as_json=as_json)
+
+
+def _confirm(question: str, *, yes: bool, as_json: bool) -> None:
+    """Ask the person at the terminal, unless *yes*.
+
+    Raises:
+        BadParameter: nobody is there to ask.
+        Abort: the answer is no.
+    """
+    if yes:
+        return
+    if as_json or not is_attended():
+        raise typer.BadParameter("it cannot be undone, and nobody is asked here: say --yes")
+    typer.confirm(visible(question), abort=True)
 
 
 def _clean_up(
@@ -121,10 +134,11 @@ def _clean_up(
 ) -> None:
     before = moment("--older-than", older_than)
     assert isinstance(before, datetime), "the option has a default"
-    done = open_log.wish(
-        log,
-        lambda client: clean_up(client, before, archive=to, paused=paused, dry_run=dry_run),
-    )
+    with progress("removing", plain=as_json):
+        done = open_log.wish(
+            log,
+            lambda client: clean_up(client, before, archive=to, paused=paused, dry_run=dry_run),
+        )
     open_log.print_answer(done, _print_dry_run if dry_run else _print_receipt, as_json=as_json)
     if not dry_run:
         _scrub(log, done)
@@ -135,17 +149,22 @@ def _scrub(log: LogUrl, done: EmptyReceipt) -> None:
     if not done.sessions:
         return
     try:
-        open_log.run(scrub_log(log))
+        with progress("writing the files of the log anew"):
+            open_log.run(scrub_log(log))
     except (RejectedError, LogUnavailableError) as error:
-        typer.echo(visible(f"free pages of its files still have the content: {error}"), err=True)
-        typer.echo("then `cueline log scrub` overwrites it", err=True)
+        until = "until `cueline log scrub`, or the `VACUUM` of a server"
+        typer.echo(visible(f"free pages still have the content, {until}: {error}"), err=True)
 
 
 def _print_receipt(done: EmptyReceipt) -> None:
     for each in done.sessions:
         what = f"{count(each.events, 'event')} emptied"
-        what = f"{what}, in {each.archive}" if each.events and each.archive else what
-        what = what if each.events else f"its archive {each.archive} deleted"
+        if each.events and each.archive:
+            what = f"{what}, in {each.archive}"
+        elif each.archive:
+            what = f"its archive {each.archive} is not on this machine: delete it where it is"
+        elif not each.events:
+            what = "its archive was deleted"
         typer.echo(visible(f"{each.session}: {what}"))
     _print_kept(done)
 

@@ -78,12 +78,14 @@ async def copy_log(
 async def scrub_log(log: LogName) -> None:
     """Overwrite what the files of a log, and of its read models, still have of emptied content.
 
-    SQLite keeps it in free pages. A server has its own `VACUUM`.
+    SQLite keeps it in free pages.
 
     Raises:
-        RejectedError: a process works on the log; end it first.
+        RejectedError: a process works on the log: end it first; or the log has no file here.
         LogUnavailableError: the files cannot be written.
     """
+    if not backend_of(log).files():
+        raise RejectedError(str(LogUrl.of(log)), "it has no file here; a server has its `VACUUM`")
     await _refuse_company(log)
     async with open_log(log, must_exist=True) as opened, read_models(opened):
         pass  # the rows of emptied sessions go

@@ -189,12 +189,14 @@ async def check_content(log: OpenLog, stream: str) -> None:
             return
     from cueline.events.retention import SessionEmptied, retention_stream  # noqa: PLC0415 - as facts
 
+    told = ""
     async for recorded, fact in log.journal().read(retention_stream(tenant_of(stream))):
         if isinstance(fact, SessionEmptied) and fact.session == stream:
             who = recorded.actor.partition(":")[2]
             why = f"{fact.cause} on {recorded.recorded_at:%Y-%m-%d} by {who}"
-            more = ": ".join(filter(None, (why, fact.reason or fact.archive)))
-            raise RejectedError(shown(stream), f"its content was {more}")
+            told = ": ".join(filter(None, (why, fact.reason or fact.archive)))
+    if told:
+        raise RejectedError(shown(stream), f"its content was {told}")
 
 
 def as_typed(name: str) -> str:

@@ -5,23 +5,17 @@ A session and all below it, its forks included, go together, because they read e
 """
 
 import asyncio
-import gzip
-import hashlib
-import json
 import os
-from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from uuid import uuid4
 
-from cueline.client.export import event_document
+from cueline.client.archive_file import SUFFIX, ArchiveFile, archive_lines
 from cueline.client.open_read_models import ReadModels, find_session, read_models
 from cueline.errors import ConfigError, RejectedError, WrongExpectedVersionError
-from cueline.events.codec import blobs_named
 from cueline.events.codes import TERMINAL
 from cueline.events.journal import FactWrite
 from cueline.events.retention import KeptUsage, SessionEmptied, retention_stream
@@ -33,7 +27,6 @@ from cueline.projections.usage import DayUsage
 
 if TYPE_CHECKING:
     from cueline.client.client import Client
-    from cueline.events.session import SessionEvent
     from cueline.runtime.open_log import OpenLog
 
 Cause = Literal["erased", "archived", "cleaned"]
@@ -46,9 +39,9 @@ WITH RECURSIVE family(stream, depth) AS (
     SELECT s.stream, depth + 1 FROM sessions s
     JOIN family f ON s.child_of = f.stream OR s.parent = f.stream
 )
-SELECT f.stream, max(depth), status, paused, updated_us, emptied, archive
-FROM family f JOIN sessions s ON s.stream = f.stream
-GROUP BY f.stream, status, paused, updated_us, emptied, archive ORDER BY 2 DESC, 1
+SELECT s.stream, s.version, status, paused, updated_us, emptied, archive
+FROM (SELECT stream, max(depth) AS depth FROM family GROUP BY stream) f
+JOIN sessions s ON s.stream = f.stream ORDER BY f.depth DESC, s.stream
 """
 _OLD: Final = """
 SELECT stream FROM sessions
@@ -59,7 +52,7 @@ _STARTED: Final = """
 SELECT DISTINCT session FROM events WHERE type = 'StartAsked' AND actor = ? ORDER BY session
 """
 _ABOUT: Final = """
-SELECT status, agent, started_us, turns, tool_calls, child_of, root FROM sessions WHERE stream = ?
+SELECT agent, started_us, turns, tool_calls, child_of, root FROM sessions WHERE stream = ?
 """
 _APPROVALS: Final = "SELECT stream FROM approvals WHERE session = ?"
 
@@ -70,9 +63,9 @@ class Emptied:
 
     session: str
     events: int
-    """The number of its emptied events."""
+    """The number of its emptied events; 0: its archive was to be deleted."""
     archive: str = ""
-    """The file that has the content."""
+    """The file that has the content: a new one, or one that is not on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +77,16 @@ class EmptyReceipt:
     """The old sessions that stay because one of their tree is not over."""
 
 
-class _Member:
+class _Member(NamedTuple):
     """One session of a family, as the read models have it."""
 
-    def __init__(self, row: Sequence[Any]) -> None:
-        self.stream, _, self.status, self.paused, self.updated_us, self.emptied, self.archive = row
+    stream: str
+    version: int
+    status: str
+    paused: bool
+    updated_us: int
+    emptied: str
+    archive: str
 
     def is_over(self, *, paused: bool) -> bool:
         return self.status in TERMINAL or (paused and bool(self.paused))
@@ -173,7 +171,7 @@ def _check_undamaged(models: ReadModels) -> None:
 
 def _family(models: ReadModels, stream: str) -> list[_Member]:
     """Return a session and all below it, the lowest first."""
-    return list(map(_Member, ask(models.db, "sessions", _FAMILY, [stream])))
+    return list(map(_Member._make, ask(models.db, "sessions", _FAMILY, [stream])))
 
 
 def _unique(families: Sequence[Sequence[_Member]]) -> list[_Member]:
@@ -208,28 +206,48 @@ class _Removal:
         """Empty the streams of one session in one append; None if an earlier one did that."""
         stream = member.stream
         if member.emptied:
-            if self.cause != "erased" or not member.archive:
-                return None
-            with suppress(FileNotFoundError):
-                await asyncio.to_thread(os.unlink, member.archive)
-            return Emptied(shown(stream), 0, member.archive)
+            return await self._erase_archive(member)
+        # No host goes on with it from here: its appends are refused.
+        head = await self.log.store.head(stream)
+        await self.log.store.acquire(stream, uuid4().hex, head.epoch)
+        if (await self.log.store.head(stream)).version != member.version:
+            raise RejectedError(shown(stream), "it went on meanwhile; try again")
         streams = await _streams(self.log, self.models, stream)
         file, digest = await self._archive(stream, streams) if self.folder else ("", "")
-        head = await self.log.store.head(stream)
-        # No host goes on with it from here: its appends are refused.
-        await self.log.store.acquire(stream, uuid4().hex, head.epoch)
+        empties = [(each, number) async for each, number in _full(self.log, streams)]
+        await self._append(member, empties, streams=streams, archive=file, archive_hash=digest)
+        return Emptied(shown(stream), len(empties), file)
+
+    async def _erase_archive(self, member: _Member) -> Emptied | None:
+        """Delete the archive of an emptied session, if it is on this machine."""
+        if self.cause != "erased" or not member.archive:
+            return None
+        try:
+            await asyncio.to_thread(os.unlink, member.archive)
+        except FileNotFoundError:
+            return Emptied(shown(member.stream), 0, member.archive)
+        await self._append(member, [], streams={})
+        return Emptied(shown(member.stream), 0)
+
+    async def _append(self, member: _Member, empties: list[tuple[str, int]], **more: Any) -> None:
         fact = SessionEmptied(
-            session=stream,
+            session=member.stream,
             cause=self.cause,
             reason=self.reason,
-            streams=streams,
-            **_kept(self.models, stream),
-            archive=file,
-            archive_hash=digest,
+            # Nobody can continue it any more.
+            status=member.status if member.status in TERMINAL else "stopped",
+            **_kept(self.models, member.stream),
+            **more,
         )
-        empties = [(each, number) async for each, number in _full(self.log, streams)]
-        await _append(self.log, fact, empties)
-        return Emptied(shown(stream), len(empties), file)
+        stream, actor = retention_stream(tenant_of(member.stream)), f"user:{self.log.user}"
+        while True:
+            version = (await self.log.store.head(stream)).version
+            write = FactWrite(stream, [[fact]], version, actor=actor, empties=empties)
+            try:
+                await self.log.journal().append([write], key=uuid4().hex)
+            except WrongExpectedVersionError:
+                continue  # another process has emptied a session
+            return
 
     async def _archive(self, session: str, streams: Mapping[str, int]) -> tuple[str, str]:
         """Write the content of a session to a file, and read it back; return file and sha256.
@@ -238,69 +256,15 @@ class _Removal:
             ConfigError: the file cannot be written, or does not read back.
         """
         assert self.folder is not None, "the caller has looked"
-        path = self.folder / f"{shown(session).replace('/', '-')}.jsonl.gz"
+        path = self.folder / f"{shown(session).replace('/', '-')}{SUFFIX}"
         try:
             make_folder(self.folder)
             with ArchiveFile(path) as file:
-                async for line in _lines(self.log, streams):
+                async for line in archive_lines(self.log.journal(), streams):
                     file.add(line)
                 return str(path.absolute()), file.finish()
         except OSError as error:
             raise ConfigError(str(path), f"the archive cannot be written: {error}") from error
-
-
-class ArchiveFile:
-    """A compressed file that is there whole, or not at all."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._part = path, path.with_suffix(".part")
-        self._written = hashlib.sha256()
-
-    def __enter__(self) -> Self:
-        self._file = self._part.open("wb")
-        self._packed = gzip.GzipFile(fileobj=self._file, mode="wb", filename="", mtime=0)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._file.close()
-        self._part.unlink(missing_ok=True)
-
-    def add(self, line: bytes) -> None:
-        """Write one line."""
-        self._written.update(line)
-        self._packed.write(line)
-
-    def finish(self) -> str:
-        """Read the file back, give it its name, and return its sha256.
-
-        Raises:
-            ConfigError: it reads back otherwise; there is no file.
-        """
-        self._packed.close()
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        read = hashlib.sha256()
-        with gzip.open(self._part) as packed:
-            while chunk := packed.read(1 << 20):
-                read.update(chunk)
-        if read.digest() != self._written.digest():
-            raise ConfigError(str(self._path), "reads back otherwise than it was written")
-        with self._part.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        self._part.replace(self._path)
-        return digest
-
-
-async def _append(log: "OpenLog", fact: SessionEmptied, empties: list[tuple[str, int]]) -> None:
-    stream = retention_stream(tenant_of(fact.session))
-    while True:
-        version = (await log.store.head(stream)).version
-        write = FactWrite(stream, [[fact]], version, actor=f"user:{log.user}", empties=empties)
-        try:
-            await log.journal().append([write], key=uuid4().hex)
-        except WrongExpectedVersionError:
-            continue  # another process has emptied a session
-        return
 
 
 async def _full(log: "OpenLog", streams: Mapping[str, int]) -> AsyncIterator[tuple[str, int]]:
@@ -313,14 +277,13 @@ async def _full(log: "OpenLog", streams: Mapping[str, int]) -> AsyncIterator[tup
 
 def _kept(models: ReadModels, stream: str) -> dict[str, Any]:
     """Return what stays known of a session: no text, but what it cost."""
-    ((status, agent, started_us, turns, tool_calls, parent, root),) = ask(
+    ((agent, started_us, turns, tool_calls, parent, root),) = ask(
         models.db, "sessions", _ABOUT, [stream]
     )
     names = [each.name for each in fields(DayUsage) if each.name != "stream"]
     sql = f"SELECT {', '.join(names)} FROM usage WHERE stream = ? ORDER BY day, provider, model"  # noqa: S608 - our own names
     rows = ask(models.db, "usage", sql, [stream])
     return {
-        "status": status,
         "agent": agent,
         "started_at": None if started_us is None else from_us(started_us),
         "turns": turns,
@@ -329,22 +292,3 @@ def _kept(models: ReadModels, stream: str) -> dict[str, Any]:
         "root": root,
         "usage": tuple(KeptUsage(**dict(zip(names, row, strict=True))) for row in rows),
     }
-
-
-async def _lines(log: "OpenLog", streams: Mapping[str, int]) -> AsyncIterator[bytes]:
-    """Yield the events of *streams*, a line of JSON each, after the blobs that each names."""
-    blobs: set[str] = set()
-    journal = log.journal()
-    for stream, until in streams.items():
-        async for recorded, fact in journal.read(stream, until=until):
-            for blob in blobs_named(recorded):
-                if blob not in blobs:
-                    blobs.add(blob)
-                    content = await journal.get_blob(recorded, blob)
-                    yield _line({"blob": blob, "base64": b64encode(content).decode()})
-            told = cast("SessionEvent", fact) if recorded.payload is not None else None
-            yield _line(event_document(recorded, told))
-
-
-def _line(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode() + b"\n"

@@ -9,6 +9,7 @@ import pytest
 
 from cueline.projections.views import TABLES
 from cueline.sqlite_library import sqlite_library
+from cueline.testing.wait import wait_until
 
 PLANTED = "planted-words"
 SAYS = f"""
@@ -68,7 +69,7 @@ def rows(shell):
 
 def test_erased_words_are_in_no_file(spoken):
     cost = spoken.json("costs")
-    erased = spoken.json("erase", "one", "--reason", "she asked for it")
+    erased = spoken.json("erase", "one", "--reason", "she asked for it", "--yes")
 
     assert [] == with_planted(spoken)
     ((session, events),) = [(each["session"], each["events"]) for each in erased["sessions"]]
@@ -84,7 +85,7 @@ def test_erased_words_are_in_no_file(spoken):
 
 
 def test_read_models_that_are_filled_again_are_the_same(spoken):
-    spoken.json("erase", "one")
+    spoken.json("erase", "one", "--yes")
     before = rows(spoken)
     for part in spoken.log.parent.glob("log.db-views*"):
         part.unlink()
@@ -94,7 +95,7 @@ def test_read_models_that_are_filled_again_are_the_same(spoken):
 
 @pytest.mark.parametrize("command", ["show", "export", "resume", "tail", "fork --at 3"])
 def test_who_asks_for_an_erased_session_is_told_why_it_is_gone(spoken, command):
-    spoken.json("erase", "one", "--reason", "she asked for it")
+    spoken.json("erase", "one", "--reason", "she asked for it", "--yes")
     command, *options = command.split()
     done = spoken(command, "one", *options)
 
@@ -105,9 +106,24 @@ def test_who_asks_for_an_erased_session_is_told_why_it_is_gone(spoken, command):
 
 def test_its_id_is_not_given_again(spoken):
     agent = spoken.agent(spoken.hello)
-    spoken.json("erase", "one")
+    spoken.json("erase", "one", "--yes")
 
     assert "exists" in spoken("run", "Hi", "--agent", agent, "--inline", "--id", "one").stderr
+
+
+def test_a_log_in_use_is_scrubbed_later(spoken):
+    agent = spoken.agent(spoken.slow.replace(PLANTED, ""))
+    running = spoken.start("run", "Wait", "--agent", agent, "--inline", "--id", "two")
+    spoken.wait_for("two", "ModelStarted")
+    erased = spoken("erase", "one", "--yes")
+    refused = spoken("log", "scrub")
+    running.kill()
+    running.wait()
+    wait_until(lambda: spoken("log", "scrub").exit_code == 0)
+
+    assert "until `cueline log scrub`" in erased.stderr
+    assert "works on it; end it first" in refused.stderr
+    assert [] == with_planted(spoken)
 
 
 def test_a_session_that_may_go_on_is_not_erased(asking):  # C40
@@ -133,7 +149,7 @@ def test_all_sessions_of_a_person_are_erased(finished, monkeypatch):
     monkeypatch.setenv("LOGNAME", "ada")
     agent = finished.agent(finished.hello)
     finished("run", "Hi", "--agent", agent, "--inline", "--id", "hers")
-    erased = finished.json("erase", "--user", "ada")
+    erased = finished.json("erase", "--user", "ada", "--yes")
 
     assert ["hers"] == [each["session"] for each in erased["sessions"]]
     assert ["one"] == [each["id"] for each in finished.json("list")]
@@ -142,7 +158,7 @@ def test_all_sessions_of_a_person_are_erased(finished, monkeypatch):
 def test_a_fork_goes_with_the_past_that_it_shares(finished):
     fork = finished.json("fork", "one", "--at", "5", "--inline", "--id", "other")
     assert fork
-    erased = finished.json("erase", "one")
+    erased = finished.json("erase", "one", "--yes")
 
     assert ["other", "one"] == [each["session"] for each in erased["sessions"]]
     assert 0 == finished("audit", "verify").exit_code
@@ -168,9 +184,22 @@ def test_an_archive_has_all_that_went(spoken):
 
 def test_an_erased_session_goes_from_its_archive_too(spoken):
     spoken.json("archive", "--to", "kept", "--older-than", "0d")
-    spoken.json("erase", "one")
+    erased = spoken("erase", "one", "--yes", "--reason", "she asked for it")
 
+    assert "one: its archive was deleted" in erased.output
     assert [] == list((spoken.folder / "kept").iterdir())
+    assert "erased on 20" in spoken("show", "one").stderr
+    assert 0 == spoken("audit", "verify").exit_code
+    assert [] == spoken.json("erase", "one", "--yes")["sessions"]
+
+
+def test_an_archive_on_another_machine_is_named(spoken):
+    spoken.json("archive", "--to", "kept", "--older-than", "0d")
+    (spoken.folder / "kept").rename(spoken.folder / "away")
+    erased = spoken("erase", "one", "--yes")
+
+    assert "kept/one.jsonl.gz is not on this machine: delete it where it is" in erased.output
+    assert "archived on 20" in spoken("show", "one").stderr
 
 
 def test_an_archive_that_cannot_be_written_costs_nothing(spoken):  # C38
@@ -207,8 +236,10 @@ def test_a_paused_session_is_cleaned_up_only_on_demand(shell):  # C40
     assert ["one"] == [each["session"] for each in gone["sessions"]]
 
 
-def test_a_cleanup_asks_first(spoken):
-    refused = spoken("cleanup")
+@pytest.mark.parametrize("command", ["cleanup --older-than 0d", "erase one"])
+def test_nothing_goes_for_good_unasked(finished, command):
+    refused = finished(*command.split())
 
     assert 2 == refused.exit_code
-    assert "--dry-run" in refused.stderr
+    assert "say --yes" in refused.stderr
+    assert ["one"] == [each["id"] for each in finished.json("list")]
