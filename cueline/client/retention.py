@@ -30,8 +30,11 @@ if TYPE_CHECKING:
     from cueline.runtime.open_log import OpenLog
 
 Cause = Literal["erased", "archived", "cleaned"]
-_OWN: Final = ("session", "inbox", "sandbox")
-"""The categories of the streams with the content of a session, besides its approvals."""
+_OWN: Final = ("session", "inbox")
+"""The categories of the streams with the content of a session, besides its approvals.
+
+The streams of its sandboxes have none, and the pool may still need them.
+"""
 _FAMILY: Final = """
 WITH RECURSIVE family(stream, depth) AS (
     SELECT stream, 0 FROM sessions WHERE stream = ?
@@ -101,7 +104,8 @@ async def erase(
     the actor of an event.
 
     Raises:
-        RejectedError: one of them is not over; nothing was removed. Stop it first.
+        RejectedError: one of them is not over, and nothing was removed: stop it first. Or it went
+        on meanwhile: try again, those before it are done.
         UnknownSessionError: there is no such session.
         ForbiddenError: it needs the scope `admin`.
     """
