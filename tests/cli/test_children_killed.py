@@ -6,6 +6,7 @@
 import os
 import re
 from functools import partial
+from math import ceil
 
 import pytest
 
@@ -23,13 +24,23 @@ model = "helps.toml"
 tools = ["looks.py:look"]
 """
 TOOL = """
+import asyncio
+from pathlib import Path
+
 from cueline import tool
+
+ALLOWED, LOOKS = Path({folder!r}, "allowed"), Path({folder!r}, "looks")
 
 
 @tool(read_only=True)
 async def look() -> str:
+    while LOOKS.stat().st_size >= ALLOWED.stat().st_size:
+        await asyncio.sleep(0.01)
+    with LOOKS.open("a") as looks:
+        looks.write(".")
     return "Nothing."
 """
+"""It waits while it was called as often as is allowed: else all may end before a slow kill."""
 
 
 def lead(children):
@@ -90,7 +101,8 @@ def test_each_end_is_told_once_however_often_the_process_is_killed(
     shell, monkeypatch, children, kills
 ):
     monkeypatch.setenv("CUELINE_RUNNER_SLOTS", "1")
-    (shell.folder / "looks.py").write_text(TOOL)
+    (shell.folder / "looks.py").write_text(TOOL.format(folder=str(shell.folder)))
+    (shell.folder / "looks").touch()
     (shell.folder / "helper.toml").write_text(HELPER)
     (shell.folder / "helps.toml").write_text(LOOKS)
     words = (
@@ -103,12 +115,15 @@ def test_each_end_is_told_once_however_often_the_process_is_killed(
     )
 
     for kill in range(1, kills + 1):
-        process = shell.start(*words)
         ended = children * kill / (kills + 1)
+        # A look that was killed may have counted.
+        (shell.folder / "allowed").write_text("." * (ceil(ended) + kill))
+        process = shell.start(*words)
         wait_until(partial(has_come, shell, process, ended), within=300)
         process.kill()
         process.wait()
         words = ("resume", "one", "--inline")
+    (shell.folder / "allowed").write_text("." * children * children)
     if not told(shell, OF_PARENT, "SessionCompleted"):  # a late last kill finds it at its end
         done = shell(*words)
         for _ in range(children):
