@@ -183,6 +183,7 @@ def test_a_room_imports_only_the_rooms_it_may():
     assert [] == [i for i in OURS if i.target not in {i.room, *MAY_IMPORT.get(i.room, ())}]
 
 
+# 000-070, 002-011
 def test_what_parses_and_renders_asks_the_client():
     shown = [i for i in OURS if i.room in {"cli", "console"}]
 

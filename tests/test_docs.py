@@ -277,6 +277,7 @@ def test_the_title_of_a_page_is_the_question_it_answers(page):
     assert re.match(r"# .+\?\n", page.read_text())
 
 
+# 000-013, 002-001; 002-038: what was rejected, with the reasons, is its last part.
 @each_adr
 def test_a_decision_is_short_and_has_its_four_parts(adr):
     text = adr.read_text()

@@ -1,4 +1,4 @@
-"""The public names of the package."""
+"""The public names of the package (004-066)."""
 
 from collections.abc import Iterator
 from typing import get_args, get_type_hints

@@ -66,6 +66,23 @@ async def test_a_call_runs_as_it_was_changed(log):
     assert ["the small one rings"] == [f.output for f in facts if f.type == "ToolReturned"]
 
 
+# 000-001
+async def test_with_each_policy_off_a_session_is_a_plain_loop(log):
+    off = {
+        "policy": cueline.Policy(approval="off"),
+        "retry": cueline.RetryPolicy(max_retries=0),
+        "breaker": cueline.BreakerPolicy(threshold=0),
+    }
+    async with runtime(log) as here:
+        result = await (await here.start(scripted(SCRIPT, ring, **off), "Ring", id="one")).result()
+        recorded = [(each.stream.split("-")[0], each.type) for each in (await here.audit()).rows]
+
+    model = ["ModelRequested", "ModelStarted", "ModelReplied"]
+    loop = ["SessionStarted", *model, "ToolStarted", "ToolReturned", *model, "SessionCompleted"]
+    assert "Done." == result.text
+    assert [("inbox", "StartAsked"), *(("session", each) for each in loop)] == recorded
+
+
 async def test_a_session_resumed_in_another_process_goes_on(log):
     async with runtime(log) as here:
         session = await here.start(agent(), "Ring", id="one")

@@ -16,7 +16,7 @@ from tests.actors.session_harness import SESSION, SessionHarness, Valve
 
 
 async def test_a_sensitive_call_waits_for_a_person_at_rest():
-    # 000-023, 000-024, 003-024, I12
+    # 000-023, 000-024, 002-031, 003-024, I12
     scene = await asked()
 
     assert [] == await scene.first.host.active()

@@ -95,6 +95,7 @@ async def test_a_watcher_that_leaves_is_forgotten(hub, watch):
     await await_until(lambda: not hub.watchers("one"))
 
 
+# D24: what waits for a watcher is bounded.
 async def test_a_watcher_that_reads_nothing_holds_nothing_up(hub, server):
     host, port = server.address.split(":")
     reader, writer = await asyncio.open_connection(host, int(port), limit=1024)

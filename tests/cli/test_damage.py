@@ -31,6 +31,7 @@ def damaged(finished):
     return finished
 
 
+# 004-079
 def test_a_changed_row_is_named_by_its_position(damaged):
     done = damaged("audit", "verify")
 

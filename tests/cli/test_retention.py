@@ -145,6 +145,7 @@ def test_a_session_stays_while_one_below_it_may_go_on(asking):  # C41
     assert "other: it is waiting; `cueline stop other` ends it first" in refused.stderr
 
 
+# 002-020
 def test_all_sessions_of_a_person_are_erased(finished, monkeypatch):
     monkeypatch.setenv("LOGNAME", "ada")
     agent = finished.agent(finished.hello)

@@ -266,10 +266,12 @@ def test_a_runner_is_stale_after_three_heartbeats_and_before_its_removal(stale, 
         effective(source)
 
 
+# C42
 def test_no_two_settings_share_a_variable():
     names = [leaf.variable for leaf in WITH_VARIABLE.values()]
 
     assert len(names) == len(set(names))
+    assert [] == [name for name in names if not name.startswith("CUELINE_")]
 
 
 def test_an_unknown_variable_is_refused_with_the_nearest_one():

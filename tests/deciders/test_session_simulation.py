@@ -22,7 +22,7 @@ from tests.session_example import forked
 FAST = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=150)
 
 
-# I5, I6, I7, I9, I10, I14; 000-068, 003-063, C6, D31: after every step.
+# I5, I6, I7, I9, I10, I14; 000-068, 002-037, 003-063, C6, D31: after every step.
 # 004-020, 004-075: attempts are bounded, whatever fails (`check_attempts`).
 # 003-069: nothing is tried again before it was asked for (`Patience`).
 @FAST

@@ -238,6 +238,7 @@ async def test_a_bug_is_a_problem_without_its_text(log):
     assert "RuntimeError: a secret" in "".join(SAID)  # `cueline serve` prints it without secrets
 
 
+# 002-011
 @pytest.mark.parametrize("route", ROUTES, ids=lambda each: f"{each.method} {each.path}")
 def test_the_command_for_the_same_exists(route):
     words, command = route.command.split()[1:], get_command(app)

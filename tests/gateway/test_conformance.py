@@ -37,7 +37,7 @@ def everything(folder):
         process.wait(timeout=30)
 
 
-# C43
+# 002-017, C43
 @pytest.mark.parametrize(
     ("revision", "options", "fewest"),
     [

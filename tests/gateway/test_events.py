@@ -3,6 +3,11 @@
 import asyncio
 import json
 
+import pytest
+from typer.testing import CliRunner
+
+from cueline.cli import app
+from cueline.gateway.api import app_of
 from cueline.testing.wait import await_until
 from tests.gateway.conftest import served
 from tests.gateway.test_api import PAYS, TALKS, pay
@@ -26,7 +31,7 @@ async def received(http, path, *, after=None, most=None):
     return found
 
 
-# 001-018, 002-016
+# 001-018, 002-016, D24
 async def test_who_was_cut_off_at_any_event_gets_the_rest_once_and_in_order(log):
     async with served(log) as (runtime, http):
         session = await runtime.start(scripted(PAYS, pay), "Go", id="one")
@@ -97,6 +102,41 @@ async def test_a_reader_that_left_leaves_nothing_behind(log):
             await received(http, path, most=1)
 
         await await_until(lambda: len(asyncio.all_tasks()) <= before)
+
+
+# C44
+def test_the_same_events_come_over_http_in_python_and_from_the_command(log):
+    async def read():
+        async with served(log) as (runtime, http):
+            session = await runtime.start(TALKS, "Go", id="one")
+            await session.result()
+            sent = await received(http, "/v1/sessions/one/events")
+            versions = [version async for version, _ in session.events()]
+            return [each["version"] for at, _, each in sent if at], versions
+
+    sent, read_here = asyncio.run(read())
+    printed = CliRunner().invoke(app, ["tail", "one", "-n", "99", "--json", "--log", str(log)])
+
+    assert read_here == sent
+    assert read_here == [json.loads(line)["version"] for line in printed.stdout.splitlines()]
+
+
+# 002-018
+@pytest.mark.parametrize("path", ["/v1/events", "/mcp", "/login", "/"])
+async def test_a_websocket_is_refused(log, path):
+    told = []
+
+    async def receive():
+        return {"type": "websocket.connect"}
+
+    async def send(message):
+        told.append(message["type"])
+
+    async with served(log) as (runtime, _):
+        scope = {"type": "websocket", "path": path, "root_path": "", "headers": []}
+        await app_of(runtime, token=None)(scope, receive, send)
+
+    assert ["websocket.close"] == told
 
 
 async def test_events_of_an_unknown_session_are_a_problem(log):

@@ -133,6 +133,17 @@ async def test_a_call_is_approved_by_a_proposal(log):
     assert ([3], "Done.") == (PAID, result.text)
 
 
+# 002-009: the client's own model is not this log's to pay, and what it asks for waits for a yes.
+async def test_what_a_client_reads_and_asks_for_costs_nothing(log):
+    async with served(log) as (runtime, http), connected(http) as client:
+        await (await runtime.start(TALKS, "Go", id="one", open=True)).result()
+        before = (await runtime.costs(), await runtime.log.store.last_position())
+        await asked(client, "show", session="one")
+        await asked(client, "send", session="one", text="And?")
+
+        assert before == (await runtime.costs(), await runtime.log.store.last_position())
+
+
 async def test_the_user_of_the_client_is_asked_about_a_call(log):
     PAID.clear()
     questions = []

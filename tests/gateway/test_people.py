@@ -51,6 +51,7 @@ async def test_the_name_on_an_approval_is_that_of_the_token(log):
     assert (200, "ada") == (given.status_code, given.json()["by"])
 
 
+# 002-010: the loop is at the server; a client sends a decision and reads.
 async def test_a_decision_lets_a_session_go_on_that_no_process_drives(log):
     PAID.clear()
     async with open_runtime(log, on="inline") as runtime:

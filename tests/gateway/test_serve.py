@@ -62,6 +62,7 @@ async def started(log):
         await (await runtime.start(HELLO, "Go", id="one")).result()
 
 
+# D24
 async def test_a_client_goes_on_by_position_after_the_server_was_killed(log):
     await started(log)
     with Serving(log) as first, first.client() as client:

@@ -18,6 +18,7 @@ from tests.gateway.conftest import served
 from tests.scripted import HELLO
 
 
+# 002-025: a token is kept as its hash; a key, which is needed again, is encrypted (002-024).
 async def test_a_token_is_never_in_the_log(log):
     async with served(log) as (runtime, _):
         made = await issue_token(runtime, "ada")

@@ -45,6 +45,7 @@ def types(events):
     return [event.type for event in events]
 
 
+# 002-015
 async def test_every_event_of_the_log_is_there(db, log):
     events = audit(db)
 

@@ -73,7 +73,7 @@ async def test_calls_get_ids_that_are_the_same_each_time(vendor, ask):
     assert "tool_use" == reply.stop_reason
 
 
-# 000-030
+# 000-030, C48
 async def test_a_model_without_tools_calls_them_in_its_text(vendor, ask):
     vendor.will_fail(200, json.dumps({"capabilities": ["completion"]}).encode())
     text = 'Let me see.<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_'
