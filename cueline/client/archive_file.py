@@ -58,6 +58,11 @@ class ArchiveFile:
         with self._part.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         self._part.replace(self._path)
+        folder = os.open(self._path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)  # before the log loses what the file has
+        finally:
+            os.close(folder)
         return digest
 
 

@@ -1,5 +1,7 @@
 """What an export says of each call."""
 
+from decimal import Decimal
+
 import pytest
 
 from cueline.client.export import export_of
@@ -7,10 +9,11 @@ from cueline.client.history import read_history
 from cueline.deciders.prompt import FORKED_AWAY
 from cueline.events.codes import Cause
 from cueline.events.journal import FactWrite
-from cueline.events.session import ToolInDoubt, ToolReconciled
+from cueline.events.message import Cost
+from cueline.events.session import SessionFailed, ToolInDoubt, ToolReconciled
 from cueline.events.store import ANY
 from tests.scripted import memory_log
-from tests.session_example import NOW, broken, returned, running, saying, started
+from tests.session_example import NOW, agent, broken, returned, running, saying, started
 
 IN_DOUBT = ToolInDoubt(
     effect="1.0", attempt=1, cause=Cause(code="tool_failed", failure="lost", message="exit 137")
@@ -23,13 +26,43 @@ RETRY = broken("1.0", "network").model_copy(update={"retry_at": NOW})
 
 async def exported(folder, *facts):
     """Return what is exported of a call of which *facts* are recorded."""
-    log = memory_log(folder)
-    journal = log.journal()
-    past = [started(), saying("shout"), running("1.0"), *facts]
-    write = FactWrite(stream="session-default/one", steps=[past], expected_version=ANY)
-    await journal.append([write], key="1")
-    (call,) = export_of(await read_history(log, write.stream)).tool_calls
+    whole = await exported_whole(folder, started(), saying("shout"), running("1.0"), *facts)
+    (call,) = whole.tool_calls
     return call
+
+
+async def exported_whole(folder, *facts):
+    """Return what is exported of a session of which *facts* are recorded."""
+    log = memory_log(folder)
+    write = FactWrite(stream="session-default/one", steps=[facts], expected_version=ANY)
+    await log.journal().append([write], key="1")
+    return export_of(await read_history(log, write.stream))
+
+
+# 000-037, 000-038, 000-041, 000-042, 000-046, 000-048, 000-049
+async def test_an_export_says_what_a_session_is_part_of_what_it_may_use_and_how_it_ended(tmp_path):
+    setup = agent(max_cost=Decimal(2))
+    sources = {"limits.max_cost": "flag --max-cost"}
+    first = started(setup.model_copy(update={"limit_sources": sources})).model_copy(
+        update={"labels": {"task": "7", "chain": "3"}, "parent": "session-default/mother"}
+    )
+    paid = saying().model_copy(update={"cost": Cost(usd=Decimal("0.25"), prices="of the agent")})
+    failed = SessionFailed(kind="server", message="It is down.", recoverable=True)
+
+    told = await exported_whole(tmp_path, first, paid, failed)
+
+    assert ("example", "scripted", "m") == (told.agent, told.provider, told.model)
+    assert ({"task": "7", "chain": "3"}, "mother") == (told.labels, told.parent)
+    assert ("2", {"max_cost": "flag --max-cost"}) == (
+        told.limits["max_cost"],
+        told.limits["sources"],
+    )
+    assert Decimal("0.25") == told.metrics.cost
+    assert ("failed", "It is down.", True) == (
+        told.status,
+        told.error.message,
+        told.error.recoverable,
+    )
 
 
 @pytest.mark.parametrize(

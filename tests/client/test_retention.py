@@ -1,12 +1,18 @@
 """What is erased is gone in every kind of log, and what it cost stays."""
 
+from dataclasses import replace
+
 import pytest
 
 from cueline import Agent, open_runtime
+from cueline.client.archive_file import ArchiveFile
 from cueline.client.retention import erase
 from cueline.client.verify import verify_log
 from cueline.errors import RejectedError
+from cueline.events.journal import FactWrite
+from cueline.events.session import OutcomeCameLate
 
+ONE = "session-default/one"
 SAYS = '[[reply]]\ntext = "planted-words"\n'
 
 
@@ -36,3 +42,50 @@ async def test_erased_content_is_gone_and_its_cost_stays(url):
         payloads = [event.payload async for event in runtime.log.store.read_all()]
 
     assert not any(b"planted-words" in payload for payload in payloads if payload)
+
+
+class GoesOn:
+    """A store in which the owner of a session records a fact just before it loses it."""
+
+    def __init__(self, log):
+        self._log = log
+
+    def __getattr__(self, name):
+        return getattr(self._log.store, name)
+
+    async def acquire(self, stream, owner, seen_epoch):
+        head = await self._log.store.head(ONE)
+        late = OutcomeCameLate(effect="1.0", attempt=1, outcome="ToolReturned")
+        write = FactWrite(ONE, [[late]], head.version, epoch=head.epoch)
+        await self._log.journal().append([write], key="late")
+        return await self._log.store.acquire(stream, owner, seen_epoch)
+
+
+async def test_a_session_that_went_on_after_it_was_looked_at_stays(tmp_path):
+    agent = Agent(name="a", provider="scripted", model="m", parameters={"script": SAYS})
+    async with open_runtime(tmp_path / "log.db", on="inline") as runtime:
+        await (await runtime.start(agent, "planted-words", id="one")).result()
+        there = runtime.log
+        runtime.log = replace(there, store=GoesOn(there))
+        with pytest.raises(RejectedError, match="one: it went on meanwhile; try again"):
+            await erase(runtime, ["one"], reason="she asked")
+        runtime.log = there
+        payloads = [event.payload async for event in there.store.read(ONE)]
+
+        receipt = await erase(runtime, ["one"], reason="she asked")
+
+    assert all(payloads)
+    assert ["one"] == [each.session for each in receipt.sessions]
+
+
+# C38
+def test_an_archive_has_its_name_once_it_is_whole(tmp_path):
+    path = tmp_path / "one.jsonl.gz"
+    path.write_bytes(b"of an earlier try")
+
+    with ArchiveFile(path) as archive:
+        archive.add(b"{}" * 1_000_000)
+        assert b"of an earlier try" == path.read_bytes()
+
+    assert [path] == list(tmp_path.iterdir())
+    assert b"of an earlier try" == path.read_bytes()

@@ -182,7 +182,7 @@ async def recorder():
         yield server
 
 
-# 002-021: with calls in flight, too.
+# 002-021, 002-023: with calls in flight, too.
 @pytest.mark.parametrize(("first", "then"), list(product(MAKERS, FORMS)))
 async def test_any_model_goes_on_where_any_other_was(recorder, first, then):
     reply = await made_by(first, recorder)

@@ -60,6 +60,7 @@ def test_a_blank_message_is_sent_as_words():
     assert [UserMessage(text="(empty)")] == sent(UserMessage(text=" "))
 
 
+# C39
 def test_thoughts_and_opaque_data_go_to_the_provider_and_model_that_made_them():
     ours = (
         ThinkingBlock(text="hm", provider="p"),
