@@ -1,8 +1,9 @@
-"""`cueline log`: copy, create and upgrade a log; check it before a deploy; its schema."""
+"""`cueline log`: create, copy, back up and restore a log; check it before a deploy; its schema."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,19 +11,29 @@ import typer
 from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, AgainstOption, JsonOption, LogOption
-from cueline.client.log import CopyStep, copy_log, migrate_log, scrub_log
+from cueline.client.log import (
+    Copied,
+    CopyStep,
+    backup_log,
+    copy_log,
+    migrate_log,
+    restore_log,
+    scrub_log,
+)
 from cueline.client.log_check import SAMPLE, LogCheck, check_log
 from cueline.client.rows import check_type
+from cueline.clock import SystemClock
 from cueline.console.text import count, duration, json_of, visible
 from cueline.events.json_schema import schema_of, schema_of_all
 from cueline.runtime.loop import run
 
-_HELP = """Create, upgrade, copy or check a log.
+_HELP = """Create, upgrade, copy, back up, restore or check a log.
 
 \b
 Example:
   cueline log migrate --log postgresql://admin@db.internal/cueline --writer app
   cueline log copy .cueline/log.db postgresql://admin@db.internal/cueline
+  cueline log backup /mnt/backup/2026-11-29.db
   cueline log check --against postgresql://report@db.internal/cueline
 """
 
@@ -57,8 +68,62 @@ def copy(
     except KeyboardInterrupt:
         typer.echo("stopped; the same command goes on from here", err=True)
         raise typer.Exit(Exit.LEFT) from None
+    _print_copied(copied, as_json=as_json)
+
+
+@group.command("backup", short_help="Copy a log to a file while it is used.")
+def backup(
+    target: Annotated[Path, typer.Argument(metavar="TO", help="The new file.")],
+    *,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy a log to the new file TO, while sessions go on.
+
+    TO is a log: the state of one moment, with all that was recorded before the command,
+    and without content that was removed. Every chain in it is checked, then it gets its
+    name. It is for files and PostgreSQL. The log's file grows meanwhile, because readers
+    hold up the tidying of its `-wal`.
+
+    \b
+    Examples:
+      cueline log backup /mnt/backup/2026-11-29.db
+      cueline list --log /mnt/backup/2026-11-29.db
+    """
+    with _progress("copying") as show:
+        copied = run(backup_log(log, target, progress=show))
+    _print_copied(copied, as_json=as_json)
+
+
+@group.command("restore", short_help="Put a backup in the place of a log.")
+def restore(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A backup.")],
+    *,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Put a copy of the backup FROM in the place of the log.
+
+    No process may use the log. The former log is moved aside, with its name and the time.
+    What was recorded after the backup is not known any more: a call that ran since may
+    run again when its session continues. `cueline log fsck` shows what to look at.
+
+    \b
+    Example:
+      cueline log restore /mnt/backup/2026-11-29.db --log .cueline/log.db
+    """
+    with _progress("copying") as show:
+        copied, aside = run(
+            restore_log(source, log, now=SystemClock().now().astimezone(), progress=show)
+        )
+    if aside is not None and not as_json:
+        typer.echo(visible(f"the former log is now {aside}"))
+    _print_copied(copied, as_json=as_json, former=None if aside is None else str(aside))
+
+
+def _print_copied(copied: Copied, *, as_json: bool, **more: str | None) -> None:
     if as_json:
-        typer.echo(json_of(asdict(copied)))
+        typer.echo(json_of({**asdict(copied), **more}))
     else:
         events, streams = count(copied.events, "event"), count(copied.streams, "stream")
         took = duration(copied.seconds)

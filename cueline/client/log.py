@@ -1,20 +1,22 @@
-"""Creates, upgrades and copies logs."""
+"""Creates, upgrades, copies, backs up and restores logs."""
 
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
 from time import monotonic
 
 from cueline.actors.presence import living
 from cueline.client.open_read_models import read_models
-from cueline.client.verify import BadRow, verify_log
-from cueline.errors import ConfigError, LogUnavailableError, RejectedError
+from cueline.client.verify import AuditVerification, BadRow
+from cueline.errors import ConfigError, LogFormatError, LogUnavailableError, RejectedError
 from cueline.events.log_url import LogName, LogUrl
 from cueline.runtime.open_log import open_log
 from cueline.runtime.up_record import find_up
 from cueline.stores.backend import backend_of
 from cueline.stores.log_copy import CopyStep as CopyStep  # noqa: PLC0414 - what `progress` is told
-from cueline.stores.log_copy import copy_rows, finish_copy
+from cueline.stores.log_copy import LogRows, copy_rows, finish_copy
 from cueline.stores.waiting import take_turns
 
 
@@ -64,15 +66,106 @@ async def copy_log(
         with suppress(LogUnavailableError):  # an unfinished copy cannot be opened
             if backend_of(target).exists():
                 await _refuse_company(target)
-        with closing(backend_of(target).open_rows(to_write=True)) as copy:
-            for step in copy_rows(rows, copy):
-                progress(step)
-                await take_turns()  # Ctrl-C comes in here
-            finish_copy(copy)
+        await _copy(rows, target, progress)
+    return await _checked(source, target, began)
+
+
+async def backup_log(
+    source: LogName, target: Path, *, progress: Callable[[CopyStep], None] = lambda _: None
+) -> Copied:
+    """Copy a log to a new file, and check the copy; other processes may append meanwhile.
+
+    The copy has every event that was acknowledged before the call, and no half append. The file
+    gets its name once it is checked. Content that was removed from the log is not in it.
+
+    Raises:
+        ConfigError: there is a file already.
+        LogUnavailableError: one of the two cannot be used.
+    """
+    began, part = monotonic(), target.with_name(f"{target.name}.part")
+    if backend_of(target).exists():
+        raise ConfigError(
+            str(target), "it exists, and a backup overwrites nothing; name a new file"
+        )
+    _remove(part)  # of a backup that was killed
+    try:
+        with closing(backend_of(source).open_rows()) as rows:
+            await _copy(rows, part, progress, growing=True)
+        copied = await _checked(source, part, began)
+        part.rename(target)
+    finally:
+        _remove(part)
+    return replace(copied, target=str(LogUrl.of(target)))
+
+
+async def restore_log(
+    source: LogName,
+    target: LogName,
+    *,
+    now: datetime,
+    progress: Callable[[CopyStep], None] = lambda _: None,
+) -> tuple[Copied, Path | None]:
+    """Put a copy of *source* in the place of the log *target*; return where the former log is now.
+
+    Read models and snapshots notice by themselves that the log is another.
+
+    Raises:
+        ConfigError: both are the same log.
+        RejectedError: a process works on the log: end it first; or it is on a server.
+        LogUnavailableError: *source* cannot be read, or the files cannot be written.
+    """
+    began, url = monotonic(), str(LogUrl.of(target))
+    if not (files := backend_of(target).files()):
+        how = "move its schema away, and `cueline log copy` the backup to it"
+        raise RejectedError(url, f"it has no file here; {how}")
+    if {*files} & {*backend_of(source).files()}:
+        raise ConfigError(url, "a log is restored from another; name two logs")
+    path = files[-1]
+    part, aside = (
+        path.with_name(f"{path.name}-{end}")
+        for end in ("restoring", f"until-{now:%Y%m%dT%H%M%S%f}")
+    )
+    with suppress(LogUnavailableError, LogFormatError):  # then it is restored for a reason
+        if backend_of(target).exists():
+            await _refuse_company(target)
+    _remove(part)
+    try:
+        with closing(backend_of(source).open_rows()) as rows:
+            await _copy(rows, part, progress, growing=True)
+        copied = await _checked(source, part, began)
+        there = backend_of(target).exists()
+        # The log first: the next attempt moves a WAL too, so that none meets the restored log.
+        for end in ("", "-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                path.with_name(path.name + end).rename(f"{aside}{end}")
+        part.rename(path)
+    finally:
+        _remove(part)
+    return replace(copied, target=url), aside if there else None
+
+
+async def _copy(
+    rows: LogRows, target: LogName, progress: Callable[[CopyStep], None], *, growing: bool = False
+) -> None:
+    with closing(backend_of(target).open_rows(to_write=True)) as copy:
+        for step in copy_rows(rows, copy, growing=growing):
+            progress(step)
+            await take_turns()  # Ctrl-C comes in here
+        finish_copy(copy)
+
+
+async def _checked(source: LogName, target: LogName, began: float) -> Copied:
+    names = str(LogUrl.of(source)), str(LogUrl.of(target))
     async with open_log(target, must_exist=True, read_only=True) as log:
-        checked = await verify_log(log)
+        checked = AuditVerification(log)
+        await checked.run()
     seconds = monotonic() - began
-    return Copied(*names, checked.events, checked.streams, checked.bad, seconds)
+    return Copied(*names, checked.events, checked.streams, tuple(checked.bad), seconds)
+
+
+def _remove(path: Path) -> None:
+    for end in ("", "-wal", "-shm", ".presence"):
+        path.with_name(path.name + end).unlink(missing_ok=True)
 
 
 async def scrub_log(log: LogName) -> None:

@@ -105,11 +105,12 @@ def unfinished(log_id: str) -> str | None:
     return "it is an unfinished copy; run the same `cueline log copy` again"
 
 
-def copy_rows(source: LogRows, target: LogRows) -> Iterator[CopyStep]:
-    """Copy the log, a transaction for each step.
+def copy_rows(source: LogRows, target: LogRows, *, growing: bool = False) -> Iterator[CopyStep]:
+    """Copy the log as it is at one moment, a transaction for each step.
 
     Raises:
-        LogUnavailableError: the target has other content, or a process appends to one of the two.
+        LogUnavailableError: the target has other content, or a process appends to it, or to the
+        source, unless that may be *growing*.
     """
     with source.one_moment():
         [(log_id, created_us)] = source.ask(_ID)
@@ -125,7 +126,8 @@ def copy_rows(source: LogRows, target: LogRows) -> Iterator[CopyStep]:
                 _follow_deletions(source, target)
             target.finish()
         yield from _compare(source, target)
-    _refuse_growth(source, target)
+    if not growing:
+        _refuse_growth(source, target)
 
 
 def finish_copy(target: LogRows) -> None:

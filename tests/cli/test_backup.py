@@ -1,0 +1,44 @@
+"""`cueline log backup` and `cueline log restore`: what the commands see of a log put back."""
+
+from tests.cli.test_damage import FLIP
+
+
+def run(shell, name):
+    agent = shell.agent(shell.hello)
+    done = shell("run", "Hello", "--agent", agent, "--inline", "--id", name)
+    assert 0 == done.exit_code, done.output
+
+
+def listed(shell):
+    return {each["id"] for each in shell.json("list")}
+
+
+def test_read_models_notice_a_log_that_was_put_back(shell):
+    run(shell, "one")
+    assert 0 == shell("log", "backup", "copy.db").exit_code
+    run(shell, "two")
+    assert {"one", "two"} == listed(shell)
+
+    restored = shell("log", "restore", "copy.db")
+    older = listed(shell)
+    run(shell, "three")
+    diverged = listed(shell)
+    (former,) = shell.log.parent.glob("log.db-until-*[0-9]")
+    back = shell.json("log", "restore", str(former))
+
+    assert 0 == restored.exit_code, restored.output
+    assert f"the former log is now {former}" in restored.output
+    assert ({"one"}, {"one", "three"}) == (older, diverged)
+    assert {"one", "two"} == listed(shell)
+    assert back["former"].startswith(f"{shell.log}-until-")
+    assert 0 == shell("audit", "verify").exit_code
+
+
+def test_a_damaged_event_is_told_and_is_in_the_backup_too(finished):
+    finished.change(FLIP)
+
+    done = finished("log", "backup", "copy.db")
+
+    assert 1 == done.exit_code
+    assert "damaged in .cueline/log.db too: " in done.output
+    assert (finished.folder / "copy.db").exists()
