@@ -16,6 +16,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 # No test uses, or changes, the keys that whoever runs it has stored.
 os.environ["XDG_CONFIG_HOME"] = f"{tempfile.gettempdir()}/cueline-tests-store-no-keys"
+# No seal comes between the events that a slow test counts.
+os.environ["CUELINE_SEAL_EVERY_SECONDS"] = "0"
 
 # Tests send these to what they start, which would inherit from `nohup` or `&` that it ignores them.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -35,7 +35,8 @@ MAY_IMPORT = {
     "agents": PORTS
     | {"config", "deciders", "files", "providers", "sqlite_library", "stores", "tools"},
     "runtime": PORTS
-    | {"agents", "cluster", "config", "deciders", "projections", "providers", "stores", "tools"},
+    | {"agents", "cluster", "config", "deciders", "files", "projections", "providers", "stores"}
+    | {"tools"},
     "adapters": PORTS | {"agents", "clock", "providers", "stores", "tools"},
 }
 MAY_IMPORT |= {

@@ -11,12 +11,13 @@ from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionFilter, is_typed, moment
 from cueline.client.open_read_models import Page
 from cueline.client.rows import AuditRow, check_type
-from cueline.client.seal import InclusionProof, SealReceipt
+from cueline.client.seal import InclusionProof
 from cueline.client.verify import Verified
 from cueline.console.table import print_table
 from cueline.console.text import count, date_time, json_of, visible
 from cueline.events.log_url import LogUrl
 from cueline.events.stream import category_of, shown
+from cueline.runtime.seal import SealReceipt
 
 if TYPE_CHECKING:
     from cueline.client.client import Client
@@ -210,9 +211,9 @@ def seal(
     """
 
     async def make(client: "Client") -> SealReceipt:
-        from cueline.client.seal import seal_log
         from cueline.config.environment import HERE
         from cueline.providers.seal_key import seal_key
+        from cueline.runtime.seal import seal_log
 
         return await seal_log(client.log, seal_key(HERE, key), out)
 

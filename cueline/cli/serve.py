@@ -21,6 +21,7 @@ from cueline.config.config_file import TOKEN
 from cueline.console.text import json_of
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.stream import trouble_message
+from cueline.runtime.sealer import sealing
 
 if TYPE_CHECKING:
     from cueline.gateway.server import Address
@@ -132,6 +133,7 @@ def serve(
                 # Whoever keeps the server asks for a code when somebody needs one.
                 code = None if while_stdin else await issue_code(runtime, runtime.log.user)
                 told = partial(ready, code="" if code is None else code.text)
-                await serve_log(runtime, address, token=token, ready=told, say=say)
+                with sealing(runtime.log, trouble):
+                    await serve_log(runtime, address, token=token, ready=told, say=say)
 
     open_log.run(work())

@@ -1,46 +1,14 @@
-"""Seals a log, and proves that an event is in it (see `events.seal`).
+"""Proves that an event is in a sealed log, and reads the seals outside of it."""
 
-A seal reads only the events after the last one: the event of a seal has the frontier of the
-tree. Each note is also written outside of the log, where a change of the log does not reach it.
-"""
-
-from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
-from uuid import uuid4
 
-from cueline.config.environment import HERE
-from cueline.errors import ConfigError, CorruptEventError, RejectedError, WrongExpectedVersionError
-from cueline.events.codec import not_redacted
-from cueline.events.journal import FactWrite
-from cueline.events.merkle import AuditPath, Frontier, leaf_hash, root_of_path
-from cueline.events.seal import SEAL_STREAM, LogSealed, leaf_of
+from cueline.errors import ConfigError, CorruptEventError, RejectedError
+from cueline.events.merkle import AuditPath, leaf_hash, root_of_path
+from cueline.events.seal import SEAL_STREAM, leaf_of
 from cueline.events.signed_note import Checkpoint, read_note
-from cueline.events.store import NO_STREAM
-from cueline.files import make_folder
 from cueline.runtime.open_log import OpenLog
-
-if TYPE_CHECKING:
-    from cueline.providers.seal_key import SealKey
-
-_SUFFIX: Final = ".txt"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SealReceipt:
-    """The newest seal of a log."""
-
-    size: int
-    """The number of sealed events."""
-    new: int
-    """The number of events that were sealed now; 0: there were none since the last seal."""
-    note: str
-    key: str
-    """The public key."""
-    file: str
-    """The copy of the note outside of the log."""
+from cueline.runtime.seal import SUFFIX, last_seal, origin_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,18 +27,6 @@ class InclusionProof:
     """The public key of the signature."""
 
 
-def origin_of(log_id: str) -> str:
-    """Return the name of a log in its seals."""
-    return f"cueline/{log_id}"
-
-
-def notes_folder(log_id: str, environ: Mapping[str, str] = HERE) -> Path | None:
-    """Return the folder with the notes of a log; None if the environment names none."""
-    home = environ.get("HOME")
-    base = environ.get("XDG_STATE_HOME") or (home and f"{home}/.local/state")
-    return Path(base) / "cueline" / "seals" / log_id if base else None
-
-
 def notes_in(folder: Path | None, log_id: str) -> list[tuple[Path, Checkpoint]]:
     """Return the checkpoints of the notes in *folder*, with their files.
 
@@ -78,49 +34,17 @@ def notes_in(folder: Path | None, log_id: str) -> list[tuple[Path, Checkpoint]]:
         ConfigError: a file cannot be read, or is no seal of this log.
     """
     found = []
-    for path in sorted(folder.glob(f"*{_SUFFIX}")) if folder else ():
+    for path in sorted(folder.glob(f"*{SUFFIX}")) if folder else ():
         try:
             checkpoint = read_note(path.read_text(encoding="utf-8")).checkpoint
+        except FileNotFoundError:
+            continue  # the sealer of `up` has replaced it
         except (OSError, ValueError) as error:
             raise ConfigError(str(path), f"cannot be read as a seal: {error}") from None
         if checkpoint.origin != origin_of(log_id):
             raise ConfigError(str(path), f"is a seal of another log, {checkpoint.origin}")
         found.append((path, checkpoint))
     return found
-
-
-async def seal_log(log: OpenLog, key: "SealKey", folder: Path | None = None) -> SealReceipt:
-    """Seal the events since the last seal, and write the note into *folder* too.
-
-    Without *folder*, it is the one of `notes_folder`.
-
-    Raises:
-        CorruptEventError: an event or the last seal is damaged; nothing was sealed.
-        RejectedError: the log is empty.
-        ConfigError: *folder* cannot be written, or has another note over as many events.
-        ForbiddenError: it needs the whole log, and the scope `admin`.
-    """
-    log.check_whole()
-    log.check_may("admin")
-    folder = folder or notes_folder(log.id)
-    if folder is None:
-        raise ConfigError("HOME", "is not set; name a folder for the seals with `--out`")
-    while True:
-        last = await _last(log)
-        before = last.seal.size if last else 0
-        tree = await _grown(log, last)
-        if last and tree.size <= last.position:
-            return _written(folder, last.seal, 0)  # at most the last seal itself is new
-        if not tree.size:
-            raise RejectedError(str(log.url), "it has no events to seal")
-        seal = _sealed(log, tree, key)
-        version = last.version if last else NO_STREAM
-        write = FactWrite(SEAL_STREAM, [[seal]], version, actor=f"user:{log.user}")
-        try:
-            await log.journal().append([write], key=uuid4().hex)
-        except WrongExpectedVersionError:
-            continue  # another process has sealed the log
-        return _written(folder, seal, tree.size - before)
 
 
 async def prove(log: OpenLog, position: int) -> InclusionProof:
@@ -132,7 +56,7 @@ async def prove(log: OpenLog, position: int) -> InclusionProof:
         ForbiddenError: it needs the whole log.
     """
     log.check_whole()
-    last = await _last(log)
+    last = await last_seal(log)
     size = last.seal.size if last else 0
     if last is None or not 1 <= position <= size:
         sealed = f"the events up to position {size} are sealed" if size else "nothing is sealed"
@@ -155,76 +79,3 @@ async def prove(log: OpenLog, position: int) -> InclusionProof:
         note=last.seal.note,
         key=last.seal.key,
     )
-
-
-def check_seal(seal: LogSealed, log_id: str) -> Checkpoint:
-    """Return the checkpoint of *seal*, if its parts fit together and its key has signed it.
-
-    Raises:
-        ValueError: they do not.
-    """
-    from cueline.providers.seal_key import is_signed_by  # noqa: PLC0415 - 50 ms
-
-    signed = read_note(seal.note)
-    root = Frontier(seal.size, map(bytes.fromhex, seal.frontier)).root()
-    if signed.checkpoint != (origin_of(log_id), seal.size, root):
-        raise ValueError("the seal is over another log, size or root than its note")
-    if not is_signed_by(signed, seal.key):
-        raise ValueError("the signature of the seal is not by its key")
-    return signed.checkpoint
-
-
-class _LastSeal(NamedTuple):
-    version: int
-    position: int
-    seal: LogSealed
-
-
-async def _last(log: OpenLog) -> _LastSeal | None:
-    head = await log.store.head(SEAL_STREAM)
-    last = None
-    if head.version:
-        async for recorded, fact in log.journal().read(SEAL_STREAM, head.version - 1):
-            seal = cast("LogSealed", not_redacted(recorded, fact))
-            try:
-                check_seal(seal, log.id)
-            except ValueError as error:
-                where = recorded.stream, recorded.version, recorded.position
-                raise CorruptEventError(*where, str(error)) from None
-            last = _LastSeal(recorded.version, recorded.position, seal)
-    return last
-
-
-async def _grown(log: OpenLog, last: _LastSeal | None) -> Frontier:
-    """Return the tree of the last seal with the events since then."""
-    tree = Frontier(last.seal.size, map(bytes.fromhex, last.seal.frontier)) if last else Frontier()
-    async for event in log.store.read_all(tree.size):
-        tree.add(leaf_hash(leaf_of(event)))
-    return tree
-
-
-def _sealed(log: OpenLog, tree: Frontier, key: "SealKey") -> LogSealed:
-    origin = origin_of(log.id)
-    signed = key.sign(Checkpoint(origin, tree.size, tree.root()))
-    return LogSealed(
-        size=tree.size,
-        frontier=tuple(each.hex() for each in tree.hashes),
-        note=signed.note,
-        key=key.verifier_key(origin),
-    )
-
-
-def _written(folder: Path, seal: LogSealed, new: int) -> SealReceipt:
-    """Write the note of *seal* outside of the log, unless it is there."""
-    file = folder / f"{seal.size}{_SUFFIX}"
-    try:
-        make_folder(folder)
-        with suppress(FileExistsError), file.open("x", encoding="utf-8") as new_file:
-            new_file.write(seal.note)
-        there = file.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise ConfigError(str(file), f"the seal cannot be written there: {error}") from error
-    if there != seal.note:
-        why = "is another seal over as many events, so the log was changed"
-        raise ConfigError(str(file), f"{why}; run `cueline audit verify`")
-    return SealReceipt(size=seal.size, new=new, note=seal.note, key=seal.key, file=str(file))

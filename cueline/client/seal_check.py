@@ -4,12 +4,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from cueline.client.seal import check_seal, notes_in
+from cueline.client.seal import notes_in
 from cueline.errors import CorruptEventError
 from cueline.events.merkle import Frontier, leaf_hash
 from cueline.events.seal import SEAL_STREAM, LogSealed, leaf_of
 from cueline.events.store import RecordedEvent
 from cueline.runtime.open_log import OpenLog
+from cueline.runtime.seal import check_seal
 
 
 class _Claim(NamedTuple):

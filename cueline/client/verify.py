@@ -4,7 +4,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from cueline.client.seal import notes_folder
 from cueline.client.seal_check import SealCheck
 from cueline.errors import CorruptEventError, CuelineError
 from cueline.events.chain import Chain
@@ -16,6 +15,7 @@ from cueline.events.session import MessageReceived, MessageRefused
 from cueline.events.store import RecordedEvent
 from cueline.events.stream import category_of, sibling
 from cueline.runtime.open_log import OpenLog
+from cueline.runtime.seal import notes_folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,6 +239,7 @@ class DispatcherActor:
         if scope is not None:
             place = self._loops.place
             steps["following what was left alone"] = partial(scope.follow, self._store, place)
+        steps |= self._context.factory.seal_steps(self._store)
         self._tasks += start_loops(steps, clock=SystemClock(), on_trouble=self._trouble)
         self._tasks.append(asyncio.create_task(self._end_former()))
 

@@ -101,6 +101,21 @@ class SandboxSettings(BaseModel):
     """The time for which the sandbox of a session that waits stays started."""
 
 
+class SealSettings(BaseModel):
+    """When `cueline up` and `cueline serve` seal their log, and where the seals go."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    every_seconds: Time = Field(default=60.0, ge=0, le=86_400)
+    """The time for which an event stays unsealed; 0: the log is not sealed by itself."""
+    every_events: Whole = Field(default=1000, ge=1, le=10_000_000)
+    """The number of new events that are sealed earlier."""
+    folder: str | None = Field(default=None, min_length=1)
+    """The folder outside of the log for the seals."""
+    key: str | None = Field(default=None, min_length=1)
+    """The file with the private key, in PEM."""
+
+
 class UserSettings(BaseModel):
     """The provider, model and address of one user, instead of the settings for all users."""
 
@@ -147,6 +162,7 @@ class Settings(BaseModel):
     runner: RunnerSettings = RunnerSettings()
     cluster: ClusterSettings = ClusterSettings()
     sandboxes: SandboxSettings = SandboxSettings()
+    seal: SealSettings = SealSettings()
     users: dict[str, UserSettings] = {}
     """The settings of single users, by name."""
 

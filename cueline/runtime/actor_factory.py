@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
-from cueline.actors.background_task import Trouble
+from cueline.actors.background_task import Step, Trouble
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.host_dependencies import HostDependencies, RunnerDirectory
@@ -31,12 +32,16 @@ from cueline.events.snapshot import NO_SNAPSHOTS
 from cueline.events.store import EventStore, PresenceBoard
 from cueline.providers.mcp_logins import McpLogins
 from cueline.runtime.open_log import OpenLog
+from cueline.runtime.sealer import seal_steps
 from cueline.runtime.work_index import ViewsIndex
 from cueline.stores import MemoryPresence
 from cueline.stores.backend import LogBackend, backend_of
 from cueline.tools.executor import ProcessToolExecutor
 from cueline.tools.sandbox import sandbox_backend
 from cueline.tools.schemes import SchemeExecutor
+
+if TYPE_CHECKING:
+    from cueline.config.settings import SealSettings
 
 _MANY_HOSTS = 64
 
@@ -146,6 +151,8 @@ class ActorFactory:
     """The number of sandboxes that may be started at a time."""
     sandbox_grace_seconds: float = 0.0
     """The time for which the sandbox of a session that waits stays started."""
+    seal: "SealSettings | None" = None
+    """When the log is sealed by itself; None: never."""
 
     @property
     def writes_anywhere(self) -> bool:
@@ -198,6 +205,10 @@ class ActorFactory:
         """Return the pool; the log has the failures of its back-ends."""
         return sandbox_pool(self._log(store), lambda *_: None)
 
+    def seal_steps(self, store: EventStore) -> dict[str, Step]:
+        """Return the loop that seals the log, by its name; none if its settings say so."""
+        return seal_steps(self._log(store))
+
     def executor(self) -> ToolExecutor:
         return tool_executor(self.slots.workers, backend_of(self.url).files())
 
@@ -227,6 +238,7 @@ class ActorFactory:
             removal_seconds=self.removal_seconds,
             sandbox_slots=self.sandbox_slots,
             sandbox_grace_seconds=self.sandbox_grace_seconds,
+            seal=self.seal,
             # On other machines, a resume folds the session from its first event.
             snapshots=backend.open_snapshots() if self._is_here(backend) else NO_SNAPSHOTS,
         )
@@ -253,6 +265,7 @@ def actor_factory_of(log: OpenLog) -> ActorFactory:
         log.slots,
         log.sandbox_slots,
         log.sandbox_grace_seconds,
+        log.seal,
     )
 
 

@@ -27,7 +27,7 @@ from cueline.events.stream import DEFAULT_TENANT, session_stream, shown, stream_
 
 if TYPE_CHECKING:
     from cueline.actors.runner_relay import RelayPort
-    from cueline.config.settings import Settings
+    from cueline.config.settings import SealSettings, Settings
     from cueline.events.agent import AgentSpec, ToolSpec
     from cueline.events.inbox import InboxMessage, StartAsked
     from cueline.events.journal import Journal
@@ -62,6 +62,8 @@ class OpenLog:
     """The number of sandboxes that may be started at a time."""
     sandbox_grace_seconds: float = 0.0
     """The time for which the sandbox of a session that waits stays started."""
+    seal: "SealSettings | None" = None
+    """When the log is sealed by itself; None: never."""
     snapshots: SnapshotStore = NO_SNAPSHOTS
     """The snapshots of the log's sessions."""
     person: Person | None = None
@@ -156,6 +158,7 @@ class OpenLog:
             slots=Slots(settings.runner.slots, settings.runner.workers),
             sandbox_slots=settings.sandboxes.max_started,
             sandbox_grace_seconds=settings.sandboxes.stop_after_seconds,
+            seal=settings.seal,
         )
 
     def redactor(self, agent: "AgentSpec | None") -> "Redactor":

@@ -173,6 +173,7 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
         if name in KEYS or name.startswith("CUELINE_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("CUELINE_SEAL_EVERY_SECONDS", "0")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
     at_work = Shell(tmp_path)

@@ -20,7 +20,7 @@ from cueline.client.rerun import RerunDifference, RerunResult, UnansweredCall
 from cueline.client.rows import AuditRow, BreakerRow, Costs, PendingRow, RunRow, SessionRow
 from cueline.client.runs import BlueprintRow, RunnerRow
 from cueline.client.sandboxes import PoolStatus, SandboxRow, SlotWaitRow
-from cueline.client.seal import InclusionProof, SealReceipt
+from cueline.client.seal import InclusionProof
 from cueline.client.show import SessionDetails
 from cueline.client.status import (
     FleetStatus,
@@ -33,6 +33,7 @@ from cueline.client.status import (
 )
 from cueline.client.verify import BadRow, Verified
 from cueline.client.workflow import StepState, WorkflowState
+from cueline.runtime.seal import SealReceipt
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/client.md").read_text()
 BASES = {

@@ -11,8 +11,11 @@ import httpx2
 import pytest
 
 from cueline.client.runtime import open_runtime
+from cueline.client.verify import verify_log
 from cueline.errors import ConfigError
 from cueline.gateway.server import Address
+from cueline.runtime.open_log import open_log
+from cueline.testing.wait import await_until
 from tests.scripted import HELLO
 
 TOKEN = "a-token-that-the-test-chose"
@@ -98,6 +101,20 @@ async def test_a_signal_ends_it_and_the_exit_code_is_0(log, number):
         serving.process.send_signal(number)
 
         assert ("", 0) == (serving.process.communicate()[1], serving.process.returncode)
+
+
+async def test_a_served_log_is_sealed_by_itself(log, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("CUELINE_SEAL_FOLDER", str(tmp_path / "seals"))
+    monkeypatch.setenv("CUELINE_SEAL_EVERY_SECONDS", "60")
+    monkeypatch.setenv("CUELINE_SEAL_EVERY_EVENTS", "1")
+    await started(log)
+    with Serving(log):
+        await await_until(lambda: [*(tmp_path / "seals").glob("*.txt")])
+
+    async with open_log(log) as opened:
+        checked = await verify_log(opened, tmp_path / "seals")
+    assert ((), True) == (checked.bad, checked.seals > 0)
 
 
 async def test_a_port_in_use_is_refused_by_its_number(log):

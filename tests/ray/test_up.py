@@ -16,13 +16,16 @@ from cueline.cli.up import keeper_command
 from cueline.client.client import open_client
 from cueline.client.server_address import server_of
 from cueline.client.tokens import issue_token
+from cueline.client.verify import verify_log
 from cueline.clock import SystemClock
 from cueline.cluster.cluster_context import VERSION
 from cueline.cluster.dispatcher import DispatcherActor, DispatcherSettings
 from cueline.cluster.ray_call import DEAD, DISPATCHER, UNCLEAR, call
 from cueline.cluster.up import Up
+from cueline.config.settings import SealSettings
 from cueline.errors import ClusterError
 from cueline.events.fleet import FLEET_STREAM
+from cueline.providers.seal_key import seal_key
 from cueline.runtime.actor_factory import actor_factory_of, namespace_of
 from cueline.runtime.inline import inline
 from cueline.testing.wait import PATIENCE_SECONDS, await_answer, await_until
@@ -43,14 +46,14 @@ async def world(world_of):
         yield world
 
 
-def up_of(world, keeper=None):
-    factory = actor_factory_of(world.log)
+def up_of(world, keeper=None, seal=None):
+    factory = actor_factory_of(replace(world.log, seal=seal))
     return Up(world.cluster, namespace_of(factory.log_id), factory, keeper or presence_of("up"))
 
 
 @asynccontextmanager
-async def up(world, keeper=None, **wanted):
-    kept = up_of(world, keeper)
+async def up(world, keeper=None, seal=None, **wanted):
+    kept = up_of(world, keeper, seal)
     try:
         yield kept, await kept.start(DispatcherSettings(**wanted))
     finally:
@@ -65,6 +68,19 @@ async def here(world, scope):
 
 async def types_in(world, stream):
     return [fact.type async for _, fact in world.log.journal().read(stream)]
+
+
+async def test_the_log_is_sealed_by_itself(world, tmp_path):
+    key = tmp_path / "my/cueline/seal.key"
+    seal_key({"XDG_CONFIG_HOME": str(tmp_path / "my")})
+    seals = tmp_path / "seals"
+    settings = SealSettings(every_events=1, folder=str(seals), key=str(key))
+
+    async with up(world, seal=settings):
+        await await_until(lambda: [*seals.glob("*.txt")])
+
+    checked = await verify_log(world.log, seals)
+    assert ((), True) == (checked.bad, checked.seals > 0)
 
 
 async def test_what_a_killed_process_left_goes_on_by_itself(world):
