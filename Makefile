@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-covered test-rest test-ray test-long
 .PHONY: test-without-ray test-package test-models
-.PHONY: lint format types check bench sample size torture lock clean
+.PHONY: lint format types check bench sample size torture lock dist clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -91,6 +91,10 @@ lock:  ## resolve again, after a dependency changed in pyproject.toml (needs uv)
 	uv lock
 	uv export --quiet --locked --no-emit-project --output-file requirements.lock
 	uv export --quiet --locked --only-group bench --output-file requirements-bench.lock
+	python3 deploy/sbom.py
+
+dist: setup  ## build the sdist, and the wheel from it, into dist/
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/uv build --no-build-isolation --python $(BIN)/python
 
 clean:  ## remove .venv, .venv-bench, caches and builds
 	rm -rf .venv .venv-bench build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

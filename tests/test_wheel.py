@@ -1,14 +1,17 @@
-"""The wheel runs in an empty environment that has the declared dependencies only."""
+"""The release: built twice it is the same; its wheel runs with the declared dependencies only."""
 
+import json
+import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input")
 PINNED = re.compile(r"^\w\S*==[^\\\n]+", re.MULTILINE)
 # Imports inside functions too: a missing one of those shows only when it is needed.
 IMPORT_ALL = """
@@ -54,35 +57,107 @@ model = "script.toml"
 """
 
 
-def ended(*command, folder):
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+"""The locked uv and pipx, before those of the machine."""
+ENVIRON = os.environ | {"PATH": PATH, "PYTHONPATH": "", "UV_PYTHON_DOWNLOADS": "never"}
 
 
-def done(*command, folder):
-    process = ended(*command, folder=folder)
-    assert 0 == process.returncode, process.stdout + process.stderr
-    return process.stdout
+def ended(*command, folder, **environ):
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=ENVIRON | environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def done(*command, folder, **environ):
+    told = ended(*command, folder=folder, **environ)
+    assert 0 == told.returncode, told.stdout + told.stderr
+    return told.stdout
+
+
+def built(folder):
+    """Build the sdist, and the wheel from it, as `make dist` does."""
+    build = ("uv", "build", "--quiet", "--no-build-isolation", "--python", sys.executable)
+    done(*build, "--out-dir", folder, folder=ROOT, SOURCE_DATE_EPOCH="1700000000")
+    return folder
 
 
 @pytest.fixture(scope="module")
-def binaries(tmp_path_factory):
-    """Return the folder with the programs of an environment in which the wheel was installed."""
-    pytest.importorskip("ensurepip")
-    folder = tmp_path_factory.mktemp("wheel")
-    done(sys.executable, "-m", "venv", "venv", folder=folder)
-    python = folder / "venv/bin/python"
-    at_once = ("--retries", "1", "--timeout", "15")
-    if ended(
-        python, *PIP, *at_once, "download", "--no-deps", "hatchling", folder=folder
-    ).returncode:
+def release(tmp_path_factory):
+    return built(tmp_path_factory.mktemp("release"))
+
+
+@pytest.fixture(scope="module")
+def wheel(release):
+    (found,) = release.glob("cueline-*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def pins(release):
+    """Write the locked versions, as constraints."""
+    file = release / "pins.txt"
+    file.write_text("\n".join(PINNED.findall((ROOT / "requirements.lock").read_text())))
+    return file
+
+
+@pytest.fixture(scope="module")
+def binaries(tmp_path_factory, wheel, pins):
+    """Install the wheel into an empty environment; return the folder of its commands."""
+    folder = tmp_path_factory.mktemp("installed")
+    done("uv", "venv", "--quiet", "--python", sys.executable, "venv", folder=folder)
+    install = ("uv", "pip", "install", "--quiet", "--python", "venv", "--constraints", pins)
+    told = ended(*install, wheel, folder=folder)
+    if "error sending request" in told.stderr:
         pytest.skip("no package index is reachable")
-    done(python, *PIP, "wheel", "--no-deps", "--wheel-dir", "built", ROOT, folder=folder)
-    (wheel,) = (folder / "built").glob("cueline-*.whl")
-    pins = "\n".join(PINNED.findall((ROOT / "requirements.lock").read_text()))
-    (folder / "pins.txt").write_text(pins)
-    install = ("install", "--no-compile", "--constraint", "pins.txt")
-    done(python, *PIP, *install, wheel, folder=folder)
-    return python.parent
+    assert 0 == told.returncode, told.stderr
+    return folder / "venv/bin"
+
+
+def test_two_builds_of_one_commit_are_the_same_to_the_byte(release, tmp_path):
+    again = built(tmp_path)
+
+    names = sorted(each.name for each in release.iterdir() if each.suffix in {".gz", ".whl"})
+    assert 2 == len(names)
+    assert all((release / name).read_bytes() == (again / name).read_bytes() for name in names)
+
+
+def test_the_wheel_lists_what_it_is_made_of(wheel):
+    with ZipFile(wheel) as packed:
+        sbom = json.loads(packed.read("cueline-0.1.0.dist-info/sboms/cueline.cdx.json"))
+        held = {Path(name).name for name in packed.namelist()}
+
+    listed = {each["name"]: each for each in sbom["components"]}
+    locked = tomllib.loads((ROOT / "uv.lock").read_text())["package"]
+    (own,) = [each for each in locked if each["name"] == "cueline"]
+    declared = {each["name"] for each in own["dependencies"]}
+    extras = {each["name"] for part in own["optional-dependencies"].values() for each in part}
+    assert declared | extras <= set(listed)  # else: make lock
+    assert declared <= {name for name, each in listed.items() if each.get("scope") == "required"}
+    versions = {each["name"]: each["version"] for each in locked}
+    for each in sbom["components"]:
+        if each["type"] == "file":
+            assert each["name"] in held
+        else:
+            assert versions[each["name"]] == each["version"]  # else: make lock
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("uv", "tool", "run", "--from"), ("pipx", "run", "--backend", "uv", "--spec")],
+    ids=["uvx", "pipx"],
+)
+def test_it_runs_without_being_installed(command, binaries, wheel, pins, tmp_path):
+    environ = {"UV_CONSTRAINT": f"{pins}", "UV_OFFLINE": "1", "PIPX_HOME": f"{tmp_path}"}
+    wanted = (*command, wheel, "cueline", "--version")
+
+    told = done(*wanted, folder=tmp_path, **environ)
+
+    assert "cueline 0.1.0" == told.strip()
 
 
 def test_every_import_of_the_package_is_met_by_a_declared_dependency(binaries, tmp_path):
@@ -99,3 +174,11 @@ def test_a_session_runs_with_the_declared_dependencies_alone(binaries, tmp_path)
     )  # fmt: skip
 
     assert "Good morning." in told
+
+
+def test_the_doctor_names_the_packages_that_the_extras_need(binaries, tmp_path):
+    found = done(binaries / "cueline", "doctor", "--json", folder=tmp_path)
+
+    (extras,) = [each["found"] for each in json.loads(found) if each["subject"] == "extras"]
+    assert "without acp (needs agent-client-protocol), " in extras
+    assert "postgres (needs psycopg)" in extras

@@ -1,6 +1,7 @@
 """Checks that a session can run here, before anything is recorded."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -167,6 +168,15 @@ def sqlite_version() -> str:
 
     library = sqlite_library()
     return f"{library.sqlite_version} ({library.__name__})"
+
+
+def has_full_text() -> bool:
+    """Whether SQLite was built with FTS5, by which `audit` finds words."""
+    from cueline.sqlite_library import sqlite_library
+
+    with closing(sqlite_library().connect(":memory:")) as memory:
+        used = memory.execute("SELECT sqlite_compileoption_used('ENABLE_FTS5')")
+        return bool(used.fetchone()[0])
 
 
 def check_log_is_out_of_reach(agent: AgentSpec, log: LogName) -> None:

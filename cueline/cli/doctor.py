@@ -31,7 +31,7 @@ def doctor(
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
-    """Check this machine: Python, SQLite, the log's disk, isolation, Ray, keys; show what to do.
+    """Check this machine: cueline, Python, SQLite, disk, isolation, Ray, keys; show what to do.
 
     It also lists models that their vendor will end: those of cueline.toml, or with
     --agent those of an agent. Keys are never shown. The exit code is 1 if a problem
@@ -59,6 +59,7 @@ def doctor(
 
 
 def _look(log: LogUrl, agent: Path | None, outside: SettingsContext) -> Iterator[DoctorFinding]:
+    yield from doctor_checks.package()
     yield doctor_checks.python()
     yield doctor_checks.sqlite()
     yield from doctor_checks.disk(log)

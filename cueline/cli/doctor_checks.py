@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import shutil
 import sys
 import tempfile
@@ -9,13 +10,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from statistics import median
 from typing import Literal, NamedTuple
 
-from cueline.agents.preflight import check_log, sqlite_version
+from cueline.agents.preflight import check_log, has_full_text, sqlite_version
 from cueline.cli import open_log
 from cueline.cli.settings_context import SettingsContext
 from cueline.cli.up_lookup import command
@@ -107,12 +108,45 @@ def python() -> DoctorFinding:
     return DoctorFinding("Python", "good", found)
 
 
+def package() -> Iterator[DoctorFinding]:
+    """Tell which cueline runs, and which of its extras are installed."""
+    yield DoctorFinding("cueline", "good", f"{version('cueline')} ({Path(__file__).parents[1]})")
+    offered = metadata("cueline").get_all("Provides-Extra") or ()
+    lacking = {extra: _lacks("cueline", extra) for extra in offered}
+    there = ", ".join(extra for extra in offered if not lacking[extra])
+    absent = ", ".join(f"{extra} (needs {lacking[extra]})" for extra in offered if lacking[extra])
+    yield DoctorFinding("extras", "good", f"{there or 'none'}{absent and '; without '}{absent}")
+
+
+_REQUIREMENT = re.compile(r"""([\w.-]+)(?:\[([\w,-]+)\])?.*extra == ["']([\w-]+)["']""")
+
+
+def _lacks(distribution: str, extra: str) -> str:
+    """Return the first package that *extra* needs and that is not installed, or ''."""
+    for line in requires(distribution) or ():
+        found = _REQUIREMENT.match(line)
+        if found is None or found[3] != extra:
+            continue
+        try:
+            version(found[1])
+        except PackageNotFoundError:
+            return found[1]
+        for inner in filter(None, (found[2] or "").split(",")):
+            if lacking := _lacks(found[1], inner):
+                return lacking
+    return ""
+
+
 def sqlite() -> DoctorFinding:
     """Check the SQLite library in use."""
     try:
-        return DoctorFinding("SQLite", "good", sqlite_version())
+        found = sqlite_version()
     except CuelineError as error:
         return DoctorFinding("SQLite", "bad", str(error))
+    if not has_full_text():
+        advice = "install pysqlite3 where it has a wheel, or a Python whose SQLite has it"
+        return DoctorFinding("SQLite", "bad", f"{found}, without FTS5 (full text)", advice)
+    return DoctorFinding("SQLite", "good", f"{found}, with FTS5")
 
 
 def disk(log: LogUrl) -> Iterator[DoctorFinding]:

@@ -4,10 +4,12 @@ import re
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from typer.main import get_command
 
+import cueline
 from cueline.cli import app, option
 from cueline.runtime.open_log import DEFAULT_LOG
 
@@ -181,6 +183,9 @@ def test_this_machine_is_examined(shell, monkeypatch):
 
     found = {each["subject"]: each for each in shell.json("doctor")}
 
+    assert f"{version('cueline')} ({Path(cueline.__file__).parent})" == found["cueline"]["found"]
+    assert {"postgres", "serve"} <= set(found["extras"]["found"].split("; ")[0].split(", "))
+    assert found["SQLite"]["found"].endswith("with FTS5")
     assert {"Python", "SQLite", "disk", "fsync", "log", "isolation", "Ray", "keys"} <= found.keys()
     assert found["keys"]["found"].startswith("anthropic: ANTHROPIC_API_KEY")
     assert "sk-ant" not in shell("doctor").stdout
