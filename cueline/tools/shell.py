@@ -356,6 +356,14 @@ def status(code: int) -> str:
     return f"killed by {signal_name(-code)}" if code < 0 else f"exit status {code}"
 
 
+_OUTPUT_FIRST: Final = """\
+{ said=$("$@" 2>&1 >&3 3>&-); } 3>&1
+code=$?
+[ "$code" = 0 ] || printf '%s\\n' "$said"
+exit "$code"
+"""
+"""A script for a sandbox, whose output is one text: of the errors of a command, it prints those
+of a failure, after the output."""
 STEP: Final = "run"
 """The name of a procedure's only step."""
 _TOLD: Final = 10_000
@@ -391,7 +399,8 @@ def run_argv(command: list[str], *, context: ToolContext) -> Output:
 def _run(argv: Sequence[str], context: ToolContext, given: bytes | None = None) -> Output:
     fed = given is not None
     if context.sandbox is not None:
-        ended = run_there(argv, context, LONGEST, given or b"")
+        command = ["/bin/sh", "-c", _OUTPUT_FIRST, "sh", *argv]
+        ended = run_there(command, context, LONGEST, given or b"")
         if ended.exit_code:
             last = ended.output[-_TOLD:].decode(errors="replace").strip()
             raise ToolFailedError("tool_error", f"exit status {ended.exit_code}: {last}")

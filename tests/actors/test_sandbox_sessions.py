@@ -88,6 +88,32 @@ async def test_commands_and_file_tools_work_in_the_sandbox(folder, tmp_path):
     assert [] == left()
 
 
+TELLS = """
+[[reply]]
+calls = [
+    { name = "tell", arguments = { code = "0" } },
+    { name = "tell", arguments = { code = "3" } },
+]
+[[reply]]
+text = "Done."
+"""
+
+
+async def test_what_a_declared_command_complains_of_is_told_if_it_fails(folder, tmp_path):
+    script = """cat; echo careful >&2; echo '{"a": 1}'; exit $0"""
+    tell = cueline.CustomTool(description="Tell.", command=("sh", "-c", script, "{code}"))
+    own = agent(folder, TELLS, policy=ALLOWED, custom_tools={"tell": tell})
+    async with open_runtime(str(tmp_path / "log.db"), on="inline") as runtime:
+        session = await runtime.start(own, "Go.")
+        await session.result()
+        facts = [each.event async for each in session.events()]
+
+    (returned,) = [fact for fact in facts if isinstance(fact, ToolReturned)]
+    (failed,) = [fact for fact in facts if isinstance(fact, ToolFailed)]
+    assert '{"a": 1}\n' == returned.output
+    assert 'exit status 3: {"a": 1}\ncareful' == failed.message
+
+
 async def test_a_session_that_waits_for_a_person_has_no_started_sandbox(folder, tmp_path):
     """003-002, 003-073, 003-074, I12."""
     ask = cueline.Policy(approval=("off",), rules=[WRITES])

@@ -12,6 +12,7 @@ from cueline.config.effective import effective
 from cueline.errors import ConfigError
 from cueline.events.log_url import LogUrl
 from cueline.providers.registry import provider_named
+from tests.scripted import memory_log
 
 AGENT, FILE = Path("agent.toml"), Path("cueline.toml")
 
@@ -27,6 +28,23 @@ def test_what_is_in_a_file_lies_beside_it(tmp_path):
     assert (LogUrl.of(tmp_path / "kept/log.db"), str(tmp_path / "s.toml")) == (
         said["log"].value,
         said["model"].value,
+    )
+
+
+def test_the_times_and_slots_of_a_file_hold_for_its_log(tmp_path):
+    (tmp_path / "cueline.toml").write_text(
+        "grace_seconds = 7\n[runner]\nslots = 3\n"
+        "[sandboxes]\nmax_started = 2\nstop_after_seconds = '2m'\n"
+    )
+    settings = effective(from_file(tmp_path / "cueline.toml")).settings
+
+    log = memory_log(tmp_path).with_settings(settings)
+
+    assert (7, 3, 2, 120) == (
+        log.grace_seconds,
+        log.slots.loop,
+        log.sandbox_slots,
+        log.sandbox_grace_seconds,
     )
 
 

@@ -103,6 +103,13 @@ class TestContainerContract(SandboxContract):
 
         assert ended.exit_code == 137
 
+    def test_a_sandbox_has_no_more_processors_than_its_share(self, backend, spec, labels):
+        place = backend.create(spec.model_copy(update={"cpus": 0.5}), labels, {})
+        host = backend._client.containers.get(place).attrs["HostConfig"]
+        backend.delete(place)
+
+        assert (0.5, 0.5) == (host["NanoCpus"] / 10**9, host["CpuQuota"] / host["CpuPeriod"])
+
     def test_no_network_is_reached(self, backend, place):
         seen = backend.exec(place, ["ls", "/sys/class/net"], timeout_seconds=30)
 
