@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cueline.actors.background_task import Trouble, repeat_forever
 from cueline.actors.fold import SessionCache
@@ -24,8 +25,9 @@ from cueline.actors.sandbox_port import (
 )
 from cueline.actors.sandbox_slots import SlotLog
 from cueline.clock import Clock
-from cueline.deciders.session import SessionState
+from cueline.deciders.session import SessionState, session_of
 from cueline.errors import (
+    CorruptEventError,
     CuelineError,
     SandboxError,
     SandboxGoneError,
@@ -194,9 +196,9 @@ class SandboxPool:
             SandboxError: a back-end failed; the other sandboxes were looked after.
         """
         slots = await self._slot_log.read()
-        held = {each.session: each for each in slots.held}
+        held = {each.session for each in slots.held}
         self._resting = {name: at for name, at in self._resting.items() if name in held}
-        looks = [self._look_after(session, asked) for session, asked in held.items()]
+        looks = map(self.look_after, slots.held)
         outcomes = await asyncio.gather(*looks, return_exceptions=True)
         if self._time() - self._swept >= SWEEP_SECONDS:
             self._swept = self._time()
@@ -216,20 +218,36 @@ class SandboxPool:
         for found in await self._acts.ask(backend, find):
             session = found.labels.get(SESSION_LABEL, "")
             async with self._locks[session]:
-                state, _ = await self._sessions.fold(session)
+                state = await self._fold(session)
                 is_over = state.finished or not await self._exists(session)
                 has_slot = (await self._slot_log.read()).has(session)
                 if is_over or (found.state == "started" and not has_slot):
                     act: SandboxAct = "delete" if is_over else "stop"
-                    await self._end(found.labels[NAME_LABEL], backend, act)
+                    await self.end(found.labels[NAME_LABEL], backend, act)
+
+    async def _fold(self, session: str) -> SessionState:
+        """Return the state of a session; one whose content was removed counts as stopped."""
+        try:
+            return (await self._sessions.fold(session))[0]
+        except CorruptEventError:
+            async for first in self._journal.store.read(session, limit=1):
+                if first.payload is None:
+                    return replace(session_of(session), status=Status.STOPPED)
+            raise
 
     async def _exists(self, session: str) -> bool:
         """Whether the session has begun, or has been asked for, such as a fork."""
         heads = await self._journal.store.heads([session, sibling(session, "inbox")])
         return any(head.version for head in heads.values())
 
-    async def _look_after(self, session: str, asked: SlotAsked) -> None:
-        state, _ = await self._sessions.fold(session)
+    async def look_after(self, asked: SlotAsked) -> None:
+        """Stop or delete the sandbox of a session that rests, and free its slot.
+
+        Raises:
+            SandboxError: the back-end failed.
+        """
+        session = asked.session
+        state = await self._fold(session)
         if not _rests(state):
             self._resting.pop(session, None)
             return
@@ -239,21 +257,25 @@ class SandboxPool:
         if self._time() - since < grace:
             return
         async with self._locks[session]:
-            state, _ = await self._sessions.fold(session)
+            state = await self._fold(session)
             if not _rests(state):
                 return
             number = asked.number
             while (await self._acts.life(sandbox_of(session, number + 1)))[0].asked is not None:
                 number += 1
             act: SandboxAct = "delete" if state.finished else "stop"
-            await self._end(sandbox_of(session, number), asked.spec.backend, act)
+            await self.end(sandbox_of(session, number), asked.spec.backend, act)
             freed = SlotFreed(session=session, slots=self._slots, at=self._clock.now())
             # A session that did not come for its slot asks again, and is the last then.
             await self._slot_log.decide(freed, wakes=[session] if wakes else [])
             self._resting.pop(session, None)
 
-    async def _end(self, name: str, backend_name: str, act: SandboxAct) -> None:
-        """Stop or delete the sandbox *name*, even if the outcome of its creation is unknown."""
+    async def end(self, name: str, backend_name: str, act: SandboxAct) -> None:
+        """Stop or delete the sandbox *name*, even if the outcome of its creation is unknown.
+
+        Raises:
+            SandboxError: the back-end failed.
+        """
         life = await self._acts.life(name)
         backend, asked = self._backend(backend_name), life[0].asked
         if life[0].gone and act == "stop":

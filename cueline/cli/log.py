@@ -21,11 +21,16 @@ from cueline.client.log import (
     scrub_log,
 )
 from cueline.client.log_check import SAMPLE, LogCheck, check_log
+from cueline.client.log_fsck import Fsck
+from cueline.client.log_fsck import fsck as fsck_log
 from cueline.client.rows import check_type
 from cueline.clock import SystemClock
+from cueline.console.progress import progress
 from cueline.console.text import count, duration, json_of, visible
 from cueline.events.json_schema import schema_of, schema_of_all
+from cueline.events.log_url import LogUrl
 from cueline.runtime.loop import run
+from cueline.runtime.open_log import open_log as open_log_file
 
 _HELP = """Create, upgrade, copy, back up, restore or check a log.
 
@@ -223,6 +228,48 @@ def _print_check(checked: LogCheck) -> None:
     typer.echo(f"{read}, {count(checked.events, 'event')}: {found}")
     states = f"compared with a snapshot: {checked.compared:,}"
     typer.echo(f"{states}; folded by other rules: {checked.other_rules:,}")
+
+
+@group.command("fsck", short_help="Find and close what nobody closes.")
+def fsck(
+    *,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Close what an append can close; nothing is changed.")
+    ] = False,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Find what is damaged in a log, or left open with nobody who will close it.
+
+    These are: damaged events; read models of another past of the log; sessions with work
+    that no process does; approvals after their deadline, or of ended sessions;
+    reservations and sandboxes of ended sessions. Each is explained, with what to do.
+    --repair appends the facts that close it, by the rules of a running cueline: every
+    recorded event stays. The log may be in use. The exit code is 1 while anything is left.
+
+    \b
+    Examples:
+      cueline log fsck
+      cueline log fsck --repair --log postgresql://app@db.internal/cueline
+    """
+    with progress("checking", plain=as_json):
+        checked = run(_fsck(log, repair=repair))
+    open_log.print_answer(checked, _print_fsck, as_json=as_json)
+    raise typer.Exit(Exit.FAILED if checked.left else Exit.DONE)
+
+
+async def _fsck(log: LogUrl, *, repair: bool) -> Fsck:
+    async with open_log_file(log, must_exist=True, read_only=not repair) as opened:
+        return await fsck_log(opened, repair=repair)
+
+
+def _print_fsck(checked: Fsck) -> None:
+    for each in checked.findings:
+        done = "repaired" if each.repaired else f"next: {each.advice}"
+        typer.echo(visible(f"{each.kind.replace('_', ' ')} {each.name}: {each.problem}\n  {done}"))
+    read = f"{count(checked.events, 'event')} in {count(checked.streams, 'stream')}"
+    found = count(len(checked.findings), "finding")
+    typer.echo(f"{read}: {found}, {checked.left} left")
 
 
 @group.command("schema", short_help="Print the JSON Schema of the events.")

@@ -137,7 +137,7 @@ class Views:
 
     async def _catch_up(self, store: EventStore, size: int) -> int:
         end = await store.last_position()
-        if not await self._belongs_to(store):
+        if not await self.belongs_to(store):
             await self.clear()
         while (seen := self.checkpoint).position < end:
             batch = await _read_batch(store, seen.position, size)
@@ -148,7 +148,7 @@ class Views:
                     self._advance(seen, batch)
         return seen.position
 
-    async def _belongs_to(self, store: EventStore) -> bool:
+    async def belongs_to(self, store: EventStore) -> bool:
         """Whether the log's event at the checkpoint is the one that was projected."""
         seen = self.checkpoint
         if not seen.position:

@@ -42,3 +42,16 @@ def test_a_damaged_event_is_told_and_is_in_the_backup_too(finished):
     assert 1 == done.exit_code
     assert "damaged in .cueline/log.db too: " in done.output
     assert (finished.folder / "copy.db").exists()
+
+
+def test_fsck_tells_what_is_wrong_and_what_to_type(finished):
+    fine = finished("log", "fsck")
+    finished.change(FLIP)
+    damaged = finished("log", "fsck", "--repair")
+
+    assert (0, 1) == (fine.exit_code, damaged.exit_code), fine.output
+    assert ": 0 findings, 0 left\n" in fine.output
+    assert "damage session-default/one@" in damaged.output
+    assert "  next: the other events still load; `cueline log restore BACKUP` brings" in (
+        damaged.output
+    )
