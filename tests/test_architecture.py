@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "stores": {"events", "errors", "clock", "files", "projections", "sqlite_library"},
     "providers": PORTS | {"files"},
     "isolation": {"events", "errors", "files"},
+    "telemetry": {"events", "errors", "clock", "projections"},
     "tools": PORTS | LOCAL | {"isolation"},
     "sandboxes": PORTS | LOCAL | {"isolation", "tools"},
     "console": PORTS - {"actors"} | {"client", "projections"},
@@ -87,6 +88,7 @@ HOMES = {
     "markdown_it": {"gateway"},
     "markupsafe": {"gateway"},
     "mcp": {"gateway", "tools"},
+    "opentelemetry": {"telemetry"},
     "mcp_types": {"gateway", "tools"},
     "jsonschema_rs": {"tools"},
     "msgspec": PORTS

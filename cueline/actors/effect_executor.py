@@ -61,6 +61,7 @@ from cueline.events.session import (
     ToolReturned,
 )
 from cueline.events.stream import is_compaction, shown
+from cueline.events.trace import call_place, span_id, trace_id, traceparent
 
 
 def hook_payload(
@@ -366,7 +367,15 @@ class EffectExecutor:
             task=self._task(call) if isinstance(effect, PollTask) else None,
             sandbox=self._sandbox().place(tool) if agent.sandbox is not None else None,
             called_before=server is not None and self._has_called(tool.server),
+            traceparent=self._traceparent(effect),
         )
+
+    def _traceparent(self, effect: RunTool | ReconcileTool | PollTask) -> str:
+        setup, stream = self._entity.state.setup, self._entity.stream
+        assert setup is not None, "a session with effects was started"
+        log = self._loaded_agent.journal.store.log_id
+        trace = trace_id(log, setup.family.root or stream, setup.traceparent)
+        return traceparent(trace, span_id(log, stream, call_place(effect.effect, effect.attempt)))
 
     def _given(self, call: Call) -> GivenInput | None:
         """Return a person's answer to what the call asked for; None without an answer."""

@@ -27,6 +27,7 @@ async def next_start(
     (started,) = [fact async for _, fact in journal.read(before.stream, until=1)]
     assert isinstance(started, SessionStarted), "a session with a schedule is no fork"
     here = {"agent": after.agent, "schedule": schedule, "attached": False, "asked_at": now}
+    here |= {"traceparent": ""}  # each session of a series is a trace of its own
     asked = StartAsked(**shared_fields(started, StartAsked) | here)
     steps: list[list[InboxMessage]] = [[asked]]
     if after.setup is not None and after.setup.waived:

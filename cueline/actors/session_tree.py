@@ -68,6 +68,7 @@ def _child_of(state: SessionState, begun: StartAsked, asked: StartAsked) -> Star
         "root": begun.root or parent,
         "depth": begun.depth + 1,
         "allowances": allowances_below(parent, limits, begun.allowances),
+        "traceparent": begun.traceparent,
     }
     return asked.model_copy(update=place)
 

@@ -75,6 +75,8 @@ class ToolOrder(Struct, frozen=True, kw_only=True):
     """The folder that gets what isolated commands change; empty: the workspace gets it."""
     sandbox: SandboxPlace | None = None
     """The sandbox that has the workspace of the call; None: it runs at the runner."""
+    traceparent: str = ""
+    """The trace of the session, and the span of this attempt."""
 
 
 OnProgress = Callable[[ToolOrder, float | None, str], None]

@@ -85,6 +85,7 @@ _PANELS = {
         LazyCommand("costs", "Show costs by session, model or day."),
         LazyCommand("budget", "Show limits; raise them.", "budget:group"),
         LazyCommand("breakers", "List circuit breakers, and reset one.", "breakers:group"),
+        LazyCommand("telemetry", "Export traces to OpenTelemetry.", "telemetry:group"),
     ),
     "Verify the log": (
         LazyCommand("replay", "Rebuild a session's state, and check it."),

@@ -116,6 +116,17 @@ class SealSettings(BaseModel):
     """The file with the private key, in PEM."""
 
 
+class TelemetrySettings(BaseModel):
+    """Where traces of the sessions go, and what they have."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    endpoint: Address | None = None
+    """The URL to which `cueline serve` sends traces by OTLP; without it, none are sent."""
+    content: bool = False
+    """Whether traces have what people, models and tools said."""
+
+
 class UserSettings(BaseModel):
     """The provider, model and address of one user, instead of the settings for all users."""
 
@@ -163,6 +174,7 @@ class Settings(BaseModel):
     cluster: ClusterSettings = ClusterSettings()
     sandboxes: SandboxSettings = SandboxSettings()
     seal: SealSettings = SealSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
     users: dict[str, UserSettings] = {}
     """The settings of single users, by name."""
 

@@ -44,7 +44,8 @@ CuelineError
 ├── RunnerGoneError              find out the outcome of the call
 ├── HostsFullError               wait, or start more hosts
 ├── StaleOrderError              stop: the runner serves a newer owner
-└── ClusterError                 the operator mends the cluster
+├── ClusterError                 the operator mends the cluster
+└── TelemetryError               send it again later
 ```
 
 Import the errors from here. Each error can be pickled (Ray pickles errors), because it passes
@@ -99,5 +100,6 @@ from cueline.errors.root import (
     SandboxError,
     SandboxGoneError,
     StaleOrderError,
+    TelemetryError,
     ToolFailedError,
 )

@@ -143,3 +143,12 @@ class ClusterError(CuelineError):
     address: str
     reason: str
     text = "{address}: {reason}"
+
+
+class TelemetryError(CuelineError):
+    """The back-end for telemetry did not accept what was sent to it; send it again later."""
+
+    retryable = True
+    endpoint: str
+    reason: str
+    text = "{endpoint}: {reason}"

@@ -44,6 +44,7 @@ from cueline.events.sanitize import Redactor, needs_sanitizing, sanitize
 from cueline.events.seal import LogSealed
 from cueline.events.session import SessionEvent
 from cueline.events.store import INLINE_LIMIT, Draft, RecordedEvent
+from cueline.events.telemetry import SpansExported
 from cueline.events.token import TokenEvent
 
 Payload = dict[str, Any]
@@ -85,7 +86,7 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         get_args(TokenEvent),
         get_args(SandboxEvent),
         get_args(SlotEvent),
-        (DescendantAsked, ProposalRejected, LogSealed, SessionEmptied),
+        (DescendantAsked, ProposalRejected, LogSealed, SessionEmptied, SpansExported),
     )
 }
 """The class of every fact that this cueline can read, by type."""

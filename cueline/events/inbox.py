@@ -66,6 +66,8 @@ class StartAsked(Fact):
     """The time of the start; None: at once."""
     asked_by: str = ""
     """The person who starts the session; empty: unknown."""
+    traceparent: str = Field(default="", exclude_if=not_)
+    """The trace and span of the program that started the tree of sessions; empty: unknown."""
     asked_at: AwareDatetime
     """The sender's own clock, for people; rules use the log's recording time (I14)."""
 

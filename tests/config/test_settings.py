@@ -31,6 +31,7 @@ EXAMPLES = {
     "secrets": (["FIRST"], ["SECOND"]),
     "cluster.stale_seconds": (100.0, 110.0),
     "cluster.removal_seconds": (500.0, 550.0),
+    "telemetry.endpoint": ("https://a.example", "https://b.example/v1"),
     "tool_retry": ({"max_retries": 1}, {"max_retries": 2}),
     "fallback": ([{"provider": "a", "model": "b"}], [{"provider": "a", "model": "c"}]),
     "users": ({"ann": {"model": "a"}}, {"ann": {"model": "b"}}),

@@ -67,7 +67,7 @@ NAMES = {
     *("secrets", "seen", "session", "sessions", "signature", "stream", "tool", "up"),
     *("needs", "own_name", "step", "wait"),
     *("version", "whole", "whose", "zone"),
-    *("checkpoint", "namespace", "newest", "task", "thread"),
+    *("checkpoint", "namespace", "newest", "task", "thread", "traceparent"),
     *("person", "scopes", "tenant", "token"),
     *("agent", "archive", "archive_hash", "day", "frontier", "status"),
     *("backend", "place", "pool", "volume", "workspace"),

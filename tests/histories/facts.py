@@ -62,6 +62,7 @@ from cueline.events.sandbox import (
     SlotGranted,
 )
 from cueline.events.seal import LogSealed
+from cueline.events.telemetry import SpansExported
 from cueline.events.token import TokenIssued, TokenRevoked
 from tests.histories.session_facts import (
     AGENT,
@@ -153,6 +154,7 @@ PEOPLE = [
         note=f"cueline/1f0\n2\n{'Dw8P' * 10}Dw8=\n\n— cueline/1f0 {'A' * 91}=\n",
         key=f"cueline/1f0+00000000+{'A' * 44}",
     ),
+    SpansExported(position=2, spans=1),
     SessionEmptied(
         session="session-default/one",
         cause="archived",

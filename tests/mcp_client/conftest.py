@@ -36,6 +36,7 @@ def order(tmp_path):
             digest="",
             server=server,
             called_before=before,
+            traceparent=f"00-{1:032x}-{1:016x}-01",
         )
 
     return make

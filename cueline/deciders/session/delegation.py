@@ -138,6 +138,7 @@ def child_request(
         attached=setup.attached,
         run=None if blueprint is None else Run(blueprint=event.agent),
         asked_by=setup.asked_by,
+        traceparent=setup.traceparent,
         asked_at=now,
         parameters={} if child.parameters_schema is None else given,
         call=ChildCall(

@@ -115,6 +115,7 @@ def _setup(event: SessionStarted | SessionForked, first_turn: int) -> Setup:
         tools={tool.name: tool for tool in event.agent.tools},
         limited=own or bool(family.allowances),
         asked_by=event.asked_by,
+        traceparent=getattr(event, "traceparent", ""),
         first_turn=first_turn,
         family=family,
     )

@@ -114,6 +114,8 @@ class Setup(Struct, frozen=True):
     """The grants for the rest of the session."""
     waived: tuple[str, ...] = ()
     """The secrets that people waived."""
+    traceparent: str = ""
+    """The trace of the program that started the tree of sessions; empty: unknown."""
     first_turn: int = 0
     """The number of turns before the session's first turn: a fork continues the count."""
     family: TreePlace = ROOT

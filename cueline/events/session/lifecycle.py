@@ -68,6 +68,8 @@ class SessionStarted(Fact):
     """The blueprint of the run; None: the session is no run."""
     schedule: Schedule | None = Field(default=None, exclude_if=not_)
     """The time of the start; None: at once."""
+    traceparent: str = Field(default="", exclude_if=not_)
+    """The trace and span of the program that started the tree of sessions; empty: unknown."""
 
 
 class RunClaimed(Fact):

@@ -1,7 +1,6 @@
 """Calls the tools of MCP servers, in the event loop of a runner."""
 
 import asyncio
-import hashlib
 import os
 import re
 import time
@@ -141,7 +140,7 @@ class McpExecutor:
             connection.call,
             tool_in(order.tool),
             order.arguments,
-            _trace_of(order),
+            order.traceparent,
             on_progress=self._progress_of(order),
         )
         answers = None if given is None else responses_of(given)
@@ -303,10 +302,3 @@ def _shown(block: ContentBlock) -> str | bytes:
             return f"[a link to {block.uri}: {block.description or block.name}]"
         case EmbeddedResource():
             return f"[{block.resource.uri}, which is no text and is not shown]"
-
-
-def _trace_of(order: ToolOrder) -> str:
-    """Return the trace of the call (SEP-414), derived, so that each attempt has the same."""
-    trace = hashlib.blake2b(order.session.encode(), digest_size=16).hexdigest()
-    span = hashlib.blake2b(order.key.encode(), digest_size=8).hexdigest()
-    return f"00-{trace}-{span}-01"

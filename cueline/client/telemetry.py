@@ -1,0 +1,49 @@
+"""Exports the spans of a log to a back-end; `cueline.telemetry` makes them."""
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from cueline.errors import ConfigError, RejectedError
+from cueline.runtime.open_log import OpenLog
+
+if TYPE_CHECKING:
+    from cueline.telemetry.export import SpanExport
+
+_LONGEST: Final = 100
+
+
+def cursor_of(endpoint: str) -> str:
+    """Return the name of the cursor of a back-end, from its URL: `localhost-4318-v1-traces`."""
+    _, _, rest = endpoint.rpartition("://")
+    return re.sub(r"[^a-z0-9]+", "-", rest.lower()).strip("-")[:_LONGEST].strip("-")
+
+
+def span_export(
+    log: OpenLog, endpoint: str, *, cursor: str | None = None, content: bool = False
+) -> "SpanExport":
+    """Return the export of the spans of a log to *endpoint*.
+
+    Raises:
+        ConfigError: the packages of `cueline[otel]` are missing, or *endpoint* is no URL.
+        InvalidNameError: the name of the cursor is invalid.
+        RejectedError: the log is a server's.
+        ForbiddenError: it needs the whole log, and the scope `admin`.
+    """
+    log.check_whole()
+    log.check_may("admin")
+    if log.server is not None:
+        why = "only a process that can open the log can export its spans; do it there"
+        raise RejectedError(str(log.url), why)
+    if not re.match(r"https?://[^/]", endpoint):
+        raise ConfigError(
+            "--to", f"{endpoint!r} is no URL, such as http://localhost:4318/v1/traces"
+        )
+    try:
+        from cueline.telemetry.export import SpanExport  # noqa: PLC0415 - an extra
+        from cueline.telemetry.otlp import OtlpExporter  # noqa: PLC0415 - as above
+    except ModuleNotFoundError as error:
+        why = f"{error.name} is missing: `pip install 'cueline[otel]'` installs it"
+        raise ConfigError("telemetry", why) from error
+    name = cursor_of(endpoint) if cursor is None else cursor
+    by = f"user:{log.user}"
+    return SpanExport(log.journal(), OtlpExporter(endpoint), name, content=content, actor=by)
