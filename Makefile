@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-covered test-rest test-ray test-long
 .PHONY: test-without-ray test-package test-models
-.PHONY: lint format types check bench sample size torture lock dist clean
+.PHONY: lint format types check bench sample size torture lock dist docs clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -96,8 +96,11 @@ lock:  ## resolve again, after a dependency changed in pyproject.toml (needs uv)
 dist: setup  ## build the sdist, and the wheel from it, into dist/
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/uv build --no-build-isolation --python $(BIN)/python
 
+docs: setup  ## make a site of docs/ in site/; a broken link is an error
+	$(BIN)/uv run --quiet --isolated --locked --only-group docs zensical build --clean --strict
+
 clean:  ## remove .venv, .venv-bench, caches and builds
-	rm -rf .venv .venv-bench build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench build dist site .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find cueline tests examples bench -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 ifdef UV

@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -246,6 +247,35 @@ def test_links_lead_somewhere(page):
 @pytest.mark.parametrize("page", [*GUIDES, *REFERENCE], ids=lambda page: page.stem)
 def test_the_index_has_each_page(page):
     assert f"({page.relative_to(DOCS)})" in (DOCS / "index.md").read_text()
+
+
+def test_the_navigation_has_each_page():
+    named = re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text())
+
+    pages = {*GUIDES, *REFERENCE, *DOCS.glob("*.md")}
+    assert sorted(str(page.relative_to(DOCS)) for page in pages) == sorted(named)
+
+
+def test_a_site_is_made_of_the_pages(tmp_path):
+    (target,) = re.findall(r"(?m)^docs:.*\n\t(.+)$", (ROOT / "Makefile").read_text())
+    command = target.replace("$(BIN)", str(Path(sys.executable).parent))
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    shutil.copytree(DOCS, tmp_path / "docs")
+
+    done = subprocess.run(
+        shlex.split(command),
+        check=False,
+        cwd=tmp_path,
+        env=os.environ | {"UV_PROJECT": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+
+    if "error sending request" in done.stderr:
+        pytest.skip("no package index is reachable")
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert (tmp_path / "site/guides/approvals/index.html").exists()
+    assert "approve" in (tmp_path / "site/search.json").read_text()
 
 
 # How the pages are written.
