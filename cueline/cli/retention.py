@@ -146,7 +146,7 @@ def _clean_up(
 
 def _scrub(log: LogUrl, done: EmptyReceipt) -> None:
     """Overwrite what is left in the files of the log; print how, if it is in use."""
-    if not done.sessions:
+    if not done.sessions and not done.blobs:
         return
     try:
         with progress("writing the files of the log anew"):
@@ -177,6 +177,8 @@ def _print_dry_run(done: EmptyReceipt) -> None:
 
 
 def _print_kept(done: EmptyReceipt) -> None:
+    if done.blobs:
+        typer.echo(f"{count(done.blobs, 'long value')} that no event names: removed")
     if not done.sessions:
         typer.echo("no session to remove")
     for each in done.kept:

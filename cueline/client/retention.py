@@ -19,7 +19,7 @@ from cueline.errors import ConfigError, RejectedError, WrongExpectedVersionError
 from cueline.events.codes import TERMINAL
 from cueline.events.journal import FactWrite
 from cueline.events.retention import KeptUsage, SessionEmptied, retention_stream
-from cueline.events.store import from_us, to_us
+from cueline.events.store import BlobCollector, from_us, to_us
 from cueline.events.stream import shown, sibling, tenant_of
 from cueline.files import make_folder
 from cueline.projections.read_model import ask
@@ -78,6 +78,8 @@ class EmptyReceipt:
     sessions: tuple[Emptied, ...]
     kept: tuple[str, ...] = ()
     """The old sessions that stay because one of their tree is not over."""
+    blobs: int = 0
+    """The number of long values that were removed because no event of the log names them."""
 
 
 class _Member(NamedTuple):
@@ -120,7 +122,8 @@ async def erase(
             _check_over(family)
         removal = _Removal(client.log, models, "erased", reason)
         emptied = [await removal.empty(each) for each in _unique(families)]
-    return EmptyReceipt(tuple(each for each in emptied if each is not None))
+    done = tuple(each for each in emptied if each is not None)
+    return EmptyReceipt(done, blobs=await _collect(client.log))
 
 
 async def clean_up(
@@ -165,7 +168,14 @@ async def clean_up(
                     continue
                 done = await removal.empty(each)
                 emptied += [] if done is None else [done]
-        return EmptyReceipt(tuple(emptied), tuple(kept))
+    blobs = 0 if dry_run else await _collect(client.log)
+    return EmptyReceipt(tuple(emptied), tuple(kept), blobs)
+
+
+async def _collect(log: "OpenLog") -> int:
+    """Remove long values that no event names, as after a crash before the event was appended."""
+    store = log.store
+    return await store.collect_blobs(log.clock.now()) if isinstance(store, BlobCollector) else 0
 
 
 def _check_undamaged(models: ReadModels) -> None:

@@ -25,7 +25,7 @@ and decodes. The epoch decides which process may write; the decider, which event
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -281,6 +281,17 @@ class Presence:
     """The address of the process's live text, as `HOST:PORT`; empty: none."""
     token: str = field(default="", repr=False)
     """The token that a watcher has to send to the live text's address."""
+
+
+@runtime_checkable
+class BlobCollector(Protocol):
+    """A store that deletes the blobs that no event names."""
+
+    async def collect_blobs(self, now: datetime) -> int:
+        """Delete blobs without references that were stored a day before *now*; return their number.
+
+        A younger one may be about to be named: a blob is stored before its event.
+        """
 
 
 class PresenceBoard(Protocol):

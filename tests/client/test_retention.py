@@ -1,16 +1,20 @@
 """What is erased is gone in every kind of log, and what it cost stays."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from cueline import Agent, open_runtime
 from cueline.client.archive_file import ArchiveFile
-from cueline.client.retention import erase
+from cueline.client.client import Client
+from cueline.client.retention import clean_up, erase
 from cueline.client.verify import verify_log
-from cueline.errors import RejectedError
+from cueline.errors import MissingBlobError, RejectedError
 from cueline.events.journal import FactWrite
 from cueline.events.session import OutcomeCameLate
+from cueline.runtime.place import Place
+from cueline.testing.clock import FakeClock
 
 ONE = "session-default/one"
 SAYS = '[[reply]]\ntext = "planted-words"\n'
@@ -89,3 +93,27 @@ def test_an_archive_has_its_name_once_it_is_whole(tmp_path):
 
     assert [path] == list(tmp_path.iterdir())
     assert b"of an earlier try" == path.read_bytes()
+
+
+async def test_values_that_no_event_names_are_removed_once_they_are_a_day_old(url):
+    agent = Agent(name="a", provider="scripted", model="m", parameters={"script": SAYS})
+    async with open_runtime(url, on="inline") as runtime:
+        await (await runtime.start(agent, "planted-words " * 2000, id="one")).result()
+        store, now = runtime.log.store, runtime.log.clock.now()
+        left = await store.put_blob(b"of a process that died before its event")
+        long_ago, day = now - timedelta(days=1), now + timedelta(days=2)
+
+        young = await clean_up(runtime, long_ago, archive=None)
+        tried = await clean_up(at(runtime, day), long_ago, archive=None, dry_run=True)
+        removed = await clean_up(at(runtime, day), long_ago, archive=None)
+
+        assert [0, 0, 1] == [each.blobs for each in (young, tried, removed)]
+        with pytest.raises(MissingBlobError):
+            await store.get_blob(left)
+        assert () == (await verify_log(runtime.log)).bad
+        assert "planted-words" in str(await runtime.show("one"))
+
+
+def at(runtime, now):
+    """Return a client that thinks that it is *now*."""
+    return Client(replace(runtime.log, clock=FakeClock(now)), Place(runtime.log.url))
