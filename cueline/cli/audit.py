@@ -1,5 +1,7 @@
 """`cueline audit`: list who did what and when; verify, seal and prove the log."""
 
+from collections.abc import Callable
+from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,12 +10,20 @@ import typer
 
 from cueline.cli import open_log
 from cueline.cli.failure import Exit
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionFilter, is_typed, moment
+from cueline.cli.option import (
+    DEFAULT_LOG,
+    CsvOption,
+    JsonOption,
+    LogOption,
+    SessionFilter,
+    is_typed,
+    moment,
+)
 from cueline.client.open_read_models import Page
 from cueline.client.rows import AuditRow, check_type
 from cueline.client.seal import InclusionProof
 from cueline.client.verify import Verified
-from cueline.console.table import print_table
+from cueline.console.table import print_csv, print_table
 from cueline.console.text import count, date_time, json_of, visible
 from cueline.events.log_url import LogUrl
 from cueline.events.stream import category_of, shown
@@ -41,6 +51,13 @@ def audit(
             metavar="WHO", help="Only by user, agent, runner or system, perhaps `user:ada`."
         ),
     ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option(metavar="WORDS", help="Only with all these words; `src/*` is a beginning."),
+    ] = None,
+    correlation: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only what came from one cause.")
+    ] = None,
     since: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="From then on: 2026-01-31, 2026-01-31T12:00, or 30d."),
@@ -54,10 +71,16 @@ def audit(
     limit: Annotated[
         int, typer.Option(min=1, metavar="N", help="At most N events, the newest.")
     ] = 1000,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Go on with the events that come.")
+    ] = False,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
+    as_csv: CsvOption = False,
 ) -> None:
-    """List events by session, type, tool, actor and time.
+    """List events by session, type, tool, actor, words, correlation id and time.
+
+    An event has to match all that you give. Guide: docs/guides/audit.md
 
     `cueline audit verify` checks the hash chain of every stream. `cueline audit seal`
     signs what the log holds, and `cueline audit prove` proves that an event is in it.
@@ -66,7 +89,8 @@ def audit(
     Examples:
       cueline audit --session 7f3a --type ApprovalResolved
       cueline audit --tool delete_file --since 2026-01-01 --json
-      cueline audit --actor user:ada
+      cueline audit --text 'rm build' --type ToolStarted --csv
+      cueline audit --actor user:ada --follow
       cueline audit verify
     """
     if ctx.invoked_subcommand is not None:
@@ -77,13 +101,16 @@ def audit(
         "type": kind,
         "tool": tool,
         "actor": actor,
+        "text": text,
+        "correlation": correlation,
         "since": moment("--since", since),
         "until": _whole_second(moment("--until", until)),
         "limit": limit,
     }
     if kind is not None:
         check_type(kind)
-    open_log.run(_list(log, wanted, as_json=as_json))
+    show = _show_csv if as_csv else _show_json if as_json else _show_table
+    open_log.run(_list(log, wanted, show, follow=follow))
 
 
 def _whole_second(until: datetime | None) -> datetime | None:
@@ -102,20 +129,45 @@ def _check_nothing_typed(ctx: typer.Context, command: str) -> None:
             raise typer.BadParameter(f"{each.opts[0]} goes behind `{command}`")
 
 
-async def _list(log: LogUrl, wanted: dict[str, Any], *, as_json: bool) -> None:
+async def _list(
+    log: LogUrl, wanted: dict[str, Any], show: Callable[..., None], *, follow: bool
+) -> None:
     async with open_log.reader(log) as reader:
         found = await reader.audit(**wanted)
-    if as_json:
-        for each in open_log.rows(found):
-            typer.echo(json_of(each))
-    elif found:
-        _print(found)
-    else:
-        typer.echo(f"no events that fit in {visible(str(log))}")
+        if found or show is not _show_table:
+            show(found, head=True)
+        elif not follow:
+            typer.echo(f"no events that fit in {visible(str(log))}")
+        if follow:
+            await _go_on(reader, wanted, show, found)
     open_log.end_of(found)
 
 
-def _print(found: Page[AuditRow]) -> None:
+async def _go_on(
+    reader: "Reader", wanted: dict[str, Any], show: Callable[..., None], found: Page[AuditRow]
+) -> None:
+    """Show the events that come, until the command is ended."""
+    seen = found[-1].position if found else 0
+    async for position in reader.changes():
+        more = True
+        while more:
+            found = await reader.audit(**wanted, after=seen)
+            if found:
+                show(found, head=False)
+            last = found[-1].position if found else 0
+            more, seen = found.more, last if found.more else max(position, last)
+
+
+def _show_json(found: Page[AuditRow], *, head: bool) -> None:  # noqa: ARG001 - as the others
+    for each in open_log.rows(found):
+        typer.echo(json_of(each))
+
+
+def _show_csv(found: Page[AuditRow], *, head: bool) -> None:
+    print_csv([each.name for each in fields(AuditRow)] if head else (), open_log.rows(found))
+
+
+def _show_table(found: Page[AuditRow], *, head: bool) -> None:
     rows = [
         (
             str(each.position),
@@ -127,7 +179,11 @@ def _print(found: Page[AuditRow]) -> None:
         )
         for each in found
     ]
-    print_table(("position", "recorded", "stream", "type", "tool", "actor"), rows)
+    if head:
+        print_table(("position", "recorded", "stream", "type", "tool", "actor"), rows)
+    else:
+        for row in rows:
+            typer.echo(visible("  ".join(filter(None, row))))
 
 
 @group.command("verify", short_help="Check every chain and seal.")

@@ -182,6 +182,7 @@ SessionFilter = Annotated[
     typer.Option(metavar="SESSION", help="Only of this session.", autocompletion=complete_session),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+CsvOption = Annotated[bool, typer.Option("--csv", help="Print CSV, for a spreadsheet.")]
 TreeOption = Annotated[
     bool, typer.Option("--tree", help="All descendants, too; with --json, a line for each.")
 ]

@@ -124,26 +124,32 @@ class Reader(SessionQuestions):
         type: str | None = None,  # noqa: A002 - the word of the log
         tool: str | None = None,
         actor: str | None = None,
+        correlation: str | None = None,
+        text: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        after: int | None = None,
         limit: int = 1000,
         cursor: str | None = None,
     ) -> "Page[AuditRow]":
-        """Return the newest events that match, in the order of the log.
+        """Return the newest events that match all of this, in the order of the log.
 
         Args:
             session: the session of the events.
             type: the type of the events.
             tool: the tool of the events.
             actor: `user`, `agent`, `runner` or `system`, or one of them by name: `user:ada`.
+            correlation: the id that all events have which came from one cause.
+            text: words that all are in the text of the event; `src/*` is the beginning of a word.
             since: recorded at this time or later.
             until: recorded at this time or earlier.
+            after: a position: the first events after it, and not the newest.
             limit: the maximum number of rows.
             cursor: the `next` of a page, for the events before it.
 
         Raises:
-            ConfigError: no event has this *type*, there is no such cursor, or the limit is less
-            than 1.
+            ConfigError: no event has this *type*, *text* has no word, there is no such cursor, or
+            the limit is less than 1.
         """
         from cueline.client.rows import check_type
         from cueline.projections.audit import audit
@@ -152,11 +158,14 @@ class Reader(SessionQuestions):
         check_limit(limit)
         which: dict[str, Any] = {"since": since, "until": until, "before": read_position(cursor)}
         which |= {"session": await self._stream(session), "type": type, "tool": tool}
+        which |= {"actor": actor, "correlation": correlation, "text": text, "after": after}
         async with read_models(self.log, self.notice) as models:
-            newest = audit(models.db, actor=actor, limit=limit + 1, **which)
-        more = len(newest) > limit
-        last = str(newest[-limit].position) if more else None
-        return Page(tuple(newest[-limit:]), more, models.damage, last)
+            found = audit(models.db, limit=limit + 1, **which)
+        more = len(found) > limit
+        if after is not None:
+            return Page(tuple(found[:limit]), more, models.damage)
+        last = str(found[-limit].position) if more else None
+        return Page(tuple(found[-limit:]), more, models.damage, last)
 
     @at_server
     async def breakers(self) -> "Page[BreakerRow]":

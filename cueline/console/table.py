@@ -1,7 +1,9 @@
 """Prints tables in plain text."""
 
+import csv
+import io
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 import typer
@@ -49,6 +51,16 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         console.print(table)
     for line in captured.get().splitlines():
         typer.echo(line.rstrip())
+
+
+def print_csv(head: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
+    """Print *rows* as CSV, below the names of the columns if *head* has them."""
+    file = io.StringIO()
+    writer = csv.writer(file)
+    if head:
+        writer.writerow(head)
+    writer.writerows(row.values() for row in rows)
+    typer.echo(file.getvalue(), nl=False)
 
 
 def _style(column: str, cell: str) -> str:

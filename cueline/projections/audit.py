@@ -6,7 +6,14 @@ from sqlite3 import Connection
 from typing import Annotated, ClassVar
 
 from cueline.events.store import to_us
-from cueline.projections.read_model import Id, Names, Read, matching, select
+from cueline.projections.read_model import LARGEST, Id, Names, Read, matching, select
+from cueline.projections.words import JOIN, MATCH, query_of
+
+_KIND = "substr(actor, 1, instr(actor || ':', ':') - 1)"
+# Times never decrease from one position to the next, and an index finds the first one.
+_FIRST = f"""coalesce(
+    (SELECT position FROM events WHERE recorded_us >= ? ORDER BY recorded_us, position LIMIT 1),
+    {LARGEST})"""  # noqa: S608 - constants only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +26,9 @@ class AuditRow:
         ("session", "position"),
         ("type", "position"),
         ("tool", "position"),
+        ("actor", "position"),
+        ("correlation_id", "position"),
+        ("recorded_us",),
     )
 
     position: int
@@ -30,6 +40,8 @@ class AuditRow:
     type: str
     tool: Annotated[str | None, Read("nullif(tool, '')", column="tool", kind=str)]
     actor: str
+    correlation_id: str | None
+    """What all events have that came from one cause."""
 
 
 def audit(
@@ -39,26 +51,38 @@ def audit(
     type: str | None = None,  # noqa: A002 - the field's name in the log
     tool: str | None = None,
     actor: str | None = None,
+    correlation: str | None = None,
+    text: str | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     before: int | None = None,
+    after: int | None = None,
     limit: int = 1000,
 ) -> list[AuditRow]:
-    """Return the newest matching events before a position, in log order.
+    """Return the newest matching events before a position, or the first after one, in log order.
 
-    *session* is a stream, and *actor* may lack its `:name`.
+    *session* is a stream, *actor* may lack its `:name`, and *text* is as in `query_of`.
     """
+    named = actor is not None and ":" in actor
     where, values = matching(
         [
             ("session = ?", session),
             ("type = ?", type),
             ("tool = ?", tool),
-            ("? IN (actor, substr(actor, 1, instr(actor || ':', ':') - 1))", actor),
-            ("recorded_us >= ?", to_us(since) if since else None),
-            ("recorded_us <= ?", to_us(until) if until else None),
+            ("actor = ?", actor if named else None),
+            (f"{_KIND} = ?", None if named else actor),
+            ("correlation_id = ?", correlation),
+            (f"position >= {_FIRST}", to_us(since) if since else None),
+            (f"position < {_FIRST}", to_us(until) + 1 if until else None),
             ("position < ?", before),
+            ("position > ?", after),
+            (MATCH, query_of(text) if text is not None else None),
         ]
     )
+    if text is not None:
+        where = f"{JOIN} {where}"
+    if after is not None:
+        return select(db, AuditRow, f"{where} ORDER BY position", values, limit)
     return select(db, AuditRow, f"{where} ORDER BY position DESC", values, limit)[::-1]
 
 

@@ -61,6 +61,8 @@ class CallChange:
     output: str | None = None
     whole: str | None = None
     seconds: float | None = None
+    files: Sequence[str] = ()
+    """The paths of the files that it changed."""
     kind: str | None = None
     message: str | None = None
     retry_at: datetime | None = None
@@ -123,6 +125,8 @@ def _copied_change(fact: Any, status: str, names: Sequence[str]) -> CallChange:
             change.used = spent(fact.usage, fact.cost)
         case ToolSkipped(reason=reason):
             change.message = reason
+        case ToolReturned(changes=changes) if changes:
+            change.files = [each.path for each in changes]
         case ToolInDoubt(cause=cause):
             change.message = doubt_text(cause)
         case ToolReconciled(outcome="did_not_happen" | "run_again"):

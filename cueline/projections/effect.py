@@ -29,6 +29,8 @@ class Effect(Spending):
     kind: str
     """`model` or `tool`."""
     tool: str = ""
+    arguments: str = ""
+    """The beginning of its arguments as JSON, as a person changed them."""
     declared: str = ""
     key: str = ""
     """The idempotency key, the same for every attempt."""
@@ -39,7 +41,11 @@ class Effect(Spending):
     lost: int = 0
     """Attempts cut off by a crash."""
     in_doubt: bool = False
+    rule: str = ""
+    """The rule that allowed its last attempt, or that denied the call."""
     runner: str = ""
+    files_json: str = "[]"
+    """The paths of the files that it changed."""
     requested_version: int = 0
     started_position: int | None = None
     """The start of its first attempt."""

@@ -9,7 +9,10 @@ from cueline.events.stream import is_model_call
 from cueline.projections.calls import OVER, CallChange, changes_of
 from cueline.projections.effect import Effect
 from cueline.projections.read_model import Row, Rows, new_row
+from cueline.projections.transcript import EXCERPT
 from cueline.projections.usage import add
+
+_JSON = json.JSONEncoder(ensure_ascii=False)
 
 
 class EffectFold:
@@ -27,6 +30,12 @@ class EffectFold:
                 continue
             if change.used is not None:
                 add(row, change.used)
+            if change.edit is not None:
+                row["arguments"] = _text(change.edit)
+            if change.rule is not None:
+                row["rule"] = change.rule
+            if change.files:
+                row["files_json"] = _JSON.encode(change.files)
             if change.status:
                 _apply(row, session, recorded, change)
             if change.call is None and change.status != "lost":
@@ -61,6 +70,10 @@ def _declared(tools: str) -> Mapping[str, str]:
     return declared
 
 
+def _text(arguments: Mapping[str, object], malformed: str | None = None) -> str:
+    return (_JSON.encode(arguments) if malformed is None else malformed)[:EXCERPT]
+
+
 def _apply(row: Row, session: Row, recorded: RecordedEvent, change: CallChange) -> None:
     status = change.status
     row["status"] = "retry" if status == "lost" else status
@@ -68,6 +81,7 @@ def _apply(row: Row, session: Row, recorded: RecordedEvent, change: CallChange) 
     if change.call is not None:
         declared = _declared(session["tools_json"])
         row["tool"], row["declared"] = change.tool, declared.get(change.tool, "")
+        row["arguments"] = _text(change.call.arguments, change.call.malformed)
     if change.seconds is not None:
         row["seconds"] = change.seconds
     if status == "started":

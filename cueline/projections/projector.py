@@ -7,6 +7,7 @@ from sqlite3 import Connection
 from cueline.errors import CuelineError
 from cueline.events.approval import (
     ApprovalDenied,
+    ApprovalEvent,
     ApprovalExpired,
     ApprovalGranted,
     ApprovalOpened,
@@ -19,14 +20,17 @@ from cueline.events.session import (
     MessageReceived,
     MessageRefused,
     SessionForked,
+    ToolStarted,
 )
 from cueline.events.store import RecordedEvent, from_us, to_us
 from cueline.events.stream import category_of, session_of_approval, shown, sibling, tenant_of
+from cueline.projections import words
 from cueline.projections.approval import Approval, opened
 from cueline.projections.audit import AuditRow, Fault
 from cueline.projections.breaker import Breaker, fold_breaker
 from cueline.projections.effect import Effect
 from cueline.projections.effect_fold import EffectFold
+from cueline.projections.fleet import WorkerRow, fold_worker
 from cueline.projections.read_model import AppendOnlyRows, Row, Rows, new_row
 from cueline.projections.session import SessionReadModel
 from cueline.projections.session_fold import fold_message, fold_session, settle_due
@@ -43,9 +47,13 @@ _FORGET = (
     "DELETE FROM transcript WHERE stream = ?",
     "DELETE FROM approvals WHERE session = ?",
     "UPDATE events SET tool = '' WHERE session = ?",
+    words.FORGET,
 )
 """Removes what came from the content of a session's events."""
-_KEPT = ("stream", "id", "version", "inbox_length", "created_us", "updated_us", "epoch")
+_KEPT = (
+    *("stream", "id", "version", "inbox_length", "created_us", "updated_us", "epoch"),
+    "started_by",
+)
 """The columns of an emptied session that do not come from the content of its events."""
 
 
@@ -62,6 +70,8 @@ class Projector:
         self._usage = Rows(db, DayUsage)
         self._bookings = AppendOnlyRows(db, UsageEntry)
         self._transcript = AppendOnlyRows(db, TranscriptLine)
+        self._words: list[tuple[int, str]] = []
+        self._fleet = Rows(db, WorkerRow)
         self._events = AppendOnlyRows(db, AuditRow)
         self._faults = AppendOnlyRows(db, Fault)
 
@@ -82,7 +92,7 @@ class Projector:
         self._events.add(
             (
                 *(recorded.position, recorded.recorded_us, recorded.stream, recorded.version),
-                *(session, recorded.type, tool, recorded.actor),
+                *(session, recorded.type, tool, recorded.actor, recorded.correlation_id),
             )
         )
 
@@ -101,6 +111,8 @@ class Projector:
                 tool, session = self._project_approval(recorded, fact)
             case "breaker":
                 fold_breaker(self._breaker(recorded.stream), fact)
+            case "fleet":
+                fold_worker(self._fleet, recorded, fact)
             case "retention":
                 if isinstance(fact, SessionEmptied):
                     session = fact.session
@@ -120,6 +132,10 @@ class Projector:
         self._transcript.flush()
         self._events.flush()
         self._faults.flush()
+        self._fleet.flush()
+        if self._words:
+            self._db.executemany(words.ADD, self._words)
+            self._words.clear()
 
     def _session(self, stream: str, recorded_us: int) -> Row:
         found = self._sessions.find(stream)
@@ -137,8 +153,12 @@ class Projector:
         row = self._session(recorded.stream, recorded.recorded_us)
         fold_session(row, recorded, fact)
         tool = self._effect_fold.fold(row, recorded, fact)
-        for line in lines(recorded, fact, tool):
+        said = list(lines(recorded, fact, tool))
+        for line in said:
             self._transcript.add(line)
+        call = self._call(recorded.stream, fact) if isinstance(fact, ToolStarted) else ""
+        if said or call:
+            self._index(recorded.position, words.text_of(fact, said, call))
         if (used := used_by(fact)) is not None:
             self._use(row, recorded, fact, used)
         match fact:
@@ -149,6 +169,15 @@ class Projector:
                 self.flush()
                 inherit(self._db, self._session(recorded.stream, recorded.recorded_us))
         return tool
+
+    def _call(self, stream: str, fact: ToolStarted) -> str:
+        """Return the tool and the arguments of a call that starts."""
+        found = self._effects.find(stream, fact.effect)
+        return f"{fact.tool} {found['arguments']}" if found else ""
+
+    def _index(self, position: int, text: str) -> None:
+        if text:
+            self._words.append((position, text))
 
     def _give(self, session: str, message: object, *, waits: bool) -> None:
         """Remember a decision while it is unread in the inbox."""
@@ -204,6 +233,8 @@ class Projector:
 
     def _project_approval(self, recorded: RecordedEvent, fact: object) -> tuple[str, str]:
         """Apply one event of an approval; return its tool and its session."""
+        if isinstance(fact, ApprovalEvent):
+            self._index(recorded.position, words.text_of_decision(fact))
         if isinstance(fact, ApprovalOpened):
             row = self._approvals.add(opened(recorded.stream, fact))
             return row["tool"], row["session"]

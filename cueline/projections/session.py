@@ -123,6 +123,8 @@ class SessionReadModel(SessionRow):
     )
 
     stream: str
+    started_by: str = ""
+    """The actor of its start, as `user:ada`."""
     paused: bool
     """Whether only a person can continue it."""
     models_json: str = "[]"

@@ -34,6 +34,8 @@ from cueline.projections.read_model import Row
 def fold_message(row: Row, recorded: RecordedEvent, fact: object) -> None:
     """Apply one event of the session's inbox."""
     row["inbox_length"] = recorded.version
+    if recorded.type == "StartAsked":
+        row["started_by"] = row["started_by"] or recorded.actor
     if isinstance(fact, StartAsked) and row["started_us"] is None:
         _describe(row, fact.agent)
         row["goal"], row["open"], row["attached"] = fact.goal, fact.open, fact.attached

@@ -18,17 +18,20 @@ from typing import NamedTuple
 from cueline.errors import CorruptEventError, LogUnavailableError
 from cueline.events.store import NO_TIME, EventStore, RecordedEvent, from_us, is_time
 from cueline.files import shortage
+from cueline.projections import words
 from cueline.projections.approval import Approval
 from cueline.projections.audit import AuditRow, Fault
 from cueline.projections.breaker import Breaker
 from cueline.projections.effect import Effect
+from cueline.projections.fleet import WorkerRow
 from cueline.projections.read_model import ReadModel, create
+from cueline.projections.relations import VIEWS
 from cueline.projections.session import SessionReadModel
 from cueline.projections.transcript import TranscriptLine
 from cueline.projections.usage import DayUsage, UsageEntry
 from cueline.sqlite_library import sqlite_library
 
-VERSION = 22
+VERSION = 23
 """The version; raise it with every change of a table or its content: old files are rebuilt."""
 BATCH = 2000
 """Events in one transaction, which blocks the event loop for some 60 ms."""
@@ -44,9 +47,12 @@ MODELS: tuple[type[ReadModel], ...] = (
     UsageEntry,
     TranscriptLine,
     AuditRow,
+    WorkerRow,
     Fault,
 )
-TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table'"
+TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'words_*'"
+"""Without the tables in which FTS5 keeps its index."""
+_VIEWS = "SELECT name FROM sqlite_schema WHERE type = 'view'"
 _CANNOT_OPEN = 14
 _BUSY = frozenset({5, 6})
 _DAMAGED = frozenset({11, 26})
@@ -130,6 +136,14 @@ class Views:
                 # A temporary view hides the table of its name.
                 rows = f'SELECT * FROM "{self.schema}".{model.TABLE} WHERE {where}'  # noqa: S608 - our own names
                 self.db.execute(f"CREATE TEMP VIEW {model.TABLE} AS {rows}")
+        # Those of the file see its tables, also hidden ones.
+        for name, query in VIEWS.items():
+            self.db.execute(f"CREATE TEMP VIEW {name} AS {query}")
+
+    def overwrite_forgotten(self) -> None:
+        """Remove what the full-text index still has of forgotten words."""
+        with self._translated():
+            self.db.execute(words.OVERWRITE)
 
     def close(self) -> None:
         """Close the file."""
@@ -196,10 +210,15 @@ class Views:
         self._half_renewed = False
 
     def _create(self) -> None:
+        for (view,) in self.db.execute(_VIEWS).fetchall():
+            self.db.execute(f'DROP VIEW "{view}"')
         for (table,) in self.db.execute(TABLES).fetchall():
             self.db.execute(f'DROP TABLE "{table}"')
         for model in MODELS:
             create(self.db, model)
+        self.db.execute(words.CREATE)
+        for name, query in VIEWS.items():
+            self.db.execute(f"CREATE VIEW {name} AS {query}")
         self.db.execute("CREATE TABLE checkpoint (position INTEGER, hash BLOB) STRICT")
         self.db.execute("INSERT INTO checkpoint VALUES (?, ?)", Checkpoint())
         self.db.execute(f"PRAGMA user_version = {VERSION}")

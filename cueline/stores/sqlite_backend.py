@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -109,8 +110,9 @@ class SqliteBackend:
         return self._path.with_name(f"{self._path.name}-up.log")
 
     def scrub(self) -> None:
-        views = self._path.with_name(f"{self._path.name}-views.db")
-        for path in filter(Path.exists, (real(self._path), views)):
+        with closing(self.open_views()) as views:
+            views.overwrite_forgotten()
+        for path in filter(Path.exists, (real(self._path), views.path)):
             vacuum(path)
 
     def files(self) -> Sequence[Path]:

@@ -120,6 +120,8 @@ def test_the_newest_events(both):
         ({"actor": "agent"}, ["--actor", "agent"]),
         ({"type": "ToolStarted"}, ["--type", "ToolStarted"]),
         ({"type": "ToolStart"}, ["--type", "ToolStart"]),
+        ({"text": "list_files"}, ["--text", "list_files"]),
+        ({"after": 2, "type": "ToolStarted"}, ["--type", "ToolStarted"]),
         ({"since": LONG_AGO}, ["--since", "2020-01-01T00:00:00+00:00"]),
     ],
 )

@@ -34,12 +34,14 @@ async def test_erased_content_is_gone_and_its_cost_stays(url):
         fork = await runtime.fork("one", at=1, id="two")
         await fork.result()
         before = await runtime.costs()
+        assert (await runtime.audit(text="planted-words")).rows
 
         receipt = await erase(runtime, ["one"], reason="she asked")
 
         assert ["two", "one"] == [each.session for each in receipt.sessions]
         assert before == await runtime.costs()
         assert [] == list(await runtime.sessions())
+        assert [] == list(await runtime.audit(text="planted-words"))
         assert () == (await verify_log(runtime.log)).bad
         with pytest.raises(RejectedError, match=r"its content was erased on 20.*: she asked"):
             await runtime.history("one")

@@ -1,6 +1,7 @@
 """The pages about all sessions: lists, approvals, costs, the fleet, breakers, runs, the audit."""
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any, Final, get_args
 
 from fastapi import APIRouter, Request
@@ -105,7 +106,10 @@ async def start(request: Request) -> Response:
 @lists.get("/audit")
 async def audit(request: Request) -> Response:
     """Show the newest events that match."""
-    asked = _filters(request, {"session", "type", "tool", "actor"})
+    asked = _filters(request, {"session", "type", "tool", "actor", "text", "correlation"})
+    asked |= {
+        name: _time(name, each) for name, each in _filters(request, {"since", "until"}).items()
+    }
     found = await caller_of(request).client.audit(limit=200, **asked)
     return _page(request, "audit.html", found=found)
 
@@ -147,6 +151,14 @@ class _Filters(dict[str, str]):
 def _filters(request: Request, names: set[str]) -> dict[str, Any]:
     """Return the filters that were filled in."""
     return {name: each for name, each in request.query_params.items() if name in names and each}
+
+
+def _time(name: str, text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigError(name, f"{text!r} is no time like 2026-01-31T12:00, in UTC") from error
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _number(name: str, text: str | None) -> float | None:

@@ -12,11 +12,13 @@ from cueline.events.store import to_us
 from cueline.stores.postgres.address import Address
 
 _MARK = "\x01"
+MATCH, FOUND = "words MATCH ?", "lexemes_of(words.text) @@ query_of(?)"
+"""The condition of the full-text index, in SQLite and here."""
 
 
 def marked(statement: str) -> bytes:
     """Return *statement*, which has question marks for values, with psycopg's marks."""
-    return statement.replace("?", "%s").encode()
+    return statement.replace(MATCH, FOUND).replace("?", "%s").encode()
 
 
 def escaped(text: str) -> str:

@@ -16,6 +16,7 @@ from psycopg import sql
 
 from cueline.errors import LogUnavailableError
 from cueline.projections.read_model import statements
+from cueline.projections.relations import VIEWS
 from cueline.projections.views import (
     MODELS,
     PATIENCE_SECONDS,
@@ -129,6 +130,7 @@ class PostgresViews(Views):
         with self._committed():
             for model in MODELS:
                 self._tables.execute(f"TRUNCATE {model.TABLE}")
+            self._tables.execute("TRUNCATE words")
             self._tables.execute("UPDATE checkpoint SET position = 0, hash = ''")
 
     async def _begin(self) -> None:
@@ -177,3 +179,5 @@ def make_views(db: psycopg.Connection[Row], address: Address) -> None:
     for model in MODELS:
         for statement in statements(model, _TYPES, "UNLOGGED TABLE"):
             db.execute(statement.encode())
+    for name, query in VIEWS.items():
+        db.execute(f"CREATE VIEW {name} AS {query}".encode())
