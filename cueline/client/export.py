@@ -169,6 +169,7 @@ def event_document(recorded: RecordedEvent, fact: SessionEvent | None) -> dict[s
         "recorded_at": document(recorded.recorded_at),
         "epoch": recorded.epoch,
         "actor": recorded.actor,
+        "correlation_id": recorded.correlation_id,
         "step": recorded.step,
         "hash": recorded.hash.hex(),
         "fact": None if fact is None else fact.model_dump(mode="json", exclude={"type"}),

@@ -16,8 +16,13 @@ from cueline.events.blob_ref import blobs_in
 from cueline.events.chain import Chain
 from cueline.events.codec import Codec, Redacted
 from cueline.events.fact import Fact
+from cueline.events.inbox import StartAsked
 from cueline.events.snapshot import NO_SNAPSHOTS, SnapshotStore
 from cueline.events.store import NO_STREAM, Appended, EventStore, RecordedEvent, Write, to_us
+from cueline.events.stream import session_of, shown, sibling
+
+_KEPT = 10_000
+"""The most streams whose correlation ids a journal keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,6 @@ class FactWrite(Struct, frozen=True):
     """On a stream's first append: the stream and version that it forks from."""
     actor: str | Callable[[Fact], str] = "agent"
     """The actor, as `user` or `user:name`, or a function that returns a fact's actor."""
-    correlation_id: str | None = None
     causation_id: str | None = None
     empties: Sequence[tuple[str, int]] = ()
     """The events that this append redacts; see `Write.empties`."""
@@ -64,6 +68,8 @@ class Journal:
         """The redactor of the secrets that the journal refuses to write."""
         self._codec = codec
         self._now = now
+        self._correlations: dict[str, str | None] = {}
+        """The correlation ids, by stream."""
 
     async def append(self, writes: Sequence[FactWrite], key: str | None) -> Appended:
         """Store the blobs that *writes* name, then append them all, or none.
@@ -73,21 +79,16 @@ class Journal:
             BlobTooLargeError: a value is over the limit; shorten it.
             StoreError: see `EventStore.append`.
         """
-        prepared, blobs = self.prepare(writes)
+        for write in writes:
+            if write.stream not in self._correlations:
+                await self._find_correlations(writes)
+                break
+        occurred_us = to_us(self._now())
+        blobs: dict[str, bytes] = {}
+        prepared = [self._prepare(write, occurred_us, blobs) for write in writes]
         for content in blobs.values():
             await self.store.put_blob(content)
         return await self.store.append(prepared, key)
-
-    def prepare(self, writes: Sequence[FactWrite]) -> tuple[list[Write], dict[str, bytes]]:
-        """Return the writes and blobs that `append` passes to the store.
-
-        Raises:
-            SecretLeakError: a fact was not sanitized; a bug.
-            BlobTooLargeError: a value is over the limit; shorten it.
-        """
-        occurred_us = to_us(self._now())
-        blobs: dict[str, bytes] = {}
-        return [self._prepare(write, occurred_us, blobs) for write in writes], blobs
 
     async def put_blob(self, content: bytes) -> str:
         """Store the blob *content* and return its hash; see `EventStore.put_blob`.
@@ -140,6 +141,8 @@ class Journal:
         async for recorded in events:
             if chain is None:
                 chain = Chain(recorded.version, recorded.hash)
+                if recorded.stream not in self._correlations:
+                    self._correlations[recorded.stream] = recorded.correlation_id
                 continue
             chain.check(recorded)
             try:
@@ -156,8 +159,32 @@ class Journal:
         async for recorded in self.store.read_all(after, categories, limit):
             yield recorded, await self.fact_of(recorded)
 
+    async def _find_correlations(self, writes: Sequence[FactWrite]) -> None:
+        """Learn the correlation ids of *writes*: the topmost session of each session's tree.
+
+        The start request names that session; later events have the correlation id of the request.
+        """
+        known = self._correlations
+        if len(known) > _KEPT:
+            known.clear()
+        for write in writes:
+            session = session_of(write.stream)
+            if write.stream in known or session is None:
+                known.setdefault(write.stream)
+                continue
+            inbox = sibling(session, "inbox")
+            if isinstance(asked := write.steps[0][0], StartAsked):
+                known[inbox] = shown(asked.root or session)
+            elif inbox not in known:
+                begun = [each async for each in self.store.read(inbox, until=1)]
+                if not begun:
+                    continue
+                known[inbox] = begun[0].correlation_id
+            known[write.stream] = known[inbox]
+
     def _prepare(self, write: FactWrite, occurred_us: int, blobs: dict[str, bytes]) -> Write:
         drafts = []
+        correlation = self._correlations.get(write.stream)
         actor = write.actor if callable(write.actor) else lambda _: write.actor
         for step, facts in enumerate(write.steps):
             for fact in facts:
@@ -166,7 +193,7 @@ class Journal:
                     actor=actor(fact),
                     occurred_us=occurred_us,
                     step=step,
-                    correlation_id=write.correlation_id,
+                    correlation_id=correlation,
                     causation_id=write.causation_id,
                 )
                 drafts.append(encoded.draft)

@@ -15,6 +15,7 @@ _ID = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 _LONGEST_ID = 128
 _LONGEST_PLACE = 32
 """The end of an approval's id, after the session's id: `.<turn>.<index>.<n>`."""
+_OF_A_SESSION = frozenset({"session", "inbox", "budget", "tree"})
 _STREAM = re.compile(r"[a-z]+-[a-z0-9_]{1,40}/[a-z0-9]+([.-][a-z0-9]+)*")
 
 
@@ -102,6 +103,16 @@ def effect_of(approval: str) -> str:
 def session_of_approval(stream: str) -> str:
     """Return the session of an approval, whose id begins with the session's."""
     return sibling(stream.rsplit(".", 3)[0], "session")
+
+
+def session_of(stream: str) -> str | None:
+    """Return the session that the events of *stream* are about; None: not those of one session."""
+    category = category_of(stream)
+    if category == "approval":
+        return session_of_approval(stream)
+    if category == "sandbox":
+        return sibling(stream.rpartition(".")[0], "session")
+    return sibling(stream, "session") if category in _OF_A_SESSION else None
 
 
 def trouble_message(what: str, trouble: CuelineError) -> str:

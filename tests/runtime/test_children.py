@@ -11,6 +11,7 @@ from cueline.deciders.session import Status
 from cueline.errors import ConfigError
 from cueline.events.session import ToolReturned
 from cueline.events.start import ANY_AGENT, ASK_CHILD
+from cueline.events.stream import category_of, session_of
 from tests.scripted import HELLO, scripted
 
 ASKS = """
@@ -22,6 +23,7 @@ reply = [
     { text = "One." }, { text = "Two." },
 ]
 """
+DEPLOYS = 'reply = [{ calls = [{ name = "deploy" }] }, { text = "I deployed." }]'
 ASKS_LATER = """
 reply = [
     { calls = [{ name = "delegate", arguments = ARGUMENTS }] },
@@ -72,6 +74,28 @@ async def test_an_agent_is_a_tool_of_another(tmp_path):
     assert (Status.COMPLETED, "I helped.") == (child.status, child.text)
 
 
+# 000-072: correlation ids
+async def test_each_event_of_a_tree_has_the_id_of_its_topmost_session(tmp_path):
+    lead = scripted(ASKS, helper(DEPLOYS, deploy), limits={"max_tokens": 1_000_000})
+    async with runtime(tmp_path) as here:
+        session = await here.start(lead, "go", id="s")
+        await session.result()
+        await (await here.start(helper(), "help", id="own", parent="s", open=True)).result()
+    async with runtime(tmp_path) as here:
+        await here.approve("s.1.0.1.0.1")
+        await here.resume("s")
+        await here.session("own").send("What else?")
+        await here.session("s").result()
+        events = [each async for each in here.log.store.read_all()]
+
+    of_tree = [each for each in events if session_of(each.stream)]
+    assert {"s"} == {each.correlation_id for each in of_tree}
+    assert {"session", "inbox", "approval", "budget", "tree"} == {
+        category_of(each.stream) for each in of_tree
+    }
+    assert not {each.correlation_id for each in events if each not in of_tree} - {None}
+
+
 @pytest.mark.parametrize(
     ("mode", "text"), [("sync", "One."), ("async_poll", "One."), ("async_callback", "Two.")]
 )
@@ -100,8 +124,7 @@ async def test_a_model_asks_for_the_result_of_an_agent_when_it_wants_it(tmp_path
 
 
 async def test_what_a_child_asks_a_person_is_what_its_parent_waits_for(tmp_path):
-    calls = 'reply = [{ calls = [{ name = "deploy" }] }, { text = "I deployed." }]'
-    lead = scripted(ASKS, helper(calls, deploy))
+    lead = scripted(ASKS, helper(DEPLOYS, deploy))
     async with runtime(tmp_path) as here:
         session = await here.start(lead, "go", id="s")
         waiting = await session.result()
@@ -113,8 +136,7 @@ async def test_what_a_child_asks_a_person_is_what_its_parent_waits_for(tmp_path)
 
 
 async def test_a_tree_that_waits_for_a_person_goes_on_where_its_root_is_resumed(tmp_path):
-    calls = 'reply = [{ calls = [{ name = "deploy" }] }, { text = "I deployed." }]'
-    lead = scripted(ASKS, helper(calls, deploy))
+    lead = scripted(ASKS, helper(DEPLOYS, deploy))
     async with runtime(tmp_path) as here:
         await (await here.start(lead, "go", id="s")).result()
     async with runtime(tmp_path) as here:
