@@ -16,6 +16,7 @@ from cueline.cli.trust import check_trust
 from cueline.client.client import open_client
 from cueline.client.remote_runners import with_relay
 from cueline.client.runtime import runtime_on
+from cueline.client.telemetry import exporting
 from cueline.client.tokens import CODE_SECONDS, issue_code
 from cueline.config.config_file import TOKEN
 from cueline.console.text import json_of
@@ -129,7 +130,10 @@ def serve(
             with_settings = client.log.with_settings(outside.settings)
             if relay is not None:
                 with_settings = with_relay(with_settings, relay)
-            async with runtime_on(with_settings, on_trouble=trouble) as runtime:
+            async with (
+                runtime_on(with_settings, on_trouble=trouble) as runtime,
+                exporting(runtime.log, outside.settings.telemetry, trouble),
+            ):
                 # Whoever keeps the server asks for a code when somebody needs one.
                 code = None if while_stdin else await issue_code(runtime, runtime.log.user)
                 told = partial(ready, code="" if code is None else code.text)

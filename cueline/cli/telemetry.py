@@ -10,7 +10,7 @@ from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.settings_context import settings_context_of
 from cueline.console.progress import progress
 from cueline.console.text import count, visible
-from cueline.errors import ConfigError
+from cueline.errors import ConfigError, CuelineError
 
 if TYPE_CHECKING:
     from cueline.client.client import Client
@@ -75,7 +75,11 @@ def export(
         raise ConfigError("--to", why)
     said = given.content if content is None else content
 
+    def trouble(what: str, error: CuelineError) -> None:
+        print_redacted(f"{what}: {error}", outside)
+
     async def work(client: "Client") -> "ExportReceipt":
+        from cueline.client.telemetry import follow as go_on
         from cueline.client.telemetry import span_export
 
         exporting = span_export(client.log, endpoint, cursor=cursor, content=said)
@@ -84,7 +88,7 @@ def export(
             receipt = await exporting.catch_up()
         if follow:
             typer.echo("following the log; Ctrl-C ends it", err=True)
-            await exporting.follow(client.log.clock, lambda text: print_redacted(text, outside))
+            await go_on(client.log, exporting, trouble)
         return receipt
 
     open_log.print_answer(open_log.wish(log, work), _print_receipt, as_json=as_json)

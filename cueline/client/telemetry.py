@@ -1,8 +1,13 @@
 """Exports the spans of a log to a back-end; `cueline.telemetry` makes them."""
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from cueline.actors.background_task import Trouble, background_task, repeat_forever
+from cueline.config.settings import TelemetrySettings
 from cueline.errors import ConfigError, RejectedError
 from cueline.runtime.open_log import OpenLog
 
@@ -10,6 +15,7 @@ if TYPE_CHECKING:
     from cueline.telemetry.export import SpanExport
 
 _LONGEST: Final = 100
+_WHAT: Final = "exporting spans"
 
 
 def cursor_of(endpoint: str) -> str:
@@ -47,3 +53,27 @@ def span_export(
     name = cursor_of(endpoint) if cursor is None else cursor
     by = f"user:{log.user}"
     return SpanExport(log.journal(), OtlpExporter(endpoint), name, content=content, actor=by)
+
+
+async def follow(log: OpenLog, export: "SpanExport", on_trouble: Trouble) -> None:
+    """Export the spans of a log as they come, without end; *on_trouble* gets the failures."""
+    step = partial(export.step, log.clock)
+    await repeat_forever(_WHAT, step, clock=log.clock, on_trouble=on_trouble)
+
+
+@asynccontextmanager
+async def exporting(
+    log: OpenLog, settings: TelemetrySettings, on_trouble: Trouble
+) -> AsyncIterator[None]:
+    """Export the spans of a log until the block ends, if *settings* name a back-end.
+
+    Raises:
+        ConfigError: the packages of `cueline[otel]` are missing.
+    """
+    if settings.endpoint is None:
+        yield
+        return
+    export = span_export(log, settings.endpoint, content=settings.content)
+    await export.begin()
+    with background_task(follow(log, export, on_trouble)):
+        yield

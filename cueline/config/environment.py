@@ -1,8 +1,11 @@
 """The environment variables of this process, which may be secrets, and its user."""
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from getpass import getuser
+
+from cueline.events.trace import traceparent, valid_traceparent
 
 
 class Environment(Mapping[str, str]):
@@ -27,6 +30,19 @@ class Environment(Mapping[str, str]):
 
 
 HERE = Environment()
+TRACEPARENT = "TRACEPARENT"
+"""The variable with the trace and span of the program that started this process."""
+
+
+def caller_trace() -> str:
+    """Return the traceparent of the current span of this program, or the one in TRACEPARENT.
+
+    Empty: there is none.
+    """
+    trace = sys.modules.get("opentelemetry.trace")  # a program that makes spans has imported it
+    if trace is not None and (span := trace.get_current_span().get_span_context()).is_valid:
+        return traceparent(f"{span.trace_id:032x}", f"{span.span_id:016x}")
+    return valid_traceparent(HERE.get(TRACEPARENT, ""))
 
 
 def user_name() -> str:

@@ -7,7 +7,7 @@ A request of a browser that changes something must come from a page of this serv
 
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from time import monotonic
 from typing import Final
@@ -22,6 +22,7 @@ from cueline.client.context import acting_for
 from cueline.client.tokens import TokenBook, person_of
 from cueline.deciders.person import Person
 from cueline.events.token import TokenIssued
+from cueline.events.trace import valid_traceparent
 from cueline.gateway.problem import problem
 from cueline.gateway.rate_limit import RateLimit
 
@@ -139,6 +140,8 @@ class Guard:
         if browser and scope["method"] not in _SAFE and not _from_own_page(headers, found.csrf):
             said = "the request does not come from a page of this server; load the page again"
             return problem(403, "CrossSite", said)
+        trace = valid_traceparent(headers.get("traceparent", ""))
+        found.client.log = replace(found.client.log, traceparent=trace)
         return found
 
     def _stranger(self, scope: Scope, headers: Headers) -> Response:

@@ -17,7 +17,7 @@ from cueline import errors
 from cueline.client.document import document
 from cueline.clock import Clock
 from cueline.config.config_file import TOKEN
-from cueline.config.environment import HERE
+from cueline.config.environment import HERE, caller_trace
 from cueline.errors import ConfigError, CuelineError, LogUnavailableError, UnknownOutcomeError
 from cueline.events.log_url import LogUrl
 from cueline.events.store import RecordedEvent
@@ -191,6 +191,7 @@ class HttpServer:
             CuelineError: the server's error.
         """
         failed: Exception | None = None
+        how["headers"] = {"traceparent": caller_trace(), **how.get("headers", {})}
         for wait in (0.0, *_WAITS):
             await self._clock.sleep(wait)
             try:

@@ -16,7 +16,7 @@ from cueline.actors.runner_slots import SLOTS, Slots
 from cueline.actors.stream_notifier import StreamNotifier
 from cueline.clock import Clock, SystemClock
 from cueline.config.config_file import DEFAULT_LOG, IDLE_SECONDS
-from cueline.config.environment import user_name
+from cueline.config.environment import caller_trace, user_name
 from cueline.deciders.fleet import HEARTBEAT
 from cueline.deciders.person import Person
 from cueline.errors import ConfigError, ForbiddenError, LogUnavailableError, UnknownSessionError
@@ -68,6 +68,8 @@ class OpenLog:
     """The snapshots of the log's sessions."""
     person: Person | None = None
     """Who uses the log; None: the user of this process, who may do everything."""
+    traceparent: str = ""
+    """The trace and span of whoever sends requests; empty: those of this process."""
     relay: "RelayPort | None" = None
     """The way to runners outside of the cluster; None: this process has none."""
 
@@ -191,6 +193,9 @@ class OpenLog:
         from cueline.agents.preflight import check_log_is_out_of_reach
 
         check_log_is_out_of_reach(asked.agent, self.url)
+        if asked.parent is None:
+            caller = self.traceparent or caller_trace()
+            asked = asked.model_copy(update={"traceparent": caller})
         journal = self.journal(asked.agent)
         kept = _sanitized(asked, journal)
         rest = [_sanitized(each, journal) for each in with_it]

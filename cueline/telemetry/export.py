@@ -34,7 +34,7 @@ _BATCH: Final = 512
 GATHER_SECONDS: Final = 5.0
 """How long new events are gathered before they are exported."""
 RETRY_SECONDS: Final = 30.0
-"""How long an export that follows the log waits after a failure."""
+"""The wait after a failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +77,10 @@ class SpanExport:
         self._sessions: OrderedDict[str, SessionSpans] = OrderedDict()
         self._version = NO_STREAM
         self._position = self._sent = 0
+        self._failed = False
 
     async def begin(self, position: int | None = None) -> None:
-        """Read the cursor; with a *position*, set it there first.
+        """Read the cursor; with a *position*, set it there.
 
         Raises:
             RejectedError: another process exports by this cursor.
@@ -88,6 +89,7 @@ class SpanExport:
         if position is not None:
             await self._move(position, 0)
         elif self._version:
+            self._sessions.clear()  # another process may have moved it
             async for _, fact in self._journal.read(self._stream, self._version - 1):
                 assert isinstance(fact, SpansExported), "a cursor has no other facts"
                 self._position = fact.position
@@ -117,23 +119,20 @@ class SpanExport:
         self._position = position
         return ExportReceipt(cursor=self._cursor, spans=self._sent, position=position)
 
-    async def follow(self, clock: Clock, notice: Callable[[str], None]) -> None:
-        """Export new spans as they come, without end; *notice* gets the failures of the back-end.
+    async def step(self, clock: Clock) -> None:
+        """Export new spans, and wait for more events; after a failure, read the cursor again.
 
         Raises:
-            RejectedError: another process exports by this cursor.
-            LogUnavailableError: the log cannot be used.
+            CuelineError: see `catch_up`; the next step begins with a wait.
         """
-        while True:
-            try:
-                await self.catch_up()
-            except TelemetryError as error:
-                notice(f"{error}; sent again in {RETRY_SECONDS:.0f} s")
-                self._sessions.clear()  # they are ahead of what was accepted
-                await clock.sleep(RETRY_SECONDS)
-            else:
-                await anext(self._journal.store.follow(self._position, _SESSIONS))
-                await clock.sleep(GATHER_SECONDS)
+        if self._failed:
+            await clock.sleep(RETRY_SECONDS)
+            await self.begin()
+        self._failed = True
+        await self.catch_up()
+        self._failed = False
+        await anext(self._journal.store.follow(self._position, _SESSIONS))
+        await clock.sleep(GATHER_SECONDS)
 
     async def _session(self, recorded: RecordedEvent, fact: object) -> SessionSpans:
         """Return the session of an event; its earlier events are read if it is not known."""

@@ -56,7 +56,8 @@ async def test_a_session_starts_at_its_time_and_holds_nothing_until_then():
 
 async def test_each_session_of_a_series_asks_for_the_next():
     scene, schedule = hourly()
-    world = await scene.begin(schedule=schedule, labels={"team": "a"})
+    caller = f"00-{'ab' * 16}-{'cd' * 8}-01"
+    world = await scene.begin(schedule=schedule, labels={"team": "a"}, traceparent=caller)
 
     await until(scene, world, 1)
     await until(scene, world, 2)
@@ -68,6 +69,7 @@ async def test_each_session_of_a_series_asks_for_the_next():
     } == await sessions(scene)
     (asked,) = await scene.outside.facts(sibling(following(3), "inbox"))
     assert ("go", {"team": "a"}, SESSION) == (asked.goal, asked.labels, asked.schedule.first)
+    assert "" == asked.traceparent, "each session of a series is a trace of its own"
 
 
 async def test_times_that_were_missed_start_once():

@@ -5,13 +5,18 @@ import json
 import os
 import signal
 import sys
+from dataclasses import replace
 
 import pytest
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
-from cueline.client.telemetry import span_export
+from cueline.client.telemetry import exporting, span_export
+from cueline.config.settings import TelemetrySettings
 from cueline.errors import RejectedError, TelemetryError
 from cueline.telemetry import conventions
+from cueline.telemetry.export import GATHER_SECONDS, RETRY_SECONDS
+from cueline.testing.clock import FakeClock
+from cueline.testing.wait import await_until
 from tests.scripted import HELLO
 from tests.telemetry.conftest import LEAD
 from tests.telemetry.receiver import attributes
@@ -167,3 +172,23 @@ def test_the_names_are_those_of_the_conventions():
 
     assert ours
     assert set() == ours - theirs
+
+
+async def test_a_server_with_an_endpoint_exports_by_itself(runtime, receiver):
+    clock, told = FakeClock(), []
+    log = replace(runtime.log, clock=clock)
+    receiver.statuses = [400]
+    settings = TelemetrySettings(endpoint=receiver.url)
+    await (await runtime.start(HELLO, "Go")).result()
+
+    async with exporting(log, settings, lambda *trouble: told.append(trouble)):
+        await await_until(lambda: clock.next_at)
+        await clock.advance(RETRY_SECONDS + 1)
+        await await_until(lambda: len(receiver.sent) == 2)
+        await (await runtime.start(HELLO, "Go")).result()
+        await await_until(lambda: clock.next_at)
+        await clock.advance(GATHER_SECONDS)
+        await await_until(lambda: len(receiver.sent) == 4)
+
+    ((what, error),) = told
+    assert ("exporting spans", True) == (what, isinstance(error, TelemetryError))
