@@ -29,6 +29,7 @@ BENCHES = (
     "bytes",
     "long_context",
     "replay",
+    "verify",
     "resume",
     "memory",
     "waiting",

@@ -230,7 +230,10 @@ def verify(
 def _print_checked(checked: Verified) -> None:
     for each in checked.bad:
         typer.echo(visible(f"{each.place}: {each.reason}"))
-    if checked.bad:
+    if checked.first is not None:
+        at, session = checked.first.position, checked.first.session
+        touched = "" if session is None else f", in the session {session}"
+        typer.echo(visible(f"the first bad position is {at}{touched}"))
         return
     events, streams = f"{checked.events:,} events", f"{checked.streams:,} streams"
     typer.echo(f"{events} in {streams}: every chain is intact")

@@ -54,13 +54,15 @@ class SealCheck:
 
     def add(self, event: RecordedEvent) -> None:
         """Add the next event, and compare the seals of all events up to it."""
-        if self._tree is None or event.position != self._tree.size + 1:
+        tree = self._tree
+        if tree is None:
+            return
+        if event.position != tree.size + 1:
             self._tree = None  # something is missing, which is reported already
             return
-        self._tree.add(leaf_hash(leaf_of(event)))
-        claims = self._claims.get(self._tree.size)
-        if claims is not None:
-            self._compare(claims, self._tree.size, self._tree.root())
+        tree.add(leaf_hash(leaf_of(event)))
+        if tree.size in self._claims:
+            self._compare(self._claims[tree.size], tree.size, tree.root())
 
     def finish(self, last: int) -> None:
         """Report what the notes have and the log, which ends at the position *last*, has not."""

@@ -13,7 +13,7 @@ from cueline.events.retention import CATEGORY as RETENTION
 from cueline.events.retention import SessionEmptied
 from cueline.events.session import MessageReceived, MessageRefused
 from cueline.events.store import RecordedEvent
-from cueline.events.stream import category_of, sibling
+from cueline.events.stream import category_of, shown, sibling
 from cueline.runtime.open_log import OpenLog
 from cueline.runtime.seal import notes_folder
 
@@ -26,6 +26,8 @@ class BadRow:
     version: int
     position: int
     reason: str
+    session: str | None = None
+    """The session to which the row belongs, if it belongs to one."""
 
     @property
     def place(self) -> str:
@@ -48,6 +50,11 @@ class Verified:
     """The number of events that a seal covers, and are those that were sealed."""
     keys: tuple[str, ...] = ()
     """The public keys of the seals."""
+
+    @property
+    def first(self) -> BadRow | None:
+        """The bad row at the first position."""
+        return min(self.bad, key=lambda row: row.position, default=None)
 
 
 async def verify_log(
@@ -194,4 +201,15 @@ class AuditVerification:
             self._add(event, "it was emptied, and not by cueline")
 
     def _add(self, at: RecordedEvent | CorruptEventError, reason: str) -> None:
-        self.bad.append(BadRow(at.stream, at.version, at.position, reason))
+        session = _session_of(at.stream)
+        self.bad.append(BadRow(at.stream, at.version, at.position, reason, session))
+
+
+def _session_of(stream: str) -> str | None:
+    """Return the session to which *stream* belongs; None if it belongs to none, or to several."""
+    match category_of(stream):
+        case "session" | "inbox":
+            return shown(stream)
+        case "approval" | "sandbox" as category:
+            return shown(stream.rsplit(".", 3 if category == "approval" else 1)[0])
+    return None

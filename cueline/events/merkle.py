@@ -37,11 +37,11 @@ class Frontier:
 
     def add(self, leaf: bytes) -> None:
         """Add the hash of the next leaf."""
-        rest = self.size
+        rest, hashes = self.size, self.hashes
         while rest & 1:
-            leaf = node_hash(self.hashes.pop(), leaf)
+            leaf = node_hash(hashes.pop(), leaf)
             rest >>= 1
-        self.hashes.append(leaf)
+        hashes.append(leaf)
         self.size += 1
 
     def root(self) -> bytes:

@@ -39,7 +39,10 @@ def test_a_changed_row_is_named_by_its_position(damaged):
     version = damaged.types("one").index("SessionCompleted")
     assert f"session-default/one@{version} (position " in done.stdout
     assert "the payload is not the one that was appended" in done.stdout
-    assert damaged.json("audit", "verify")["bad"][0]["version"] == version
+    (bad,) = damaged.json("audit", "verify")["bad"]
+    assert (version, "one") == (bad["version"], bad["session"])
+    last = f"the first bad position is {bad['position']}, in the session one\n"
+    assert done.stdout.endswith(last)
 
 
 @pytest.mark.parametrize("command", ["show", "replay", "export", "tail"])
