@@ -36,6 +36,27 @@ def make_folder(folder: Path) -> None:
             each.mkdir(mode=0o700, exist_ok=True)
 
 
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is there whole, or not at all: under another name, synced, and renamed.
+
+    Raises:
+        ConfigError: it cannot be written; a former file of the name stays.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        make_folder(path.parent)
+        try:
+            with part.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(str(path), f"it cannot be written: {error.strerror}") from error
+
+
 @dataclass(frozen=True, slots=True)
 class Trust:
     """The files that a person trusts; *folder* has the hash of the content of each file.

@@ -211,7 +211,7 @@ def test_a_secret_is_in_no_file_of_the_log(log):
 
 @pytest.mark.parametrize(
     "words",
-    [["export"], ["export", "--events"], ["show"], ["tail"], ["replay"]],
+    [["export"], ["export", "--format", "events"], ["show"], ["tail"], ["replay"]],
     ids=" ".join,
 )
 def test_a_secret_is_in_nothing_that_is_printed(log, words):

@@ -79,7 +79,7 @@ def archive(
 ) -> None:
     """Move the content of old sessions from the log to files, one for each session.
 
-    A file is compressed JSON Lines: the events, as `cueline export --events` prints
+    A file is compressed JSON Lines: the events, as `cueline export --format events` prints
     them, and the long values that they name. It is read back before anything is
     removed from the log. Sessions that may go on stay, with all of their tree.
 

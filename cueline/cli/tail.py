@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, aclosing, asynccontextmanager, nullcontext
 from datetime import datetime
 from functools import partial
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
@@ -26,6 +27,7 @@ from cueline.cli.terminal import is_attended
 from cueline.cli.up_lookup import resume_command
 from cueline.client.document import document
 from cueline.client.export import event_document, export_of
+from cueline.client.export_formats import cloud_event, flat_of
 from cueline.client.history import History
 from cueline.client.live_text import LiveTextSubscription, live_text
 from cueline.client.reader import Reader
@@ -42,8 +44,10 @@ from cueline.events.inbox import MessageSent
 from cueline.events.log_url import LogUrl
 from cueline.events.session import ModelReplied, SessionEvent
 from cueline.events.store import RecordedEvent
+from cueline.files import write_whole
 
 _TICK_SECONDS = 0.2
+ExportForm = Literal["json", "flat", "events", "cloudevents", "html"]
 
 
 class TailView:
@@ -213,35 +217,56 @@ def _word(value: object) -> str:
 def export(
     session: SessionArgument,
     *,
-    events: Annotated[bool, typer.Option("--events", help="One JSON object an event.")] = False,
-    as_html: Annotated[bool, typer.Option("--html", help="One page that needs no server.")] = False,
+    form: Annotated[ExportForm, typer.Option("--format", help="How to print it.")] = "json",
+    to: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write it to a file, whole or not at all.")
+    ] = None,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = True,  # noqa: ARG001 - every command takes it; this one prints nothing else
 ) -> None:
     # Printed when the loop is over: Ctrl-C ends it at once.
-    """Print a session as one JSON document, as JSON lines, or as a page.
+    """Print a session, as JSON or in another format.
 
-    The document has status, messages, tool calls, metrics, limits, error and
-    version. If a row cannot be read, it is named on stderr, all earlier events are
-    printed, and the exit code is 1.
+    \b
+      json         one document: status, messages, tool calls, metrics, limits,
+                   error and version
+      flat         the same in camelCase, as other tools keep a session
+      events       one JSON object for each event
+      cloudevents  the same as CloudEvents 1.0
+      html         one page that needs no server
+
+    If a row cannot be read, it is named on stderr, all earlier events are printed, and
+    the exit code is 1.
 
     \b
     Examples:
       cueline export 7f3a > 7f3a.json
-      cueline export 7f3a --events | jq -r .type
-      cueline export 7f3a --html > 7f3a.html
+      cueline export 7f3a --format flat --to sessions/7f3a.json
+      cueline export 7f3a --format events | jq -r .type
+      cueline export 7f3a --format html > 7f3a.html
     """
-    if events and as_html:
-        raise typer.BadParameter("--events and --html exclude each other")
-    history = open_log.run(open_log.history(log, session))
-    if as_html:
-        typer.echo(_page_of(history))
-    elif events:
-        for recorded, fact in history.events:
-            typer.echo(json_of(event_document(recorded, fact)))
+    log_id, history = open_log.run(_history_of(log, session))
+    match form:
+        case "json":
+            text = json_of(document(export_of(history)), indent=2)
+        case "flat":
+            text = json_of(flat_of(export_of(history)), indent=2)
+        case "html":
+            text = _page_of(history)
+        case "events":
+            text = "\n".join(json_of(event_document(*each)) for each in history.events)
+        case "cloudevents":
+            text = "\n".join(json_of(cloud_event(log_id, *each)) for each in history.events)
+    if to is None:
+        typer.echo(text, nl=bool(text))
     else:
-        typer.echo(json_of(document(export_of(history)), indent=2))
+        write_whole(to, f"{text}\n")
     raise typer.Exit(open_log.exit_of_damage(history.damage))
+
+
+async def _history_of(log: LogUrl, session: str) -> tuple[str, History]:
+    async with open_log.reader(log) as reader:
+        return reader.log.id, await reader.history(session)
 
 
 def _page_of(history: History) -> str:
@@ -254,5 +279,5 @@ def _page_of(history: History) -> str:
         from cueline.gateway.pages.export import page_of
     except ModuleNotFoundError as error:
         why = f"{error.name} is missing: `pip install 'cueline[serve]'` installs it"
-        raise ConfigError("--html", why) from error
+        raise ConfigError("--format html", why) from error
     return page_of(history)

@@ -93,7 +93,7 @@ def test_what_is_said_and_kept_holds_no_secret(planted):
     done = run(planted, "--label", f"key={KEY}")
 
     assert 3 == done.returncode, done.stderr
-    assert "ConnectError" in planted("export", "one", "--events").output
+    assert "ConnectError" in planted("export", "one", "--format", "events").output
     assert ([], []) == (found_in(done.stdout), found_in(done.stderr))
     kept = {each.name: each.read_bytes() for each in planted.log.parent.iterdir()}
     assert {} == {name: found for name, held in kept.items() if (found := found_in(held))}
@@ -102,7 +102,7 @@ def test_what_is_said_and_kept_holds_no_secret(planted):
         ["show", "one"],
         ["tail", "one"],
         ["export", "one"],
-        ["export", "one", "--events"],
+        ["export", "one", "--format", "events"],
         ["replay", "one"],
         ["list"],
         ["audit"],

@@ -94,6 +94,9 @@ def test_every_message_around_the_moment_of_rest_leads_to_one_fact(shell):
     while shell.json("list")[0]["unread"]:
         assert 0 == typed(shell, "resume", "one", "--inline").returncode
 
-    facts = [json.loads(line) for line in shell("export", "one", "--events").stdout.splitlines()]
+    facts = [
+        json.loads(line)
+        for line in shell("export", "one", "--format", "events").stdout.splitlines()
+    ]
     read = [each["fact"]["inbox_version"] for each in facts if each["type"] == "MessageReceived"]
     assert [*range(2, sent + 2)] == read

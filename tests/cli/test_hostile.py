@@ -67,7 +67,7 @@ COMMANDS = (
     "list",
     "list --json",
     "export one",
-    "export one --events",
+    "export one --format events",
     "replay one",
     "replay one --json",
     "audit",

@@ -76,7 +76,7 @@ def test_the_schema_of_every_event_is_one_document(shell):
 def test_each_exported_fact_is_as_its_schema_says(finished):
     defs = finished.json("log", "schema")["$defs"]
 
-    lines = finished("export", "one", "--events").stdout.splitlines()
+    lines = finished("export", "one", "--format", "events").stdout.splitlines()
 
     for event in map(json.loads, lines):
         whole = {"$ref": f"#/$defs/{event['type']}", "$defs": defs}

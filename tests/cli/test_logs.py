@@ -50,7 +50,10 @@ def test_a_session_is_shown(there):
 
 
 def test_its_events_are_told(there):
-    events = [json.loads(line) for line in there("export", "one", "--events").output.splitlines()]
+    events = [
+        json.loads(line)
+        for line in there("export", "one", "--format", "events").output.splitlines()
+    ]
 
     assert "SessionCompleted" == events[-1]["type"]
     assert events[-1]["type"] in there("tail", "one", "--json").output

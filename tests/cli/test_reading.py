@@ -191,7 +191,7 @@ def test_the_exported_conversation_ends_with_the_answer(finished):
 
 
 def test_events_are_exported_as_lines(finished):
-    lines = finished("export", "one", "--events").stdout.splitlines()
+    lines = finished("export", "one", "--format", "events").stdout.splitlines()
 
     events = [json.loads(line) for line in lines]
     assert finished.types("one") == [event["type"] for event in events]
@@ -202,7 +202,7 @@ def test_events_are_exported_as_lines(finished):
     ("words", "module", "work"),
     [
         (["export"], tail, "export_of"),
-        (["export", "--events"], tail, "event_document"),
+        (["export", "--format", "events"], tail, "event_document"),
         (["replay", "--check"], replay, "check_of"),
     ],
 )

@@ -194,7 +194,7 @@ READS = [
     "audit --json",
     "audit verify",
     "budget show one",
-    "export one --events",
+    "export one --format events",
     "export two",
     "workflow show one",
     "runs --json",

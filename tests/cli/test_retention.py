@@ -172,7 +172,7 @@ def test_a_fork_goes_with_the_past_that_it_shares(finished):
 
 def test_an_archive_has_all_that_went(spoken):
     """000-035, C40."""
-    events = spoken("export", "one", "--events").stdout.splitlines()
+    events = spoken("export", "one", "--format", "events").stdout.splitlines()
     archived = spoken.json("archive", "--to", "kept", "--older-than", "0d")
     (file,) = (spoken.folder / "kept").iterdir()
     lines = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]

@@ -19,7 +19,7 @@ def settings(shell, text, folder="."):
 
 
 def sources(shell):
-    first, *_ = shell("export", "one", "--events").stdout.splitlines()
+    first, *_ = shell("export", "one", "--format", "events").stdout.splitlines()
     return json.loads(first)["fact"]["agent"]["limit_sources"]
 
 

@@ -54,7 +54,7 @@ def test_it_is_in_no_file_any_more_once_a_host_has_read_it(told):
     [
         ("audit", "verify"),
         ("replay", "one", "--check"),
-        ("export", "one", "--events"),
+        ("export", "one", "--format", "events"),
         ("tail", "one"),
         ("audit", "--json"),
         ("resume", "one", "--inline"),
