@@ -341,33 +341,3 @@ def test_pip_installs_the_versions_that_uv_does():
     by_pip = re.findall(r"(?m)^([\w.-]+)==(\S+)", "".join(pinned))
 
     assert set() == set(by_pip) - set(by_uv)
-
-
-def test_nothing_but_the_product_lies_at_the_root():
-    listed = subprocess.run(
-        ["git", "ls-tree", "--name-only", "HEAD"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-
-    assert set(listed.stdout.split()) == {
-        ".ci",
-        ".gitignore",
-        "CHANGELOG.md",
-        "CONTRIBUTING.md",
-        "LICENSE",
-        "Makefile",
-        "README.md",
-        "bench",
-        "cueline",
-        "deploy",
-        "docs",
-        "examples",
-        "pyproject.toml",
-        "requirements-bench.lock",
-        "requirements.lock",
-        "tests",
-        "uv.lock",
-    }

@@ -16,7 +16,8 @@ FILES = ("Makefile", "pyproject.toml", "requirements.lock", "README.md", "LICENS
 def test_without_uv_make_sets_up_an_environment_with_venv_and_pip(tmp_path):
     for name in FILES:
         shutil.copy(ROOT / name, tmp_path)
-    shutil.copytree(ROOT / "cueline", tmp_path / "cueline")
+    for name in ("cueline", "deploy"):
+        shutil.copytree(ROOT / name, tmp_path / name)
     environ = {name: each for name, each in os.environ.items() if not name.startswith("MAKE")}
     # What is installed is hardly run here: to compile it takes longer than all the rest.
     environ |= {"PIP_NO_COMPILE": "1", "PIP_RETRIES": "1"}

@@ -24,9 +24,18 @@ def test_a_module_can_be_imported(module):
 
 ROOT = Path(__file__).parents[1]
 AT_THE_ROOT = {
-    *(".ci", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md"),
+    *(
+        ".ci",
+        ".github",
+        ".gitignore",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "LICENSE",
+        "Makefile",
+        "README.md",
+    ),
     *("bench", "cueline", "deploy", "docs", "examples", "pyproject.toml", "tests"),
-    *("requirements-bench.lock", "requirements.lock", "uv.lock"),
+    *("requirements-bench.lock", "requirements.lock", "mkdocs.yml", "uv.lock"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Takes the pictures of README from a real run of a scripted agent: `python docs/pictures/make.py`.
+"""Takes the pictures of a terminal from a real run of a scripted agent: `python docs/pictures/make.py`.
 
 It needs tmux.
 """
