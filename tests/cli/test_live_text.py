@@ -2,13 +2,16 @@
 
 import asyncio
 import signal
+from contextlib import aclosing
 from threading import Event
 
 import pytest
 
 import cueline
 from cueline.client.client import open_client
-from cueline.testing.wait import PATIENCE_SECONDS
+from cueline.client.live_text import live_text, with_live_text
+from cueline.events.session import SessionCompleted
+from cueline.testing.wait import PATIENCE_SECONDS, await_until
 from tests.local_server import local_server, says
 
 WORDS = "Nobody ever wrote that down"
@@ -22,74 +25,112 @@ def escaped(text):
 SPEAKS = f"""
 [[reply]]
 text = "I will look."
-calls = [{{ name = "list_files", arguments = {{}} }}]
+calls = [{{ name = "hold", arguments = {{ name = "first" }} }}]
 
 [[reply]]
 turn = 2
 attempt = 1
 text = "{escaped(WORDS)}{escaped(" and on") * 200}"
-delay_seconds = 0.5
 chunk_seconds = 0.05
 
 [[reply]]
 turn = 2
+text = "I look again."
+calls = [{{ name = "hold", arguments = {{ name = "second" }} }}]
+
+[[reply]]
 text = "There is nothing."
-delay_seconds = 0.5
 chunk_seconds = 0.01
+"""
+TOOLS = """
+from pathlib import Path
+from threading import Event
+
+import cueline
+
+
+@cueline.tool(read_only=True)
+def hold(name: str, context: cueline.ToolContext) -> str:
+    \"\"\"Say that it is not done, until there is a file of that name.\"\"\"
+    while not Path("FOLDER", name).exists():
+        context.progress(0.5)
+        Event().wait(0.1)
+    return ""
 """
 
 
+class Watcher:
+    """A watcher of a session in another process: a reply begins once it is connected."""
+
+    def __init__(self, folder, pieces, happening):
+        self._folder = folder
+        self._pieces = pieces
+        self.happening = happening
+
+    async def let_go_on(self, call, name):
+        """End a call that holds the next reply back, once its progress has come here."""
+        await await_until(
+            lambda: call in [progress.effect for progress in self._pieces.take_progress()]
+        )
+        (self._folder / name).touch()
+
+    async def first(self):
+        """Return the pieces with the first words; a slow watcher gets several in one."""
+        came = []
+        while not "".join(piece.text for piece in came).startswith(WORDS):
+            each = await anext(self.happening)
+            if isinstance(each, cueline.TextDelta) and each.effect == "2.m":
+                came.append(each)
+        return came
+
+    async def rest(self):
+        """Return the other pieces, to the end of the session."""
+        came = []
+        async for each in self.happening:
+            if isinstance(each, cueline.TextDelta):
+                came.append(each)
+            elif isinstance(each[1], SessionCompleted):
+                break
+        return came
+
+
 @pytest.fixture
-def speaks(shell):
-    """Return an agent that says something long, unless it is asked again."""
-    return shell.agent(SPEAKS, tools=("list_files",))
-
-
-async def first(pieces):
-    """Return the pieces that hold the first words; who is slow gets several in one."""
-    came = []
-    while not "".join(piece.text for piece in came).startswith(WORDS):
-        came.append(await anext(pieces))
-    return came
-
-
-async def pieces_of(session):
-    async for each in session.stream():
-        if isinstance(each, cueline.TextDelta):
-            yield each
-
-
-@pytest.fixture
-async def following(shell, speaks):
-    """Return a run in another process, and the pieces that this process sees of it."""
+async def following(shell):
+    """Return a run in another process, and what watches it in this one."""
+    (shell.folder / "hold.py").write_text(TOOLS.replace("FOLDER", str(shell.folder)))
+    speaks = shell.agent(SPEAKS, tools=("hold.py:hold",))
     process = shell.start("run", "Go", "--agent", speaks, "--inline", "--id", "one")
     await asyncio.to_thread(shell.wait_for, "one", "SessionStarted")
-    async with asyncio.timeout(PATIENCE_SECONDS), open_client(shell.log) as client:
-        pieces = pieces_of(client.session("one"))
-        yield process, pieces
-        await pieces.aclose()
+    async with asyncio.timeout(2 * PATIENCE_SECONDS), open_client(shell.log) as client:
+        with live_text(client.log, "session-default/one") as pieces:
+            happening = with_live_text(client.session("one").watch().follow(), pieces)
+            async with aclosing(happening):
+                yield process, Watcher(shell.folder, pieces, happening)
 
 
 async def test_a_reply_is_seen_in_another_process_while_it_comes(shell, following):
-    _, pieces = following
+    _, watcher = following
 
-    came = await first(pieces)
+    await watcher.let_go_on("1.0", "first")
+    came = await watcher.first()
 
     assert {("2.m", 1, "text")} == {(piece.effect, piece.attempt, piece.kind) for piece in came}
     assert 1 == shell.types("one").count("ModelReplied")
 
 
 async def test_a_call_that_died_in_the_middle_of_its_reply_is_made_again(shell, following):
-    process, pieces = following
-    await first(pieces)
+    process, watcher = following
+    await watcher.let_go_on("1.0", "first")
+    await watcher.first()
 
     process.send_signal(signal.SIGKILL)
     await asyncio.to_thread(process.wait)
     resumed = shell.start("resume", "one", "--inline")
-    came = [piece async for piece in pieces if piece.attempt > 1]
+    await watcher.let_go_on("2.0", "second")
+    came = [piece for piece in await watcher.rest() if piece.call != ("2.m", 1)]
 
-    assert "There is nothing." == "".join(piece.text for piece in came)
-    assert {("2.m", 2)} == {(piece.effect, piece.attempt) for piece in came}
+    assert "There is nothing." == "".join(piece.text for piece in came if piece.effect == "3.m")
+    assert {("2.m", 2), ("3.m", 1)} >= {piece.call for piece in came}
     said = await asyncio.to_thread(resumed.stdout.read)
     assert 0 == await asyncio.to_thread(resumed.wait)
     assert "taken over by a new owner, epoch 2; 1 lost attempt" in said
@@ -111,7 +152,9 @@ def test_without_a_terminal_a_reply_comes_line_by_line(shell, monkeypatch):
         process = shell.start("run", "Go", "--inline", "--id", "one")
         came = []
         while not came or came[-1] != "Two":
-            came.append(process.stdout.readline().rstrip("\n"))
+            line = process.stdout.readline()
+            assert line, came
+            came.append(line.rstrip("\n"))
         types = shell.types("one")
         seen.set()
         rest = process.stdout.read()

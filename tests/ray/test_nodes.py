@@ -50,13 +50,23 @@ def start_node(cluster, address, cpus):
     """Start another node, and return its process and its id."""
     before = living()
     node = ["--address", cluster.address, "--node-ip-address", address, "--num-cpus", cpus]
-    raylet = subprocess.Popen(
-        [sys.executable, "-c", RAY, "start", *node, "--block"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    wait_until(lambda: living() - before)
+
+    def start():
+        return subprocess.Popen(
+            [sys.executable, "-c", RAY, "start", *node, "--block"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def lives():
+        nonlocal raylet
+        if raylet.poll() is not None:  # Ray gives up after 30 s, which a busy machine may take
+            raylet = start()
+        return living() - before
+
+    raylet = start()
+    wait_until(lives)
     return raylet, (living() - before).pop()
 
 

@@ -95,17 +95,14 @@ async def test_a_command_runs_in_its_workspace(runtime, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("code", "why"),
+    ("code", "limit", "why"),
     [
-        (
-            "import sys; sys.exit('no paper')",
-            "step run: tool_error: exit status 1: no",
-        ),
-        ("import time; time.sleep(9)", "step_failed: step run: timeout"),
+        ("import sys; sys.exit('no paper')", {}, "step run: tool_error: exit status 1: no"),
+        ("import time; time.sleep(9)", {"timeout_seconds": 0.3}, "step_failed: step run: timeout"),
     ],
 )
-async def test_a_command_that_fails_fails_the_session(runtime, code, why):
-    result = await result_of(runtime, procedure(code, timeout_seconds=0.3), name="a")
+async def test_a_command_that_fails_fails_the_session(runtime, code, limit, why):
+    result = await result_of(runtime, procedure(code, **limit), name="a")
 
     assert ("failed", True) == (result.status, why in result.text)
 
