@@ -4,7 +4,7 @@ A repair only appends: by the rules that the ledger, the gate and the pool of sa
 """
 
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,7 +16,6 @@ from cueline.actors.approval_gate import ApprovalGate, ApprovalName
 from cueline.actors.cost_ledger import CostLedger
 from cueline.actors.sandbox_slots import SlotLog
 from cueline.actors.session_owner import owners_of
-from cueline.client.sandboxes import pool_of
 from cueline.client.verify import AuditVerification
 from cueline.deciders.budget import BUDGET, BudgetState, Settle
 from cueline.errors import CuelineError, LogUnavailableError
@@ -25,6 +24,7 @@ from cueline.events.codes import TERMINAL
 from cueline.events.store import from_us, to_us
 from cueline.events.stream import session_stream, shown, stream_name, tenant_of
 from cueline.projections.read_model import ask
+from cueline.projections.sandbox import SandboxRow, list_sandboxes
 from cueline.projections.views import Views
 from cueline.runtime.actor_factory import sandbox_pool
 from cueline.runtime.open_log import OpenLog
@@ -135,10 +135,11 @@ class _Check:
             rows = ask(fresh.db, "sessions", _SESSIONS)
             self._sessions = {row[0]: _Session(*row) for row in rows}
             approvals = ask(fresh.db, "approvals", _PENDING)
+            sandboxes = list_sandboxes(fresh.db, with_deleted=False)
         for approval in approvals:
             await self._check_approval(*approval)
         await self._check_reservations()
-        await self._check_sandboxes()
+        await self._check_sandboxes(sandboxes)
         await self._check_work()
 
     def _over(self, session: str) -> str:
@@ -216,11 +217,11 @@ class _Check:
                 mend = partial(self._ledger.settle, budget, settle)
                 await self.found("reservation", str(call), problem, advice, mend)
 
-    async def _check_sandboxes(self) -> None:
+    async def _check_sandboxes(self, rows: Sequence[SandboxRow]) -> None:
         slots = await SlotLog(self._log.journal()).read()
         held = {each.session: each for each in slots.held}
         pool = sandbox_pool(self._log, on_trouble=lambda *_: None)
-        for row in (await pool_of(self._log, with_deleted=False)).sandboxes:
+        for row in rows:
             session = session_stream(row.session)
             if to_us(row.since) > self._late_us or not (over := self._over(session)):
                 continue

@@ -218,7 +218,7 @@ class Reader(SessionQuestions):
         """
         from cueline.client.sandboxes import pool_of
 
-        return await pool_of(self.log, with_deleted=all)
+        return await pool_of(self.log, with_deleted=all, notice=self.notice)
 
     async def backtest(
         self, policy: "str | Path | Policy", *, since: datetime | None = None

@@ -32,6 +32,7 @@ from cueline.projections.effect import Effect
 from cueline.projections.effect_fold import EffectFold
 from cueline.projections.fleet import WorkerRow, fold_worker
 from cueline.projections.read_model import AppendOnlyRows, Row, Rows, new_row
+from cueline.projections.sandbox import Sandbox, Slot, fold_sandbox, fold_slot
 from cueline.projections.session import SessionReadModel
 from cueline.projections.session_fold import fold_message, fold_session, settle_due
 from cueline.projections.summary import Used, used_by
@@ -72,6 +73,8 @@ class Projector:
         self._transcript = AppendOnlyRows(db, TranscriptLine)
         self._words: list[tuple[int, str]] = []
         self._fleet = Rows(db, WorkerRow)
+        self._sandboxes = Rows(db, Sandbox)
+        self._slots = Rows(db, Slot)
         self._events = AppendOnlyRows(db, AuditRow)
         self._faults = AppendOnlyRows(db, Fault)
 
@@ -113,6 +116,10 @@ class Projector:
                 fold_breaker(self._breaker(recorded.stream), fact)
             case "fleet":
                 fold_worker(self._fleet, recorded, fact)
+            case "sandbox":
+                fold_sandbox(self._sandboxes, recorded, fact)
+            case "slots":
+                fold_slot(self._slots, recorded, fact)
             case "retention":
                 if isinstance(fact, SessionEmptied):
                     session = fact.session
@@ -133,6 +140,8 @@ class Projector:
         self._events.flush()
         self._faults.flush()
         self._fleet.flush()
+        self._sandboxes.flush()
+        self._slots.flush()
         if self._words:
             self._db.executemany(words.ADD, self._words)
             self._words.clear()

@@ -26,12 +26,13 @@ from cueline.projections.effect import Effect
 from cueline.projections.fleet import WorkerRow
 from cueline.projections.read_model import ReadModel, create
 from cueline.projections.relations import VIEWS
+from cueline.projections.sandbox import Sandbox, Slot
 from cueline.projections.session import SessionReadModel
 from cueline.projections.transcript import TranscriptLine
 from cueline.projections.usage import DayUsage, UsageEntry
 from cueline.sqlite_library import sqlite_library
 
-VERSION = 23
+VERSION = 24
 """The version; raise it with every change of a table or its content: old files are rebuilt."""
 BATCH = 2000
 """Events in one transaction, which blocks the event loop for some 60 ms."""
@@ -48,6 +49,8 @@ MODELS: tuple[type[ReadModel], ...] = (
     TranscriptLine,
     AuditRow,
     WorkerRow,
+    Sandbox,
+    Slot,
     Fault,
 )
 TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'words_*'"
