@@ -2,7 +2,6 @@
 
 import ast
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path

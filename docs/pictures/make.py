@@ -1,4 +1,4 @@
-"""Takes the pictures of a terminal from a real run of a scripted agent: `python docs/pictures/make.py`.
+"""Take the pictures of a terminal from a real run of an agent: `python docs/pictures/make.py`.
 
 It needs tmux.
 """
