@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-covered test-rest test-ray test-long
-.PHONY: test-without-ray test-package test-models
+.PHONY: test-without-ray test-package test-models test-tlog
 .PHONY: lint format types check bench sample size torture lock dist docs clean
 
 BIN := .venv/bin
@@ -61,6 +61,9 @@ test-package: setup  ## the tests of the Makefile, the wheel, the pages and the 
 test-models: setup  ## the tests of the providers and adapters
 	$(PYTEST) -n 2 $(MODELS)
 
+test-tlog: setup .venv-tlog/.ready  ## the proofs by aics-tlog, which needs Python 3.12
+	$(PYTEST) tests/cli/test_seals.py
+
 lint: setup  ## ruff: rules and format
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -99,9 +102,14 @@ dist: setup  ## build the sdist, and the wheel from it, into dist/
 docs: setup  ## make a site of docs/ in site/; a broken link is an error
 	$(BIN)/uv run --quiet --isolated --locked --only-group docs zensical build --clean --strict
 
-clean:  ## remove .venv, .venv-bench, caches and builds
-	rm -rf .venv .venv-bench build dist site .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
+clean:  ## remove .venv, .venv-bench, .venv-tlog, caches and builds
+	rm -rf .venv .venv-bench .venv-tlog build dist site .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find cueline tests examples bench -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+.venv-tlog/.ready: $(READY)
+	$(or $(TLOG_PYTHON),python3.12) -m venv --clear .venv-tlog
+	.venv-tlog/bin/pip install --quiet aics-tlog==0.2.1
+	touch $@
 
 ifdef UV
 

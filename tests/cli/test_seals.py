@@ -14,6 +14,8 @@ from cueline.events.store import GENESIS
 from cueline.providers.seal_key import seal_key
 from cueline.sqlite_library import sqlite_library
 
+TLOG = Path(__file__).parents[2] / ".venv-tlog/bin/python"
+"""It needs Python 3.12, and packages of its own."""
 VERIFIER = Path(__file__).parents[2] / "examples/proof/verify_proof.py"
 CHAINED = (
     "version, type, schema, occurred_us, recorded_us, epoch, actor, attrs, correlation_id, "
@@ -316,6 +318,24 @@ def test_a_program_without_cueline_accepts_a_proof(sealed, place):
     assert 0 == done.returncode, done.stderr
     assert proof["leaf"] in done.stdout
     assert f"\n{position}\n" in proof["leaf"]
+
+
+@pytest.mark.skipif(not TLOG.exists(), reason="`make test-tlog` installs aics-tlog")
+def test_another_program_for_transparency_logs_accepts_each_proof(sealed):
+    size = int(notes(sealed)[0].stem)
+    proofs = [sealed.json("audit", "prove", str(position)) for position in range(1, size + 1)]
+    changed = [proof | {"index": proof["index"] + 1} for proof in proofs]
+    unsigned = proofs[0] | {"note": with_flipped(proofs[0]["note"], -20)}
+
+    done = subprocess.run(
+        [TLOG, "-I", Path(__file__).with_name("tlog_verifier.py")],
+        input=json.dumps([*proofs, *changed, unsigned]),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert [True] * size + [False] * (size + 1) == json.loads(done.stdout)
 
 
 def with_flipped(text, at):
