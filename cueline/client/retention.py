@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from cueline.client.archive_file import SUFFIX, ArchiveFile, archive_lines
 from cueline.client.open_read_models import ReadModels, find_session, read_models
+from cueline.client.remote import at_server
 from cueline.errors import ConfigError, RejectedError, WrongExpectedVersionError
 from cueline.events.codes import TERMINAL
 from cueline.events.journal import FactWrite
@@ -97,13 +98,20 @@ class _Member(NamedTuple):
         return self.status in TERMINAL or (paused and bool(self.paused))
 
 
+@at_server
 async def erase(
-    client: "Client", sessions: Sequence[str], *, user: str | None = None, reason: str
+    client: "Client", sessions: Sequence[str] = (), *, user: str | None = None, reason: str = ""
 ) -> EmptyReceipt:
     """Remove the content of *sessions*, or of all that *user* started, and of all below them.
 
     Archives of them that this machine can reach are deleted. Names of people stay where they are
     the actor of an event.
+
+    Args:
+        client: the open log.
+        sessions: the ids of ended sessions.
+        user: the person whose sessions are removed.
+        reason: why; it is recorded, and should hold no personal data.
 
     Raises:
         RejectedError: one of them is not over, and nothing was removed: stop it first. Or it went
@@ -146,8 +154,12 @@ async def clean_up(
     Raises:
         ConfigError: the archive cannot be written, or reads back otherwise; what it has not is
         still in the log.
+        RejectedError: the log is behind a server.
         ForbiddenError: it needs the scope `admin`.
     """
+    if client.log.server is not None:
+        why = "it has to run where the log is; `cueline erase` removes named sessions from here"
+        raise RejectedError(str(client.log.url), why)
     client.log.check_may("admin")
     emptied: list[Emptied] = []
     kept: list[str] = []

@@ -29,6 +29,7 @@ from cueline.client.remote_runners import (
     runner_replies,
     runner_requests,
 )
+from cueline.client.retention import erase
 from cueline.client.start import StartOptions
 from cueline.client.tokens import issue_token, revoke_token, rotate_token, tokens
 from cueline.client.wishes import make_wish, wish
@@ -299,6 +300,7 @@ ROUTES: Final = (
     _does("/tokens", issue_token, "cueline tokens issue PERSON"),
     _does("/tokens/{token}/rotate", rotate_token, "cueline tokens rotate {token}"),
     _does("/tokens/{token}/revoke", revoke_token, "cueline tokens revoke {token}"),
+    _does("/erase", erase, "cueline erase SESSION"),
     _asks("/verify", Client.verify, "cueline audit verify --json"),
 )
 """All requests of the API, except for the streams of events."""

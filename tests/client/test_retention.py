@@ -5,16 +5,19 @@ from datetime import timedelta
 
 import pytest
 
+import cueline
 from cueline import Agent, open_runtime
 from cueline.client.archive_file import ArchiveFile
 from cueline.client.client import Client
 from cueline.client.retention import clean_up, erase
+from cueline.client.tokens import issue_token
 from cueline.client.verify import verify_log
 from cueline.errors import MissingBlobError, RejectedError
 from cueline.events.journal import FactWrite
 from cueline.events.session import OutcomeCameLate
 from cueline.runtime.place import Place
 from cueline.testing.clock import FakeClock
+from tests.gateway.conftest import served
 
 ONE = "session-default/one"
 SAYS = '[[reply]]\ntext = "planted-words"\n'
@@ -119,3 +122,21 @@ async def test_values_that_no_event_names_are_removed_once_they_are_a_day_old(ur
 def at(runtime, now):
     """Return a client that thinks that it is *now*."""
     return Client(replace(runtime.log, clock=FakeClock(now)), Place(runtime.log.url))
+
+
+async def test_content_is_erased_from_afar_with_the_name_of_the_token(url, tmp_path, monkeypatch):
+    monkeypatch.setenv("CUELINE_KEYS_FOLDER", str(tmp_path / "keys"))
+    agent = Agent(name="a", provider="scripted", model="m", parameters={"script": SAYS})
+    async with served(url) as (runtime, http):
+        await (await runtime.start(agent, "planted-words", id="one")).result()
+        token = (await issue_token(runtime, "ada", scopes=["admin"])).text
+        async with cueline.connect(str(http.base_url), token=token) as far:
+            with pytest.raises(RejectedError, match="it has to run where the log is; `cueline era"):
+                await clean_up(far, runtime.log.clock.now(), archive=None)
+            receipt = await erase(far, ["one"], reason="she asked")
+            with pytest.raises(RejectedError, match=r"erased on 20.* by ada: she asked"):
+                await far.history("one")
+
+        assert [("one", True)] == [(each.session, each.events > 3) for each in receipt.sessions]
+        payloads = [event.payload async for event in runtime.log.store.read_all()]
+    assert not any(b"planted-words" in payload for payload in payloads if payload)

@@ -91,6 +91,7 @@ async def test_a_decision_lets_a_session_go_on_that_no_process_drives(log):
             "admin",
         ),
         (["send", "approve"], "GET", "/v1/tokens", None, "admin"),
+        (["send", "approve"], "POST", "/v1/erase", {"sessions": ["one"]}, "admin"),
         (["send"], "POST", "/v1/breakers/x/reset", {}, "admin"),
         # A model's address would get the provider's key; a script is a file of the server.
         (
