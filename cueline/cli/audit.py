@@ -19,8 +19,9 @@ from cueline.cli.option import (
     is_typed,
     moment,
 )
+from cueline.client.document import document
 from cueline.client.open_read_models import Page
-from cueline.client.rows import AuditRow, check_type
+from cueline.client.rows import AuditRow, SqlRows, check_type
 from cueline.client.seal import InclusionProof
 from cueline.client.verify import Verified
 from cueline.console.table import print_csv, print_table
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from cueline.client.reader import Reader
 
 group = typer.Typer()
+_OF_SQL = frozenset({"sql", "limit", "log", "as_json", "as_csv"})
+"""The options that `--sql` takes."""
 
 
 @group.callback(invoke_without_command=True)
@@ -55,8 +58,12 @@ def audit(
         str | None,
         typer.Option(metavar="WORDS", help="Only with all these words; `src/*` is a beginning."),
     ] = None,
+    sql: Annotated[
+        str | None,
+        typer.Option(metavar="SELECT", help="Answer this query on the read models instead."),
+    ] = None,
     correlation: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only what came from one cause.")
+        str | None, typer.Option(metavar="ID", help="Only of this session and all below it.")
     ] = None,
     since: Annotated[
         str | None,
@@ -80,7 +87,8 @@ def audit(
 ) -> None:
     """List events by session, type, tool, actor, words, correlation id and time.
 
-    An event has to match all that you give. Guide: docs/guides/audit.md
+    An event has to match all that you give. `--sql` asks the tables and views `events`,
+    `sessions`, `turns`, `tool_calls`, `approvals`, `costs` and `fleet`.
 
     `cueline audit verify` checks the hash chain of every stream. `cueline audit seal`
     signs what the log holds, and `cueline audit prove` proves that an event is in it.
@@ -91,10 +99,18 @@ def audit(
       cueline audit --tool delete_file --since 2026-01-01 --json
       cueline audit --text 'rm build' --type ToolStarted --csv
       cueline audit --actor user:ada --follow
+      cueline audit --sql "SELECT id, tool, rule FROM tool_calls WHERE status = 'skipped'"
       cueline audit verify
     """
     if ctx.invoked_subcommand is not None:
         _check_nothing_typed(ctx, ctx.invoked_subcommand)
+        return
+    if sql is not None:
+        for each in ctx.command.params:
+            if is_typed(ctx, str(each.name)) and each.name not in _OF_SQL:
+                raise typer.BadParameter(f"{each.opts[0]} does not go with --sql: say it in SQL")
+        answer = open_log.ask(log, lambda reader: reader.sql(sql, limit=limit))
+        _print_sql(answer, as_json=as_json, as_csv=as_csv)
         return
     wanted = {
         "session": session,
@@ -111,6 +127,21 @@ def audit(
         check_type(kind)
     show = _show_csv if as_csv else _show_json if as_json else _show_table
     open_log.run(_list(log, wanted, show, follow=follow))
+
+
+def _print_sql(found: SqlRows, *, as_json: bool, as_csv: bool) -> None:
+    rows = [dict(zip(found.columns, each, strict=True)) for each in found.rows]
+    if as_csv:
+        print_csv(found.columns, rows)
+    elif as_json:
+        for each in rows:
+            typer.echo(json_of(document(each)))
+    elif rows:
+        cells = [["" if each is None else str(each) for each in row] for row in found.rows]
+        print_table(found.columns, cells)
+    else:
+        typer.echo("no rows")
+    open_log.end_of(found)
 
 
 def _whole_second(until: datetime | None) -> datetime | None:

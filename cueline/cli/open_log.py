@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cueline.client.history import History
     from cueline.client.open_read_models import Page
     from cueline.client.reader import Reader
+    from cueline.client.rows import SqlRows
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -115,7 +116,7 @@ def print_page(
     end_of(page)
 
 
-def end_of(page: "Page[Any]") -> None:
+def end_of(page: "Page[Any] | SqlRows") -> None:
     """Print to stderr if a page is incomplete, because an audit must not seem complete.
 
     Raises:

@@ -69,6 +69,7 @@ class ReadModels:
 
     db: Connection
     damage: CorruptEventError | None
+    views: Views
 
     def page(
         self,
@@ -105,7 +106,7 @@ async def read_models(log: OpenLog, notice: Notice = print_notice) -> AsyncItera
             notice(f"warning: {said}; the log has it: use a cueline in which that is mended")
         if log.tenant is not None:
             views.keep_to(log.tenant)
-        yield ReadModels(views.db, damage)
+        yield ReadModels(views.db, damage, views)
 
 
 async def _caught_up(

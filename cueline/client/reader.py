@@ -15,7 +15,7 @@ from cueline.client.session_questions import SessionQuestions
 
 if TYPE_CHECKING:
     from cueline.client.policies import PolicyBacktest
-    from cueline.client.rows import Costs, GroupBy
+    from cueline.client.rows import Costs, GroupBy, SqlRows
     from cueline.client.runs import BlueprintRow, RunnerRow
     from cueline.client.sandboxes import PoolStatus
     from cueline.client.status import FleetStatus, LogStatus
@@ -139,7 +139,7 @@ class Reader(SessionQuestions):
             type: the type of the events.
             tool: the tool of the events.
             actor: `user`, `agent`, `runner` or `system`, or one of them by name: `user:ada`.
-            correlation: the id that all events have which came from one cause.
+            correlation: the id of the topmost session of a tree: all its events.
             text: words that all are in the text of the event; `src/*` is the beginning of a word.
             since: recorded at this time or later.
             until: recorded at this time or earlier.
@@ -166,6 +166,26 @@ class Reader(SessionQuestions):
             return Page(tuple(found[:limit]), more, models.damage)
         last = str(found[-limit].position) if more else None
         return Page(tuple(found[-limit:]), more, models.damage, last)
+
+    @at_server
+    async def sql(self, query: str, *, limit: int = 1000) -> "SqlRows":
+        """Return the answer to one SELECT on the tables and views of the read models.
+
+        Args:
+            query: the SELECT; it can only read, and for 10 s.
+            limit: the maximum number of rows.
+
+        Raises:
+            ConfigError: it is no query, it does more than to read, or it takes too long.
+            ForbiddenError: the person reaches the sessions of one tenant.
+        """
+        from cueline.client.rows import SqlRows
+
+        check_limit(limit)
+        self.log.check_whole()
+        async with read_models(self.log, self.notice) as models:
+            columns, rows = await models.views.query(query, limit + 1)
+            return SqlRows(columns, tuple(rows[:limit]), len(rows) > limit, models.damage)
 
     @at_server
     async def breakers(self) -> "Page[BreakerRow]":

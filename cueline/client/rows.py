@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from cueline.actors.session_owner import owners_of, silent_owner
 from cueline.client.open_read_models import ReadModels
@@ -88,6 +88,18 @@ def check_type(kind: str | None) -> None:
     if kind is not None and kind not in FACTS:
         known = known_instead(kind, sorted(FACTS), "the types are")
         raise ConfigError("type", f"there is no event {kind!r}{known}")
+
+
+@dataclass(frozen=True, slots=True)
+class SqlRows:
+    """The answer to a query of SQL."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    more: bool = False
+    """Whether there are further rows beyond the limit."""
+    damage: CorruptEventError | None = None
+    """The unreadable event; the rows have the data before it."""
 
 
 GroupBy = Literal["session", "agent", "model", "day", "tree"]

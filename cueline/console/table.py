@@ -56,7 +56,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def print_csv(head: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
     """Print *rows* as CSV, below the names of the columns if *head* has them."""
     file = io.StringIO()
-    writer = csv.writer(file)
+    writer = csv.writer(file, lineterminator="\n")
     if head:
         writer.writerow(head)
     writer.writerows(row.values() for row in rows)

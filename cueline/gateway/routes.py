@@ -286,6 +286,7 @@ ROUTES: Final = (
     _does("/runners/{runner}/leave", leave_runner, ""),
     _asks("/costs", Client.costs, "cueline costs --json"),
     _asks("/audit", Client.audit, "cueline audit --json"),
+    _asks("/audit/sql", Client.sql, "cueline audit --sql QUERY --json"),
     _asks("/breakers", Client.breakers, "cueline breakers --json"),
     _does("/breakers/{name}/reset", Client.reset_breaker, "cueline breakers reset {name}"),
     _does("/proposals", Client.propose, ""),

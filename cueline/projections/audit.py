@@ -41,7 +41,7 @@ class AuditRow:
     tool: Annotated[str | None, Read("nullif(tool, '')", column="tool", kind=str)]
     actor: str
     correlation_id: str | None
-    """What all events have that came from one cause."""
+    """The id of the topmost session of its tree; None: of no session."""
 
 
 def audit(

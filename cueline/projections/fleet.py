@@ -1,10 +1,8 @@
 """The read model `fleet`: the hosts and runners of the log, also those that are gone."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Final
 
-from cueline.events.fleet import HostJoined, HostLost, RunnerBack, RunnerRegistered, RunnerRemoved
-from cueline.events.fleet import RunnerStale as Stale
 from cueline.events.store import RecordedEvent
 from cueline.projections.read_model import Names, Rows, new_row
 
@@ -32,21 +30,23 @@ class WorkerRow:
     changed_us: int
 
 
-def fold_worker(rows: Rows, recorded: RecordedEvent, fact: object) -> None:
+_STATUS: Final = dict.fromkeys(("HostJoined", "RunnerRegistered", "RunnerBack"), "live") | {
+    "RunnerStale": "stale",
+    "HostLost": "gone",
+    "RunnerRemoved": "gone",
+}
+
+
+def fold_worker(rows: Rows, recorded: RecordedEvent, fact: Any) -> None:
     """Apply one event of the fleet."""
-    at = recorded.recorded_us
-    match fact:
-        case HostJoined() | RunnerRegistered():
-            named = {"machine": fact.machine, "node": fact.node, "pid": fact.pid}
-            kind, name = fact.group.kind, getattr(fact, "runner", "")
-            row = rows.find(recorded.stream, fact.incarnation) or rows.add(
-                new_row(
-                    WorkerRow, stream=recorded.stream, incarnation=fact.incarnation, joined_us=at
-                )
-            )
-            row.update(kind=kind, name=name, status="live", reason="", changed_us=at, **named)
-        case HostLost() | RunnerRemoved() | Stale() | RunnerBack():
-            found = rows.find(recorded.stream, fact.incarnation)
-            if found is not None:
-                status = {Stale: "stale", RunnerBack: "live"}.get(type(fact), "gone")
-                found.update(status=status, reason=getattr(fact, "reason", ""), changed_us=at)
+    status, at = _STATUS.get(recorded.type), recorded.recorded_us
+    if status is None or recorded.payload is None:
+        return
+    key = {"stream": recorded.stream, "incarnation": fact.incarnation}
+    row = rows.find(*key.values())
+    if hasattr(fact, "group"):
+        row = row or rows.add(new_row(WorkerRow, **key, joined_us=at))
+        row.update(machine=fact.machine, node=fact.node, pid=fact.pid)
+        row.update(kind=fact.group.kind, name=getattr(fact, "runner", ""))
+    if row is not None:
+        row.update(status=status, reason=getattr(fact, "reason", ""), changed_us=at)

@@ -28,6 +28,7 @@ from cueline.projections.read_model import ReadModel, create
 from cueline.projections.relations import VIEWS
 from cueline.projections.sandbox import Sandbox, Slot
 from cueline.projections.session import SessionReadModel
+from cueline.projections.sql_query import Found, query_file, refused
 from cueline.projections.transcript import TranscriptLine
 from cueline.projections.usage import DayUsage, UsageEntry
 from cueline.sqlite_library import sqlite_library
@@ -130,6 +131,16 @@ class Views:
             await self._begin()
             with self._committed():
                 self._create()
+
+    async def query(self, query: str, limit: int) -> Found:
+        """Return the first rows of a query of a user, which may take some seconds.
+
+        Raises:
+            ConfigError: it is no query, it does more than to read, or it takes too long.
+        """
+        if str(self.path) == ":memory:":
+            raise refused("the read models need a file, which cannot be written here")
+        return await asyncio.to_thread(query_file, self.path, query, limit)
 
     def keep_to(self, tenant: str) -> None:
         """Hide the rows of other tenants from all later queries of this connection."""

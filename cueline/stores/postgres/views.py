@@ -4,6 +4,7 @@ The queries are those of SQLite; `views.sql` and the few translations here are t
 differences.
 """
 
+import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ from psycopg import sql
 from cueline.errors import LogUnavailableError
 from cueline.projections.read_model import statements
 from cueline.projections.relations import VIEWS
+from cueline.projections.sql_query import Found as UserFound
 from cueline.projections.views import (
     MODELS,
     PATIENCE_SECONDS,
@@ -28,6 +30,7 @@ from cueline.projections.views import (
 from cueline.stores.postgres.address import Address
 from cueline.stores.postgres.connections import Row
 from cueline.stores.postgres.sql import escaped_values, marked, translating, unescaped_row
+from cueline.stores.postgres.sql_query import query_server
 from cueline.stores.waiting import pause
 
 _TYPES: Final[dict[object, str]] = {
@@ -84,6 +87,10 @@ class ViewsDatabase:
         with suppress(psycopg.Error):
             self._connected().rollback()
 
+    def query(self, query: str, limit: int) -> UserFound:
+        """See `query_server`."""
+        return query_server(self._connected(), query, limit)
+
     def close(self) -> None:
         """Close the connection."""
         if self._db is not None:
@@ -123,6 +130,10 @@ class PostgresViews(Views):
         """See `Views.checkpoint`; after a crash of the server the tables are empty."""
         found = self._tables.execute(_CHECKPOINT).fetchone()
         return Checkpoint(*found) if found else Checkpoint()
+
+    async def query(self, query: str, limit: int) -> UserFound:
+        """See `Views.query`."""
+        return await asyncio.to_thread(self._tables.query, query, limit)
 
     async def clear(self) -> None:
         """See `Views.clear`."""

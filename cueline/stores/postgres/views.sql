@@ -8,6 +8,15 @@ CREATE FUNCTION date(seconds bigint, what text) RETURNS text LANGUAGE sql IMMUTA
     SELECT to_char(to_timestamp(seconds) AT TIME ZONE 'UTC', 'YYYY-MM-DD')
 $$;
 
+CREATE FUNCTION datetime(seconds bigint, what text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT to_char(to_timestamp(seconds) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS')
+$$;
+
+CREATE FUNCTION round(number double precision, digits integer) RETURNS double precision
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT pg_catalog.round(number::numeric, digits)::double precision
+$$;
+
 CREATE FUNCTION json_each(json text) RETURNS TABLE (key text, value text)
 LANGUAGE sql IMMUTABLE AS $$
     SELECT * FROM json_each_text(
