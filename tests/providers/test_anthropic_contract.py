@@ -40,6 +40,7 @@ def failed(message):
     )
 
 
+# 000-063
 class TestAnthropic(ModelContract):
     provider = PROVIDER
     model = "claude-opus-4-6"

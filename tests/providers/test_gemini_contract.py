@@ -14,6 +14,7 @@ TOO_LONG = "The input token count (1200000) exceeds the maximum number of tokens
 BUSY = {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}
 
 
+# 000-063
 class TestGemini(ModelContract):
     provider = PROVIDER
     model = "gemini-3.8-flash"

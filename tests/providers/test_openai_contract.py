@@ -28,6 +28,7 @@ def asked(arguments, **more):
     return [{"index": 0, "id": "call_1", "type": "function", "function": function, **more}]
 
 
+# 000-063
 class TestOpenAIChat(ModelContract):
     provider = PROVIDER
     title = "openai (chat)"
