@@ -81,8 +81,8 @@ def test_a_message_may_have_several_lines_and_come_back(shell, terminal, talker)
     terminal.sees("idle: it stays open")
 
     terminal.type("one", "M-Enter", "two", "Enter")
-    terminal.sees("Reply 2.")  # it is live text, which may come before the event of the message
-    terminal.sees("you: one\n     two")
+    terminal.sees("Reply 2.")
+    assert "you: one\n     two" in terminal.screen
     terminal.type("Up", "three", "Enter")
 
     terminal.sees("     twothree")
