@@ -13,9 +13,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from cueline.client.client import Client
-from cueline.client.rows import Costs, PendingRow
+from cueline.client.rows import STATUSES, Costs, PendingRow
 from cueline.client.sandboxes import PoolStatus, State
 from cueline.client.status import FleetStatus, LogStatus
+from cueline.client.totals import LogTotals, totals_of
 from cueline.deciders.session.turn import Question
 from cueline.events.fleet import WorkerKind
 from cueline.gateway.guard import caller_of
@@ -26,6 +27,9 @@ HELP: Final[Mapping[str, str]] = {
     "cueline_log_events_total": "Events in the log: the position of the last one.",
     "cueline_log_damaged": "1 if an event cannot be read; other figures lack what follows it.",
     "cueline_running_sessions": "Running sessions, with and without a process that drives them.",
+    "cueline_sessions": "Sessions by status.",
+    "cueline_ended_sessions_total": "Sessions that ended, by how they ended.",
+    "cueline_tool_calls_total": "Attempts of tool calls and skipped calls, by how they ended.",
     "cueline_sessions_with_usage_total": "Sessions that have used a model.",
     "cueline_model_calls_total": "Replies of models.",
     "cueline_unpriced_model_calls_total": "Model calls without a known price: not in the cost.",
@@ -33,6 +37,7 @@ HELP: Final[Mapping[str, str]] = {
     "cueline_cost_usd_total": "Cost of model calls in US dollars.",
     "cueline_questions": "Questions that wait for a person.",
     "cueline_next_question_deadline_timestamp_seconds": "When the first question ends by itself.",
+    "cueline_oldest_question_seconds": "How long the first question has waited.",
     "cueline_up": "1 if a `cueline up` is running.",
     "cueline_workers": "Hosts and runners; a stale runner is silent.",
     "cueline_workers_wanted": "The least number of hosts and runners that was asked for.",
@@ -50,6 +55,17 @@ HELP: Final[Mapping[str, str]] = {
 _ALL: Final = 1_000_000
 """More models than a log has."""
 _BREAKER_STATES: Final = ("closed", "half-open", "held", "open")
+_SESSION_ENDS: Final = {
+    "SessionCompleted": "completed",
+    "SessionFailed": "failed",
+    "SessionStopped": "stopped",
+}
+_CALL_ENDS: Final = {
+    "ToolReturned": "returned",
+    "ToolFailed": "failed",
+    "ToolSkipped": "skipped",
+    "ToolInDoubt": "in_doubt",
+}
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 Samples = dict[tuple[tuple[str, str], ...], float | Decimal]
@@ -79,6 +95,9 @@ async def metrics_of(client: Client) -> dict[str, Samples]:
     breakers = [each.state for each in await client.breakers()]
     return {
         **_of_log(position, await client.status()),
+        **_of_totals(
+            await totals_of(client.log, [*_SESSION_ENDS, *_CALL_ENDS], client.notice), now
+        ),
         **_of_usage(await client.costs("model", limit=_ALL)),
         **_of_questions((await client.pending()).rows),
         **_of_fleet(await client.fleet()),
@@ -103,6 +122,20 @@ def _of_log(position: int, status: LogStatus) -> dict[str, Samples]:
         "cueline_log_damaged": _one(int(status.damage is not None)),
         "cueline_running_sessions": _by("driven", running),
     }
+
+
+def _of_totals(totals: LogTotals, now: datetime) -> dict[str, Samples]:
+    waited = 0.0 if totals.asked_at is None else (now - totals.asked_at).total_seconds()
+    return {
+        "cueline_sessions": _by("status", {**dict.fromkeys(STATUSES, 0), **totals.sessions}),
+        "cueline_ended_sessions_total": _outcomes(_SESSION_ENDS, totals.events),
+        "cueline_tool_calls_total": _outcomes(_CALL_ENDS, totals.events),
+        "cueline_oldest_question_seconds": _one(max(0.0, waited)),
+    }
+
+
+def _outcomes(ends: Mapping[str, str], events: Mapping[str, int]) -> Samples:
+    return _by("outcome", {outcome: events.get(type_, 0) for type_, outcome in ends.items()})
 
 
 def _of_usage(costs: Costs) -> dict[str, Samples]:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from cueline.events.codes import Resolution
 from cueline.events.store import to_us
 from cueline.events.stream import shown
-from cueline.projections.read_model import Id, Names, Read, Row, matching, new_row, select
+from cueline.projections.read_model import Id, Names, Read, Row, ask, matching, new_row, select
 from cueline.projections.session import OVER
+
+_GOES_ON = f"session NOT IN (SELECT stream FROM sessions WHERE status IN {OVER})"  # noqa: S608 - constants
 
 if TYPE_CHECKING:  # a list that is up to date needs no facts
     from cueline.events.approval import ApprovalOpened
@@ -130,7 +132,13 @@ def pending_approvals(db: Connection, stream: str | None = None) -> list[Pending
 
     Approvals of ended sessions are left out: a session that crashed leaves them open.
     """
-    over = f"SELECT stream FROM sessions WHERE status IN {OVER}"  # noqa: S608 - constants
     where, values = matching([("status = ?", "pending"), ("session = ?", stream)])
     urgent = "ORDER BY coalesce(auto_us, deadline_us), stream"
-    return select(db, PendingRow, f"{where} AND session NOT IN ({over}) {urgent}", values)
+    return select(db, PendingRow, f"{where} AND {_GOES_ON} {urgent}", values)
+
+
+def oldest_question_us(db: Connection) -> int | None:
+    """Return when the oldest open approval was opened; None: there is none."""
+    sql = f"SELECT min(opened_us) FROM approvals WHERE status = 'pending' AND {_GOES_ON}"  # noqa: S608 - constants
+    [(oldest,)] = ask(db, "approvals", sql)
+    return oldest if oldest is None else int(oldest)

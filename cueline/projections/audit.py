@@ -1,12 +1,13 @@
 """The read models `events` and `faults`: the audit columns of each event, and the unread events."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from sqlite3 import Connection
 from typing import Annotated, ClassVar
 
 from cueline.events.store import to_us
-from cueline.projections.read_model import LARGEST, Id, Names, Read, matching, select
+from cueline.projections.read_model import LARGEST, Id, Names, Read, ask, matching, select
 from cueline.projections.words import JOIN, MATCH, query_of
 
 _KIND = "substr(actor, 1, instr(actor || ':', ':') - 1)"
@@ -84,6 +85,13 @@ def audit(
     if after is not None:
         return select(db, AuditRow, f"{where} ORDER BY position", values, limit)
     return select(db, AuditRow, f"{where} ORDER BY position DESC", values, limit)[::-1]
+
+
+def count_types(db: Connection, types: Collection[str]) -> dict[str, int]:
+    """Return the number of events of each of *types* that has any."""
+    marks = ", ".join("?" * len(types))
+    sql = f"SELECT type, count(*) FROM events WHERE type IN ({marks}) GROUP BY type"  # noqa: S608 - only marks
+    return dict(ask(db, "events", sql, [*types]))
 
 
 @dataclass(frozen=True, slots=True)

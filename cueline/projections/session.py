@@ -340,3 +340,9 @@ def oldest_runs(db: Connection, blueprint: str, limit: int) -> list[str]:
 def running(db: Connection) -> list[str]:
     """Return the streams that need a host."""
     return [stream for (stream,) in ask(db, SessionRow.TABLE, _RUNNING, sorted(DRIVEN))]
+
+
+def count_statuses(db: Connection) -> dict[str, int]:
+    """Return the number of sessions by status, as they are shown."""
+    sql = f"SELECT {_SHOWN}, count(*) FROM sessions GROUP BY 1"  # noqa: S608 - constants
+    return dict(ask(db, "sessions", sql))

@@ -32,6 +32,7 @@ from tests.gateway.test_api import PAYS, pay
 from tests.gateway.test_people import as_
 from tests.scripted import HELLO, scripted
 
+FAILS = '[[reply]]\nfail = { kind = "invalid_request" }\n'
 ROOT = Path(__file__).parents[2]
 DASHBOARD = ROOT / "deploy/grafana/cueline.json"
 GUIDE = ROOT / "docs/guides/http.md"
@@ -102,7 +103,7 @@ async def test_each_metric_has_a_help_a_type_and_a_name_with_its_unit(log):
         name for name, kind in types.items() if kind == "counter"
     }
     labels = {label for _, *pairs in samples for label, _ in pairs}
-    assert {"driven", "model", "kind", "question", "status", "state"} == labels
+    assert {"driven", "model", "kind", "outcome", "question", "status", "state"} == labels
 
 
 async def test_usage_is_that_of_the_costs(log):
@@ -144,6 +145,29 @@ async def test_a_question_is_counted_until_it_is_answered(log):
     assert (1, 0) == (before[asked], after[asked])
     assert row.deadline_at.timestamp() == float(before[deadline])
     assert deadline not in after
+
+
+async def test_sessions_and_calls_are_counted_by_how_they_ended(log):
+    ended, calls = "cueline_ended_sessions_total", "cueline_tool_calls_total"
+    async with served(log) as (runtime, http):
+        for name in ("one", "two"):
+            await (await runtime.start(scripted(PAYS, pay), "Go", id=name)).result()
+        for row, verdict in zip(
+            await runtime.pending(), (runtime.approve, runtime.deny), strict=True
+        ):
+            await verdict(row.id)
+            await runtime.session(row.session).result()
+        await (await runtime.start(scripted(FAILS), "Go")).result()
+        await (await runtime.start(scripted(PAYS, pay), "Go", id="three")).result()
+        found = await scraped(http)
+
+    def of(name, label):
+        return {key[1][1]: int(each) for key, each in found.items() if key[0] == name and each}
+
+    assert {"completed": 2, "failed": 1} == of(ended, "outcome")
+    assert {"returned": 1, "skipped": 1} == of(calls, "outcome")
+    assert {"completed": 2, "failed": 1, "waiting": 1} == of("cueline_sessions", "status")
+    assert 0 < found["cueline_oldest_question_seconds",] < 60
 
 
 async def test_the_fleet_is_counted_by_kind(log):
