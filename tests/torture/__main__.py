@@ -17,8 +17,9 @@ from pathlib import Path
 from random import Random
 from statistics import median
 
-from tests.torture import lanes, scenarios
+from tests.torture import forked, lanes, scenarios
 from tests.torture.chains import ChainGround
+from tests.torture.forked import ForkedGround
 from tests.torture.ground import Ground, Tally
 from tests.torture.judge import judge
 from tests.torture.machines import missing
@@ -37,6 +38,7 @@ class Lane:
     """Of a session: at least, and at most."""
     sessions: int = lanes.SESSIONS
     ground: type[Ground] = Ground
+    judge: Callable = judge
     table: str = "## What came of it"
     """The heading in the page, under which its lines go."""
 
@@ -58,6 +60,7 @@ def machines(disturb):
 PROCESSES = {
     "inline": Lane(lanes.inline, lanes.TURNS["inline"]),
     "ray": Lane(lanes.on_ray, lanes.TURNS["ray"]),
+    "forked": Lane(forked.drive, (40, 60), ground=ForkedGround, judge=forked.judge_forked),
     "chain": Lane(lanes.on_ray, lanes.TURNS["chain"], sessions=4, ground=ChainGround),
 }
 MACHINES = {name: machines(disturb) for name, disturb in scenarios.SCENARIOS.items()}
@@ -74,7 +77,7 @@ def torture(name, folder, seed, seconds):
         ground = lane.ground(folder / f"{name}-{tally.logs}", chance, tally, lane.turns)
         try:
             lane.drive(ground, lane.names)
-            judge(ground, lane.names, lanes.UNDISTURBED)
+            lane.judge(ground, lane.names, lanes.UNDISTURBED)
         except AssertionError as error:
             tally.fault("lost", f"{ground.log}: not all sessions ended: {error}")
         finally:

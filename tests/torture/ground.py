@@ -58,6 +58,11 @@ class Tally:
     """Children of whose end their parent was not told once."""
     seconds: list = field(default_factory=list)
     """Of each fault of a machine: the time until the last session's end."""
+    children: int = 0
+    passed: int = 0
+    """Moments at which more was spent and reserved than a limit allows."""
+    secrets: int = 0
+    """Files with a secret."""
     left: int = 0
     """Processes that outlived `cueline down`, or their machine."""
     found: list = field(default_factory=list)
@@ -77,6 +82,8 @@ class Ground:
 
     longest_seconds = 0.3
     """Of a call."""
+    longest_delay = 0.1
+    """Of a reply, in seconds."""
     more_tools = ()
 
     def __init__(self, folder, chance, tally, turns):
@@ -101,7 +108,7 @@ class Ground:
 
     def _turn(self, number):
         calls = [self._call(f"{number}.{call}") for call in range(self.chance.randint(1, 4))]
-        delay = f"{self.chance.uniform(0, 0.1):.3f}"
+        delay = f"{self.chance.uniform(0, self.longest_delay):.3f}"
         return f"[[reply]]\ndelay_seconds = {delay}\ncalls = [{', '.join(calls)}]\n"
 
     def _call(self, item):
@@ -208,6 +215,10 @@ class Ground:
     def agrees(self, session):
         """Say whether each step, decided again, gives what was recorded."""
         return self.ask("replay", session, "--check").returncode == 0
+
+    def verified(self):
+        """Say whether each chain is intact."""
+        return self.ask("audit", "verify").returncode == 0
 
     def exported(self, session):
         done = self.ask("export", session)

@@ -23,7 +23,7 @@ def judge(ground, sessions, undisturbed):
     for stream, hashes in ground.acknowledged.items():
         if hashes != [hash_ for _, hash_ in after[stream][: len(hashes)]]:
             tally.fault("lost", f"{ground.log} {stream}: events that were there before a kill")
-    if ground.ask("audit", "verify").returncode != 0:
+    if not ground.verified():
         tally.fault("disagreements", f"{ground.log}: `audit verify`")
 
 

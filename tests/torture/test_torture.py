@@ -6,6 +6,8 @@ from random import Random
 
 import pytest
 
+from tests.torture import forked
+from tests.torture.forked import ForkedGround
 from tests.torture.ground import Ground, Tally
 from tests.torture.judge import judge
 from tests.torture.lanes import TURNS, UNDISTURBED, inline
@@ -75,3 +77,35 @@ def test_a_run_that_is_told_to_end_clears_up_first(popen):
 
 def pays(ground, session):
     return [c["effect"] for c in ground.exported(session)["tool_calls"] if c["tool"] == "pay"]
+
+
+@pytest.fixture(scope="module")
+def forked_ground(tmp_path_factory):
+    """A log whose sessions were driven by forks, a few of which were killed."""
+    ground = ForkedGround(tmp_path_factory.mktemp("forked") / "log", Random(7), Tally(), (6, 8))
+    forked.drive(ground, SESSIONS, lives=5)
+    return ground
+
+
+def test_nothing_is_lost_repeated_untold_or_leaked_by_killed_forks(forked_ground, figures):
+    forked.judge_forked(forked_ground, SESSIONS, UNDISTURBED)
+
+    tally = forked_ground.tally
+    figures(f"{tally.kills.total()} kills, {tally.children} children")
+    assert [] == tally.found
+    assert tally.kills["fork"]
+
+
+def test_what_a_killed_fork_did_wrong_would_be_seen(forked_ground):
+    found = forked_ground.tally = Tally()
+    stream = "session-default/s1"
+    forked_ground.seen[stream].append(("ToolReturned", b"an event that is not there"))
+    key = f"{stream}/{pays(forked_ground, 's1')[0]}"
+    with (forked_ground.folder / "s1" / "journal").open("a") as journal:
+        journal.write(f"start {key} 9 0 1 1\n")
+    (forked_ground.folder / "log.db-copy").write_text(forked.PLANTED)
+
+    forked.judge_forked(forked_ground, SESSIONS, UNDISTURBED)
+
+    assert (1, 1) == (found.lost, found.secrets), found.found
+    assert found.repeated
