@@ -28,7 +28,9 @@ from cueline.events.store import ANY
 from cueline.runtime.open_log import open_log
 from cueline.runtime.place import Place
 from cueline.sandboxes.local import LocalBackend
+from cueline.stores import MemoryPresence
 from cueline.testing.clock import FakeClock
+from cueline.testing.presence_contract import HOST
 from cueline.tools.sandbox import sandbox_backend
 from tests.session_example import AGENT, started
 
@@ -206,6 +208,7 @@ async def test_each_is_found_and_repaired_and_found_no_more(log, plant, kind, na
     await plant(log)
     before = [event.hash async for event in log.store.read_all()]
 
+    young = await fsck(log)
     found = await fsck(later(log))
     untouched = [event.hash async for event in log.store.read_all()]
     repaired = await fsck(later(log), repair=True)
@@ -213,6 +216,7 @@ async def test_each_is_found_and_repaired_and_found_no_more(log, plant, kind, na
     again = await fsck(later(log), repair=True)
 
     (one,) = found.findings
+    assert kind == "read_models" or () == young.findings
     assert (kind, name or str(log.url), problem) == (one.kind, one.name, one.problem)
     assert "`cueline log fsck --repair`" in one.advice
     assert before == untouched
@@ -291,3 +295,14 @@ async def test_who_may_read_may_not_repair(log):
     assert () == (await fsck(replace(log, person=person))).findings
     with pytest.raises(ForbiddenError):
         await fsck(replace(log, person=person), repair=True)
+
+
+async def test_work_that_a_living_process_does_is_no_finding(log):
+    await begin(log)
+    (undriven,) = (await fsck(later(log))).findings
+    await log.store.acquire(ONE, HOST.incarnation, 0)
+    driven = replace(later(log), board=MemoryPresence(later(log).clock))
+    await driven.board.beat(HOST)
+
+    assert "session" == undriven.kind
+    assert () == (await fsck(driven)).findings
