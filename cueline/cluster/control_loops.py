@@ -9,6 +9,7 @@ from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher
 from cueline.actors.sandbox_slots import SLOTS_STREAM
 from cueline.clock import SystemClock
 from cueline.cluster.cluster_context import ClusterContext
+from cueline.cluster.figures import waiting_calls
 from cueline.cluster.fleet_member import FleetMember, FleetNews, WorkerEvent
 from cueline.cluster.fleet_supervisor import FleetSupervisor
 from cueline.cluster.singletons import RemoteSandboxes
@@ -161,7 +162,9 @@ class ControlLoops:
         await self.fleet.look()
         await self.fleet.look_at_nodes()
         loads = self._dispatcher.loads()
-        self.fleet.need(await self._dispatcher.unmet(), loads, is_full=self._is_full)
+        unmet = await self._dispatcher.unmet()
+        waiting_calls().set(sum(each.calls for each in unmet))
+        self.fleet.need(unmet, loads, is_full=self._is_full)
         await self._clock.sleep(TICK_SECONDS)
 
 

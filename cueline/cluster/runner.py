@@ -13,6 +13,7 @@ from cueline.actors.runner import Runner
 from cueline.actors.runner_desk import RunnerDesk, RunnerReply, RunnerRequest
 from cueline.clock import SystemClock, boot_seconds
 from cueline.cluster.cluster_context import ClusterContext
+from cueline.cluster.figures import runner_calls
 from cueline.cluster.node_check import ToolCheck
 from cueline.cluster.ray_call import EpochFence
 from cueline.cluster.remote_store import log_of
@@ -136,6 +137,7 @@ class RunnerActor:
     async def _watch(self) -> None:
         clock = SystemClock()
         while not self._is_deaf():
+            runner_calls().set(self._runner.unsettled if self._runner else 0)
             await clock.sleep(_LOOK_SECONDS)
         try:
             await self._end()

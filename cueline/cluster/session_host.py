@@ -15,6 +15,7 @@ from cueline.actors.presence import SILENCE_SECONDS, beat_always, deaf_seconds, 
 from cueline.actors.session_host import SessionHost
 from cueline.clock import SystemClock, boot_seconds
 from cueline.cluster.cluster_context import ClusterContext
+from cueline.cluster.figures import host_sessions, host_troubles
 from cueline.cluster.ray_call import DEAD, UNCLEAR, EpochFence, Handle, NotificationBuffer, call
 from cueline.cluster.remote_store import log_of
 from cueline.cluster.runner_directory import Directory, RunnerInfo
@@ -109,6 +110,7 @@ class SessionHostActor:
         return self._host
 
     def _notify_trouble(self, stream: str, error: CuelineError) -> None:
+        host_troubles().inc()
         self._untold.add((stream, error))
 
     async def _watch(self) -> None:
@@ -121,6 +123,7 @@ class SessionHostActor:
             if self._context.detached and awake_at - self._heard_at > deaf:
                 # No dispatcher is left, and no other process ends a detached actor.
                 break
+            host_sessions().set(len(await self._living().active()))
             await clock.sleep(LOOK_SECONDS)
         # Or we were frozen: others count us as dead, and have our sessions.
         os._exit(1)

@@ -43,6 +43,7 @@ def cluster():
     # What runs there sees what is set now, and dies by a test's hand alone: Ray kills
     # its processes where little memory is left, whoever took it.
     environ = {"RAY_TESTS_KEY": "sk-test-0123456789", "RAY_memory_monitor_refresh_ms": "0"}
+    environ["RAY_metrics_report_interval_ms"] = "1000"
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"RAY_TMPDIR": folder, **environ}.items():
             patch.setenv(name, value)
