@@ -7,6 +7,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PROOFS = ("tests", "bench", "cueline/testing")
 """The folders with tests: those of a contract run for each of its back-ends."""
+SOURCES = {"000": 72, "001": 62, "002": 38, "003": 77, "004": 85}
+KINDS = {"C": 51, "D": 38}
+"""The last number of each source and kind; each begins at 1."""
 NUMBER = re.compile(r"\b(?:00\d-\d{3}|[CD]\d{1,2})\b")
 RANGE = re.compile(r"\b(00\d)-(\d{3}) to \1-(\d{3})\b")
 PAGE = (ROOT / "docs/requirements.md").read_text()
@@ -33,3 +36,10 @@ def test_each_number_of_the_page_is_cited_at_a_test_or_has_a_reason():
 
 def test_the_code_cites_only_numbers_of_the_page():
     assert set(cited_in("cueline")) <= set(PROVEN)
+
+
+def test_no_number_is_left_out():
+    assert {*PROVEN, *UNTESTED} == {
+        *(f"{source}-{at:03}" for source, last in SOURCES.items() for at in range(1, last + 1)),
+        *(f"{kind}{at}" for kind, last in KINDS.items() for at in range(1, last + 1)),
+    }

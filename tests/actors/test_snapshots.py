@@ -173,7 +173,7 @@ async def test_messages_are_kept_once_however_often_it_rests():
     await check_same(place, kept)
 
 
-# C36
+# 003-066, 003-067, C36
 async def test_a_session_is_kept_when_much_came_since_the_last_time():
     kept = MemorySnapshots(every=10)
     for version in (9, 10, 11, 20, 21, 22, 30):

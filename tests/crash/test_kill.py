@@ -1,6 +1,6 @@
 """Kill the process of a session at every point there is, and go on.
 
-000-006, 000-015, 000-016, 000-064, 004-004, C6, D1, D2.
+000-006, 000-015, 000-016, 000-064, 000-071, 004-004, C6, D1, D2.
 
 The session has parallel read-only calls, an idempotent, an undeclared, a
 reconcilable and an approval-gated one, a long binary output, and a tool that

@@ -1,4 +1,4 @@
-"""Ollama's models hold the contract of all models, with tools and without."""
+"""Ollama's models hold the contract of all models, with tools and without (000-069)."""
 
 import pytest
 

@@ -12,6 +12,7 @@ text = "Done."
 """
 
 
+# 000-071
 async def test_a_session_survives_the_host_that_drives_it(on_cluster):
     async with on_cluster(ONE_CALL.format(tool="undeclared"), tools=["undeclared"]) as world:
         await world.kill_in_a_call("host")
