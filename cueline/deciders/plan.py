@@ -59,7 +59,8 @@ def additions(progress: Progress, room: int) -> Additions:
     waits = 0
     for name in progress.ready:
         step_ = progress.steps[name]
-        left = room - len(added.calls) + waits
+        calls = len(added.calls)
+        left = room - calls + waits
         if left <= 0 and not step_.wait:
             break
         try:
@@ -69,7 +70,8 @@ def additions(progress: Progress, room: int) -> Additions:
                 step=name, status="failed", error_code="invalid_expression", error=str(error)
             )
             added.ended.append(ended)
-        waits += bool(step_.wait)
+        if step_.wait:  # if it is skipped, it is no call
+            waits += len(added.calls) - calls
     return added
 
 

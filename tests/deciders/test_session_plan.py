@@ -572,6 +572,19 @@ def test_a_message_that_came_before_its_step_counts():
     assert "yes" == session.facts[1].output
 
 
+def test_a_wait_that_is_skipped_makes_no_room_for_a_call():
+    """Found by a simulated schedule: `plan 1 86`."""
+    always = step("look", for_each="`[1, 2, 3]`", condition="always")
+    session = at_work(
+        step("spare"), step("go", "spare", wait="ready"), always, max_parallel=1
+    ).when(running("1.0", "spare"))
+
+    session = session.when(broken("1.0", "auth"))
+
+    assert {"go": ("skipped", "need_not_completed")} == ended(session)
+    assert ["look[0]"] == list(added(session))
+
+
 def test_a_wait_takes_no_room_and_begins_before_other_steps():
     session = at_work(step("look"), step("go", wait="ready"), step("b"), max_parallel=1)
 
