@@ -24,18 +24,9 @@ def test_a_module_can_be_imported(module):
 
 ROOT = Path(__file__).parents[1]
 AT_THE_ROOT = {
-    *(
-        ".ci",
-        ".github",
-        ".gitignore",
-        "CHANGELOG.md",
-        "CONTRIBUTING.md",
-        "LICENSE",
-        "Makefile",
-        "README.md",
-    ),
-    *("bench", "cueline", "deploy", "docs", "examples", "pyproject.toml", "tests"),
-    *("requirements-bench.lock", "requirements.lock", "mkdocs.yml", "uv.lock"),
+    *(".ci", ".github", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"),
+    *("bench", "cueline", "deploy", "docs", "examples", "tests", "Makefile", "README.md"),
+    *("mkdocs.yml", "pyproject.toml", "requirements-bench.lock", "requirements.lock", "uv.lock"),
 }
 
 
