@@ -9,7 +9,8 @@ from typing import Final, NamedTuple, Protocol
 
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.presence import evidence_of_end
-from cueline.deciders.fleet import FLEET, Change, FleetState, HeartbeatTimes, changes
+from cueline.deciders.fleet import FLEET, Change, FleetState, changes
+from cueline.deciders.heartbeat import HeartbeatTimes
 from cueline.errors import BlueprintConflictError
 from cueline.events.agent import AgentSpec
 from cueline.events.fleet import FleetEvent, FleetReport, RunnerRegistered, RunnerRemoved

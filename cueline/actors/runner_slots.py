@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from cueline.deciders.matching import Unmet, counted
-
 if TYPE_CHECKING:
+    from cueline.deciders.matching import Unmet
     from cueline.events.agent import ToolSpec
     from cueline.events.agent_parts import Demands
 
@@ -105,8 +104,10 @@ class SlotTable:
         """Stop waking *holder*."""
         self._waiting.pop(holder, None)
 
-    def lacking(self) -> list[Unmet]:
+    def lacking(self) -> "list[Unmet]":
         """Return the demands of the calls that wait for a slot."""
+        from cueline.deciders.matching import counted
+
         return counted(each for holder in self._waiting for each in holder.lacking)
 
     def pass_on(self) -> None:

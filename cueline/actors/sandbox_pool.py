@@ -33,7 +33,6 @@ from cueline.errors import (
     SandboxGoneError,
     WrongExpectedVersionError,
 )
-from cueline.events.codes import Status
 from cueline.events.journal import Journal
 from cueline.events.sandbox import (
     SandboxAct,
@@ -43,6 +42,7 @@ from cueline.events.sandbox import (
     SlotFreed,
 )
 from cueline.events.sanitize import SHORTEST_SECRET
+from cueline.events.status import Status
 from cueline.events.stream import sibling
 
 SLOT_COUNT: Final = 10

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from cueline.actors.presence import SILENCE_SECONDS, death_of, find, living, runs_here
 from cueline.clock import Clock
 from cueline.errors import SessionFinishedError, SessionOwnedError
-from cueline.events.agent_parts import PROCEDURE
 from cueline.events.store import EventStore, Presence, PresenceBoard
 from cueline.events.stream import shown
 
@@ -102,6 +101,7 @@ def check_resume(state: "SessionState", unread: Iterable[object], owner: Presenc
     """
     from cueline.deciders.session import DRIVEN
     from cueline.deciders.session.messages import will_be_held
+    from cueline.events.agent_parts import PROCEDURE
 
     if state.finished:
         why = f"the session has ended: {state.status}"

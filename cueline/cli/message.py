@@ -19,8 +19,8 @@ from cueline.cli.trust import check_log_is_known
 from cueline.cli.up_lookup import print_receipt
 from cueline.client.receipt import PauseReceipt, StopReceipt
 from cueline.console.text import visible
-from cueline.events.codes import TERMINAL
 from cueline.events.inbox import Lane
+from cueline.events.status import TERMINAL
 
 
 def send(

@@ -25,7 +25,6 @@ from cueline.console.summary import summary, summary_without_sums
 from cueline.console.text import Line, count, date_time, json_of, money, one_line, visible
 from cueline.errors import CuelineError
 from cueline.events.codec import Redacted
-from cueline.events.codes import DRIVEN
 from cueline.events.event_text import stop_text
 from cueline.events.fact import Fact
 from cueline.events.inbox import (
@@ -38,6 +37,7 @@ from cueline.events.inbox import (
 )
 from cueline.events.log_url import LogUrl
 from cueline.events.message import message_text
+from cueline.events.status import DRIVEN
 from cueline.projections.summary import Summary
 
 Sums = tuple[Summary | None, list[TreeSession]]

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from cueline.config.problem import problems_of
 from cueline.errors import ConfigError
 from cueline.events.store import to_us
 from cueline.events.stream import session_stream
@@ -24,6 +23,8 @@ def make_value(kind: type[M], **values: object) -> M:
     try:
         return kind.model_validate(values)
     except ValidationError as error:
+        from cueline.config.problem import problems_of
+
         problem = problems_of(error, kind)[0]
         raise ConfigError(problem.key, problem.reason) from error
 

@@ -20,7 +20,7 @@ from cueline.client.verify import AuditVerification
 from cueline.deciders.budget import BUDGET, BudgetState, Settle
 from cueline.errors import CuelineError, LogUnavailableError
 from cueline.events.budget import Allowance, BudgetEvent
-from cueline.events.codes import TERMINAL
+from cueline.events.status import TERMINAL
 from cueline.events.store import from_us, to_us
 from cueline.events.stream import session_stream, shown, stream_name, tenant_of
 from cueline.projections.read_model import ask

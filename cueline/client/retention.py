@@ -17,9 +17,9 @@ from cueline.client.archive_file import SUFFIX, ArchiveFile, archive_lines
 from cueline.client.open_read_models import ReadModels, find_session, read_models
 from cueline.client.remote import at_server
 from cueline.errors import ConfigError, RejectedError, WrongExpectedVersionError
-from cueline.events.codes import TERMINAL
 from cueline.events.journal import FactWrite
 from cueline.events.retention import KeptUsage, SessionEmptied, retention_stream
+from cueline.events.status import TERMINAL
 from cueline.events.store import BlobCollector, from_us, to_us
 from cueline.events.stream import shown, sibling, tenant_of
 from cueline.files import make_folder

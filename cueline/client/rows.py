@@ -11,7 +11,7 @@ from cueline.actors.session_owner import owners_of, silent_owner
 from cueline.client.open_read_models import ReadModels
 from cueline.errors import ConfigError, CorruptEventError
 from cueline.errors.suggestion import known_instead
-from cueline.events.codes import DRIVEN
+from cueline.events.status import DRIVEN
 from cueline.events.stream import session_stream, shown
 from cueline.projections.approval import PendingRow, choices
 from cueline.projections.audit import AuditRow

@@ -28,7 +28,8 @@ from cueline.cluster.ray_call import NotificationBuffer, ask_head
 from cueline.cluster.remote_store import log_of
 from cueline.cluster.runner_directory import outside_of
 from cueline.cluster.takeover import DispatcherLease, adopted_workers, end_unused, lease_held
-from cueline.deciders.fleet import HEARTBEAT, HOSTS, RUNNERS, HeartbeatTimes, TakeFleet, group_of
+from cueline.deciders.fleet import HOSTS, RUNNERS, TakeFleet, group_of
+from cueline.deciders.heartbeat import HEARTBEAT, HeartbeatTimes
 from cueline.errors import ClusterError, CuelineError, FencedError
 from cueline.events.agent import AgentSpec
 from cueline.events.fleet import (

@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError
 
 from cueline.config.config_file import DEFAULT_LOG, IDLE_SECONDS, PREFIX
 from cueline.config.problem import MEANINGS, URL, VARIABLE
-from cueline.deciders.fleet import HEARTBEAT
+from cueline.deciders.heartbeat import HEARTBEAT
 from cueline.events.agent import Fallback, Limits, Policy, Price
 from cueline.events.agent_parts import BreakerPolicy, RetryPolicy
 from cueline.events.fact import Seconds, Time, Whole

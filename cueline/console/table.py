@@ -3,17 +3,16 @@
 import csv
 import io
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from cueline.console.screen import console_for
 from cueline.console.text import one_line
 
 _UNBOUNDED = 10_000
+_GAP = "  "
 _SHORT = 11
 """The width up to which cells are not folded: that of the longest status."""
 _STATUSES = {
@@ -34,18 +33,35 @@ _TIMES = {"changed", "recorded", "time left", "for", "until", "beat"}
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print *rows* below *head*; a cell that is too wide is folded, never cut."""
+    cells = [[one_line(cell, _UNBOUNDED) for cell in row] for row in rows]
+    if sys.stdout.isatty() or not os.environ.keys().isdisjoint({"COLUMNS", "FORCE_COLOR"}):
+        _print_folded(head, cells)
+        return
+    from rich.cells import cell_len, set_cell_size
+
+    lines = [[name.upper() for name in head], *cells]
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        row = _GAP.join(map(set_cell_size, line, widths))
+        typer.echo(row.rstrip())
+
+
+def _print_folded(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print *rows* as wide as the screen is."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from cueline.console.screen import console_for
+
     console = console_for(None)
-    if not (console.is_terminal or "COLUMNS" in os.environ):
-        console.width = _UNBOUNDED  # not wrapped to the width of a screen
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for number, name in enumerate(head):
         # The first names the row: it is copied, and has to be in one piece.
         whole = number == 0 or all(len(row[number]) <= _SHORT for row in rows)
         table.add_column(Text(name.upper()), overflow="fold", no_wrap=whole)
     for row in rows:
-        cells = (one_line(cell, _UNBOUNDED) for cell in row)
         table.add_row(
-            *(Text(cell, _style(name, cell)) for name, cell in zip(head, cells, strict=True))
+            *(Text(cell, _style(name, cell)) for name, cell in zip(head, row, strict=True))
         )
     with console.capture() as captured:
         console.print(table)

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cueline.deciders.decider import Decider
+from cueline.deciders.heartbeat import HeartbeatTimes
 from cueline.errors import BlueprintConflictError, FencedError
 from cueline.events.agent import AgentSpec
 from cueline.events.fleet import (
@@ -249,21 +250,6 @@ FLEET: Decider[FleetCommand, FleetState, FleetEvent] = Decider(FleetState(), dec
 
 
 Change = RunnerStale | RunnerBack | RunnerRemoved
-
-
-class HeartbeatTimes(NamedTuple):
-    """The times of a runner's heartbeats and of its removal, in seconds."""
-
-    interval: float = 30.0
-    """The time between two heartbeats."""
-    stale: float = 120.0
-    """The silence after which a runner gets no more runs."""
-    removal: float = 600.0
-    """The silence after which a runner is removed."""
-
-
-HEARTBEAT: Final = HeartbeatTimes()
-"""The default times of heartbeats."""
 
 
 def changes(

@@ -145,11 +145,8 @@ class Codec:
     ) -> None:
         self.redactor = redactor or Redactor()
         self._upcasters = upcasters
-        self._shapes = {name: _shape_of(fact) for name, fact in facts.items()}
-        self._readers: Mapping[tuple[str, int], Callable[[bytes], Fact]] = {
-            (name, shape.schema): shape.validator.validate_json
-            for name, shape in self._shapes.items()
-        }
+        self._facts = facts
+        self._readers: dict[tuple[str, int], Callable[[bytes], Fact]] = {}
 
     def encode(
         self,
@@ -168,7 +165,7 @@ class Codec:
             BlobTooLargeError: a value is over the limit; shorten it.
         """
         type_ = fact.type
-        shape = self._shapes[type_]
+        shape = _shape_of(self._facts[type_])
         payload, agent = self._payload(fact, shape)
         blobs: dict[str, bytes] = {}
         if len(payload) > INLINE_LIMIT or may_name_blobs(payload):
@@ -208,7 +205,7 @@ class Codec:
             payload = with_agent(payload, recorded, blobs)
             slow = may_name_blobs(payload)
         read = self._readers.get((recorded.type, recorded.schema))
-        if slow or read is None:
+        if slow or (read is None and (read := self._reader(recorded)) is None):
             return self._decode_slowly(recorded, payload, blobs)
         try:
             return read(payload)
@@ -242,19 +239,28 @@ class Codec:
             raise SecretLeakError(fact.type, "a known secret, or a value that was not cleaned")
         return payload, agent
 
+    def _reader(self, recorded: RecordedEvent) -> Callable[[bytes], Fact] | None:
+        """Return what decodes the type and schema of *recorded*; None for another schema."""
+        fact = self._facts.get(recorded.type)
+        if fact is None or recorded.schema != fact.SCHEMA:
+            return None
+        read: Callable[[bytes], Fact] = _shape_of(fact).validator.validate_json
+        self._readers[recorded.type, recorded.schema] = read
+        return read
+
     def _decode_slowly(
         self, recorded: RecordedEvent, payload: bytes, blobs: Mapping[str, bytes]
     ) -> Fact:
         """Decode a payload with references to blobs, or with an old schema."""
-        shape = self._shapes.get(recorded.type)
-        if shape is None or recorded.schema > shape.schema:
+        fact = self._facts.get(recorded.type)
+        if fact is None or recorded.schema > fact.SCHEMA:
             raise UnknownEventTypeError(
                 recorded.stream, recorded.version, recorded.type, recorded.schema
             )
         try:
             fields = inlined(json.loads(payload), recorded, blobs)
-            fields = upcast(fields, recorded.type, recorded.schema, shape.schema, self._upcasters)
-            return cast("Fact", shape.validator.validate_json(to_json(fields)))
+            fields = upcast(fields, recorded.type, recorded.schema, fact.SCHEMA, self._upcasters)
+            return fact.model_validate_json(to_json(fields))
         except ValidationError as error:
             raise _corrupt(recorded, _reason(error)) from None
         except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -297,6 +303,7 @@ def _named(fields: Mapping[str, Any]) -> Iterator[str]:
 
 @cache
 def _shape_of(fact: type[Fact]) -> _Shape:
+    fact.model_rebuild()  # it is built when it is first needed
     annotations = [field.annotation for field in fact.model_fields.values()]
     return _Shape(
         serializer=fact.__pydantic_serializer__,

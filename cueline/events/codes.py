@@ -1,4 +1,4 @@
-"""Codes: the status of a session, why it waits, why a message is refused, and how an effect failed.
+"""Codes: why a session waits, why a message is refused, and how an effect failed.
 
 `cueline.events.event_text` makes the sentence for people.
 
@@ -7,7 +7,6 @@ change. An unknown code is permanent.
 """
 
 from decimal import Decimal
-from enum import StrEnum
 from operator import not_
 from typing import Final, Literal
 
@@ -15,33 +14,6 @@ from pydantic import Field
 
 from cueline.events.agent_parts import NO_DEMANDS, Demands
 from cueline.events.fact import Part
-
-Resolution = Literal["happened", "run_again", "do_not_run"]
-"""A person's resolution of a call in doubt."""
-
-
-class Status(StrEnum):
-    """The status of the work; presence shows whether a process drives the session."""
-
-    CREATED = "created"
-    RUNNING = "running"
-    IDLE = "idle"
-    WAITING = "waiting"
-    STOPPING = "stopping"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    STOPPED = "stopped"
-
-
-TERMINAL: Final = frozenset({Status.COMPLETED, Status.FAILED, Status.STOPPED})
-DRIVEN: Final = frozenset({Status.RUNNING, Status.STOPPING})
-"""The statuses in which a session needs a host."""
-
-
-def is_pause(kind: str, *, exhausted: bool) -> bool:
-    """Whether only a person can continue a session that waits for *kind*."""
-    return kind == "operator" or exhausted
-
 
 CauseCode = Literal[
     "asked",

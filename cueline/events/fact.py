@@ -18,6 +18,13 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
+_FROZEN = ConfigDict(
+    frozen=True,
+    extra="forbid",
+    ser_json_inf_nan="constants",  # otherwise NaN would be null, which may be a valid value
+    defer_build=True,  # a command uses few of them
+)
+
 
 class Fact(BaseModel):
     """The base class of facts: frozen data about one thing that happened.
@@ -26,8 +33,7 @@ class Fact(BaseModel):
     raised together with an upcaster.
     """
 
-    # Otherwise NaN would be written as null, which may be a valid value.
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+    model_config = _FROZEN
 
     SCHEMA: ClassVar[int] = 1
     FACETS: ClassVar[tuple[str, ...]] = ()
@@ -39,8 +45,7 @@ class Fact(BaseModel):
 class Part(BaseModel):
     """The base class of the parts of facts: frozen data within a fact."""
 
-    # Otherwise NaN would be written as null, which may be a valid value.
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+    model_config = _FROZEN
 
 
 def shared_fields(given: object, kind: type[BaseModel]) -> dict[str, Any]:

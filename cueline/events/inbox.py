@@ -12,10 +12,10 @@ from pydantic import AwareDatetime, Field, JsonValue
 
 from cueline.events.agent import AgentSpec, ModelChoice, ToolSpec
 from cueline.events.budget import Allowance
-from cueline.events.codes import Resolution as Resolution  # noqa: PLC0414 - its word
 from cueline.events.fact import LONGEST_SECONDS, PAYABLE, Fact, Part
 from cueline.events.message import Attachment
 from cueline.events.start import ChildCall, Mode, Run, Schedule
+from cueline.events.status import Resolution as Resolution  # noqa: PLC0414 - its word
 
 Lane = Literal["note", "steer", "followup"]
 SET_BY_CUELINE: Final = "set by cueline"

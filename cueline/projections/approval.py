@@ -10,7 +10,7 @@ from itertools import starmap
 from sqlite3 import Connection
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from cueline.events.codes import Resolution
+from cueline.events.status import Resolution
 from cueline.events.store import to_us
 from cueline.events.stream import shown
 from cueline.projections.read_model import Id, Names, Read, Row, ask, matching, new_row, select

@@ -5,15 +5,7 @@ from datetime import datetime
 from sqlite3 import Connection
 from typing import Annotated, ClassVar
 
-from cueline.events.breaker import (
-    BreakerClosed,
-    BreakerHalfOpened,
-    BreakerHeld,
-    BreakerOpened,
-    FailureCounted,
-)
-from cueline.events.store import to_us
-from cueline.projections.read_model import Names, Read, Row, select
+from cueline.projections.read_model import Names, Read, select
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,27 +63,3 @@ def list_breakers(db: Connection, now: datetime) -> list[BreakerRow]:
     """Return all breakers of the log at *now*, closed ones last."""
     found = select(db, Breaker, "ORDER BY state = 'closed', since_us DESC, stream")
     return [each.at(now) for each in found]
-
-
-def fold_breaker(row: Row, fact: object) -> None:
-    """Apply one event of a breaker."""
-    match fact:
-        case FailureCounted(at=at, kind=kind):
-            row["since_us"] = row["since_us"] or to_us(at)
-            row["kind"] = kind
-            row["failures"] += 1
-        case BreakerOpened(at=at, until=until, kind=kind, openings=openings):
-            row.update(state="open", since_us=to_us(at), until_us=to_us(until), kind=kind)
-            row.update(openings=openings, probe="")
-        case BreakerHeld(at=at, until=until, kind=kind):
-            row["since_us"] = row["since_us"] or to_us(at)
-            row.update(held_until_us=to_us(until), kind=kind)
-        case BreakerHalfOpened(at=at, until=until, probe=probe):
-            row.update(state="half_open", since_us=to_us(at), until_us=to_us(until), probe=probe)
-        case BreakerClosed(at=at, by=by):
-            row.update(state="closed", since_us=to_us(at), until_us=None, probe="")
-            row.update(failures=0, openings=0)
-            if by:
-                row["held_until_us"] = None
-        case _:
-            pass

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import ClassVar
 
-from cueline.events.codes import DRIVEN
+from cueline.events.status import DRIVEN
 from cueline.projections.read_model import Names, ask
 from cueline.projections.usage import Spending
 

@@ -27,7 +27,8 @@ from cueline.events.stream import category_of, session_of_approval, shown, sibli
 from cueline.projections import words
 from cueline.projections.approval import Approval, opened
 from cueline.projections.audit import AuditRow, Fault
-from cueline.projections.breaker import Breaker, fold_breaker
+from cueline.projections.breaker import Breaker
+from cueline.projections.breaker_fold import fold_breaker
 from cueline.projections.effect import Effect
 from cueline.projections.effect_fold import EffectFold
 from cueline.projections.fleet import WorkerRow, fold_worker

@@ -7,11 +7,14 @@ from datetime import datetime
 from decimal import Decimal
 from itertools import starmap
 from sqlite3 import Connection
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
-from cueline.events.codes import DRIVEN, TERMINAL, Cause
+from cueline.events.status import DRIVEN, TERMINAL
 from cueline.events.store import from_us, to_us
 from cueline.projections.read_model import LARGEST, Id, Names, Read, after, ask, matching, select
+
+if TYPE_CHECKING:  # a list needs none of it
+    from cueline.events.codes import Cause
 
 OVER = tuple(map(str, sorted(TERMINAL)))
 _LABEL = "? IN (SELECT key || '\x1f' || value FROM json_each(labels_json))"
@@ -312,7 +315,7 @@ def pending_work(db: Connection, *, after: str, limit: int) -> list[Due]:
     return due_work(db, from_us(0), after=Due(after, 0, 0), limit=limit)
 
 
-def waiting(db: Connection, kind: str, cause: Cause | None = None) -> list[str]:
+def waiting(db: Connection, kind: str, cause: "Cause | None" = None) -> list[str]:
     """Return the streams that wait for *kind*, by that *cause*, nearest deadline first."""
     sql, asked = _WAITING, [kind]
     if cause is not None:
@@ -320,9 +323,11 @@ def waiting(db: Connection, kind: str, cause: Cause | None = None) -> list[str]:
     return [stream for (stream,) in ask(db, SessionRow.TABLE, sql, asked)]
 
 
-def causes(db: Connection, kind: str) -> list[tuple[Cause, int]]:
+def causes(db: Connection, kind: str) -> "list[tuple[Cause, int]]":
     """Return the causes of the waits for *kind*, each with its number of sessions."""
     found = ask(db, SessionRow.TABLE, _CAUSES, [kind])
+    from cueline.events.codes import Cause  # noqa: PLC0415
+
     return [(Cause.model_validate_json(cause), sessions) for cause, sessions in found]
 
 

@@ -3,7 +3,7 @@
 import json
 
 from cueline.events.agent import AgentSpec, ModelChoice, each_model
-from cueline.events.codes import DRIVEN, TERMINAL, Cause, is_pause
+from cueline.events.codes import Cause
 from cueline.events.fact import Fact
 from cueline.events.inbox import RunnerGone, StartAsked, StopAsked
 from cueline.events.session import (
@@ -27,6 +27,7 @@ from cueline.events.session import (
     ToolStarted,
 )
 from cueline.events.start import Run
+from cueline.events.status import DRIVEN, TERMINAL, is_pause
 from cueline.events.store import RecordedEvent, to_us
 from cueline.projections.read_model import Row
 

@@ -17,7 +17,7 @@ from cueline.actors.stream_notifier import StreamNotifier
 from cueline.clock import Clock, SystemClock
 from cueline.config.config_file import DEFAULT_LOG, IDLE_SECONDS
 from cueline.config.environment import caller_trace, user_name
-from cueline.deciders.fleet import HEARTBEAT
+from cueline.deciders.heartbeat import HEARTBEAT
 from cueline.deciders.person import Person
 from cueline.errors import ConfigError, ForbiddenError, LogUnavailableError, UnknownSessionError
 from cueline.events.log_url import LogName, LogUrl

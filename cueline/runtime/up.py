@@ -11,7 +11,7 @@ from typing import Any, Literal
 from cueline.actors.presence import presence_of
 from cueline.config.environment import user_name
 from cueline.config.settings import ClusterSettings, Settings
-from cueline.deciders.fleet import HeartbeatTimes
+from cueline.deciders.heartbeat import HeartbeatTimes
 from cueline.errors import ClusterError
 from cueline.events.agent import AgentSpec
 from cueline.events.log_url import LogUrl

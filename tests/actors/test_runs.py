@@ -9,7 +9,7 @@ import pytest
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.presence import presence_of
 from cueline.actors.runner_registry import RUNNER, RunnerRegistry
-from cueline.deciders.fleet import HeartbeatTimes
+from cueline.deciders.heartbeat import HeartbeatTimes
 from cueline.events.fleet import (
     FleetTaken,
     RunnerRegistered,

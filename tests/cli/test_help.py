@@ -123,7 +123,8 @@ def test_help_loads_little(shell):
 
 
 @pytest.mark.parametrize("words", [("list",), ("list", "--json")])
-def test_a_list_loads_neither_ray_nor_any_fact(finished, words):
+def test_a_list_loads_neither_ray_nor_any_fact(finished, words, monkeypatch):
+    monkeypatch.delenv("COLUMNS")  # nobody is at a terminal
     finished("list")
 
     loaded = loaded_by(finished, *words)
@@ -132,8 +133,11 @@ def test_a_list_loads_neither_ray_nor_any_fact(finished, words):
         "ray",
         "anthropic",
         "cueline.client.runtime",
-        "cueline.events.message",
+        "cueline.events.codes",
+        "cueline.events.fleet",
         "cueline.events.session",
+        "httpx2",
+        "rich.console",
     }
 
 

@@ -49,3 +49,15 @@ def test_nothing_is_folded_where_nobody_has_a_screen(capsys, monkeypatch):
     print_table(("id", "goal"), [("one", "long " * 100)])
 
     assert f"one  {'long ' * 100}".rstrip() == capsys.readouterr().out.splitlines()[1]
+
+
+def test_a_table_in_a_pipe_has_the_columns_of_one_on_a_wide_screen(capsys, monkeypatch):
+    rows = [("one", "日本語 and more", ""), ("two and three", "é", "end\nof it")]
+    monkeypatch.setenv("COLUMNS", "200")
+    print_table(("id", "goal", "status"), rows)
+    wide = capsys.readouterr().out
+
+    monkeypatch.delenv("COLUMNS")
+    print_table(("id", "goal", "status"), rows)
+
+    assert wide == capsys.readouterr().out

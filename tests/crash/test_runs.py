@@ -4,7 +4,7 @@ import asyncio
 
 from cueline.actors.fleet_log import FleetLog
 from cueline.actors.runner_registry import RUNNER, RunnerRegistry
-from cueline.deciders.fleet import HEARTBEAT
+from cueline.deciders.heartbeat import HEARTBEAT
 from cueline.deciders.session import Status
 from cueline.events.fleet import RunnerRegistered, RunnerRemoved, WorkerGroup
 from cueline.events.inbox import ChildEnded, RunnerGone

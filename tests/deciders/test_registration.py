@@ -4,7 +4,8 @@ from itertools import permutations
 
 import pytest
 
-from cueline.deciders.fleet import FLEET, HeartbeatTimes, changes
+from cueline.deciders.fleet import FLEET, changes
+from cueline.deciders.heartbeat import HeartbeatTimes
 from cueline.errors import BlueprintConflictError, FencedError
 from cueline.events.fleet import (
     CLUSTER,

@@ -6,7 +6,7 @@ import pytest
 
 from cueline.deciders.session import due, wake_at
 from cueline.deciders.session.due import RecoverTool
-from cueline.events.codes import Cause, Status
+from cueline.events.codes import Cause
 from cueline.events.inbox import ResumeAsked, StopAsked
 from cueline.events.session import (
     ApprovalResolved,
@@ -17,6 +17,7 @@ from cueline.events.session import (
     SessionWaiting,
     ToolInDoubt,
 )
+from cueline.events.status import Status
 from cueline.testing.given import given
 from tests.deciders.owed import owed
 from tests.session_example import (

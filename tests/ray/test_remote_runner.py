@@ -13,7 +13,7 @@ import pytest
 from cueline.cli.up import keeper_command
 from cueline.client.client import open_client
 from cueline.client.tokens import issue_token
-from cueline.deciders.fleet import HeartbeatTimes
+from cueline.deciders.heartbeat import HeartbeatTimes
 from cueline.testing.wait import await_answer, await_until
 from tests.ray.test_up import server_but, up, world
 

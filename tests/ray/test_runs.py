@@ -16,7 +16,7 @@ from cueline.client.client import Client
 from cueline.clock import SystemClock
 from cueline.cluster.dispatcher import DispatcherSettings
 from cueline.cluster.up import Up
-from cueline.deciders.fleet import HeartbeatTimes
+from cueline.deciders.heartbeat import HeartbeatTimes
 from cueline.events.fleet import FLEET_STREAM
 from cueline.events.start import DISCONNECTED
 from cueline.events.stream import session_stream

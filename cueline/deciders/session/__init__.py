@@ -14,7 +14,7 @@ from cueline.deciders.session.judging import order_digest
 from cueline.deciders.session.permission import allowing_rule
 from cueline.deciders.session.state import SessionState, session_of
 from cueline.deciders.session.wait import rests, wake_at
-from cueline.events.codes import DRIVEN, TERMINAL, Status
 from cueline.events.session import SessionEvent
+from cueline.events.status import DRIVEN, TERMINAL, Status
 
 SESSION: Decider[SessionEvent, SessionState, SessionEvent] = Decider(SessionState(), decide, evolve)

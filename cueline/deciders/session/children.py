@@ -10,9 +10,9 @@ from cueline.deciders import prompt
 from cueline.deciders.child_text import callback_of, callback_text, end_json, paused_text
 from cueline.deciders.session.call import with_call
 from cueline.deciders.session.state import OpenChild, PendingMessage, SessionState, Stop
-from cueline.events.codes import Status
 from cueline.events.inbox import ChildAsked, ChildEnded, ChildPaused, InboxMessage
 from cueline.events.session import CallDelegated, MessageReceived
+from cueline.events.status import Status
 
 END_SECONDS: Final = 60.0
 """The seconds that a child has to end after it was stopped at its deadline."""

@@ -19,7 +19,7 @@ from cueline.deciders.session.permission import asks, may_ask, may_start
 from cueline.deciders.session.state import LIVE, SessionState
 from cueline.deciders.session.turn import Call
 from cueline.events.agent import answering
-from cueline.events.codes import DRIVEN, NO_ANSWER, TRANSIENT, Cause, Refusal, Status
+from cueline.events.codes import NO_ANSWER, TRANSIENT, Cause, Refusal
 from cueline.events.inbox import (
     ChildAsked,
     ChildEnded,
@@ -50,6 +50,7 @@ from cueline.events.session import (
     ToolSkipped,
     ToolStarted,
 )
+from cueline.events.status import DRIVEN, Status
 
 _PERHAPS_VAIN = frozenset({"SessionContinued", "SessionWaiting"})
 _ENDED_BY_US = frozenset({"lost", "cancelled", "killed"})

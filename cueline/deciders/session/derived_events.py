@@ -39,7 +39,7 @@ from cueline.deciders.session.state import LIVE, MAX_TAKEOVERS, SessionState, St
 from cueline.deciders.session.turn import BreakerWait, Call, CallApproval, CallProblem, ModelCall
 from cueline.deciders.session.wait import in_flight, wait_of, wake_at
 from cueline.events.agent import answering
-from cueline.events.codes import Cause, Status
+from cueline.events.codes import Cause
 from cueline.events.fact import shared_fields
 from cueline.events.session import (
     ApprovalResolved,
@@ -55,6 +55,7 @@ from cueline.events.session import (
     SessionWaiting,
     ToolSkipped,
 )
+from cueline.events.status import Status
 from cueline.events.stream import is_compaction
 
 STEERED = "Skipped due to queued user message."

@@ -40,8 +40,8 @@ from cueline.deciders.session.question import approval_requested, approval_resol
 from cueline.deciders.session.run import run_claimed
 from cueline.deciders.session.sandbox import sandbox_attached
 from cueline.deciders.session.state import SessionState
-from cueline.events.codes import Status
 from cueline.events.session import SessionEvent
+from cueline.events.status import Status
 
 _BEGINS_OR_ENDS = frozenset(
     {"SessionStarted", "SessionForked", "SessionCompleted", "SessionFailed", "SessionStopped"}

@@ -31,7 +31,7 @@ from cueline.deciders.session.state import (
 )
 from cueline.deciders.session.turn import BreakerWait, BudgetWait, Call, ModelCall, RunnerWait, Turn
 from cueline.events.agent import AgentSpec
-from cueline.events.codes import Cause, Status
+from cueline.events.codes import Cause
 from cueline.events.session import (
     SessionContinued,
     SessionForked,
@@ -39,6 +39,7 @@ from cueline.events.session import (
     SessionTakenOver,
     SessionWaiting,
 )
+from cueline.events.status import Status
 
 
 def session_started(state: SessionState, event: SessionStarted) -> SessionState:

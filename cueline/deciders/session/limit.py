@@ -22,9 +22,10 @@ from cueline.deciders.session.budget import account_to_release, end_budget_wait
 from cueline.deciders.session.limit_state import LimitState
 from cueline.deciders.session.state import SessionHold, SessionState
 from cueline.events.agent import Limits
-from cueline.events.codes import Cause, Refusal, Status
+from cueline.events.codes import Cause, Refusal
 from cueline.events.inbox import RaiseAsked
 from cueline.events.session import LimitRaised, LimitWarned, SessionWaiting
+from cueline.events.status import Status
 
 WARN, TELL, STOP = 0.8, 0.9, 1.0
 

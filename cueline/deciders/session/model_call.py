@@ -17,7 +17,7 @@ from cueline.deciders.session.limit import with_notes_delivered
 from cueline.deciders.session.state import ContextUse, PendingSummary, PromptDigests, SessionState
 from cueline.deciders.session.turn import LastFailure, ModelCall, Turn
 from cueline.events.agent import answering
-from cueline.events.codes import NO_ANSWER, Status
+from cueline.events.codes import NO_ANSWER
 from cueline.events.message import TextBlock, Usage
 from cueline.events.session import (
     UNJUDGED,
@@ -28,6 +28,7 @@ from cueline.events.session import (
     ModelStarted,
     calls_of,
 )
+from cueline.events.status import Status
 from cueline.events.stream import is_compaction
 
 _STEP = 20

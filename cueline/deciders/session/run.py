@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from cueline.deciders.session.children import with_stop
 from cueline.deciders.session.state import RunState, SessionState, Stop
-from cueline.events.codes import Status
 from cueline.events.inbox import RunnerGone
 from cueline.events.session import RunClaimed, SessionContinued, SessionFailed
 from cueline.events.start import DISCONNECTED, NO_RUNNER, Run, Schedule, time_after
+from cueline.events.status import Status
 
 _MESSAGES = {"no_matching_runner": NO_RUNNER, "runner_disconnected": DISCONNECTED}
 

@@ -15,10 +15,11 @@ from cueline.deciders.session.turn import BreakerWait, Call, Turn
 from cueline.deciders.standing_grant import StandingGrant
 from cueline.events.agent import AgentSpec, ModelChoice, ToolSpec
 from cueline.events.budget import Allowance
-from cueline.events.codes import TERMINAL, Cause, Status, is_pause
+from cueline.events.codes import Cause
 from cueline.events.inbox import ChildEnded, Lane
 from cueline.events.session import Cut, PrefixReason, StopCode, WaitKind
 from cueline.events.start import ChildCall, Mode, Schedule
+from cueline.events.status import TERMINAL, Status, is_pause
 
 STATE_FOLD: Final = 6
 """The version of this fold; raised when a fact gives another state than in the earlier version."""

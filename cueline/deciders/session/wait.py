@@ -10,7 +10,8 @@ from cueline.deciders.session.limit import next_warning_at
 from cueline.deciders.session.permission import startable
 from cueline.deciders.session.state import LIVE, SessionState, Wait
 from cueline.deciders.session.turn import Call, ModelCall
-from cueline.events.codes import Cause, Status
+from cueline.events.codes import Cause
+from cueline.events.status import Status
 
 
 def due_notifications(
