@@ -33,7 +33,8 @@ from cueline.projections.effect import Effect
 from cueline.projections.effect_fold import EffectFold
 from cueline.projections.fleet import WorkerRow, fold_worker
 from cueline.projections.read_model import AppendOnlyRows, Row, Rows, new_row
-from cueline.projections.sandbox import Sandbox, Slot, fold_sandbox, fold_slot
+from cueline.projections.sandbox import Sandbox, Slot
+from cueline.projections.sandbox_fold import fold_sandbox, fold_slot
 from cueline.projections.session import SessionReadModel
 from cueline.projections.session_fold import fold_message, fold_session, settle_due
 from cueline.projections.summary import Used, used_by
