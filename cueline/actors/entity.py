@@ -29,6 +29,7 @@ from cueline.actors.background_task import Trouble, shielded
 from cueline.actors.event_actor import actor_of
 from cueline.actors.inbox import check_asked_for
 from cueline.actors.rule_failure import folded, held_after, known_facts, pause_of
+from cueline.actors.session_log import LOGGER, log_facts
 from cueline.actors.session_owner import is_left
 from cueline.actors.session_series import next_start
 from cueline.actors.session_tree import (
@@ -227,6 +228,10 @@ class Entity:
         self.version = appended.versions[0]
         self._after = None
         self.state = steps.state
+        if LOGGER.level:
+            setup = steps.state.setup
+            root = None if setup is None else setup.family.root
+            log_facts(self.stream, root, self.version, steps.steps)
         for facts in steps.steps:
             for fact in facts:
                 self.prompt.add(fact)

@@ -12,6 +12,7 @@ from cueline.actors.breaker_registry import BreakerRegistry
 from cueline.actors.entity import Entity
 from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.runner_slots import SlotTable
+from cueline.actors.session_log import log_trouble
 from cueline.actors.session_loop import SessionLoop
 from cueline.actors.session_owner import left_by, set_aside_owner
 from cueline.actors.timers import Timers
@@ -227,6 +228,7 @@ class SessionHost:
                 await self._set_aside_stream(stream)
                 loop = self._loops.get(stream)
                 self._set_aside[stream] = max(inbox, loop.inbox_seen if loop else NO_STREAM)
+        log_trouble(stream, error)
         self._on_trouble(stream, error)
 
     async def _hand_over(self, stream: str) -> None:

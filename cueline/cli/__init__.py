@@ -3,6 +3,7 @@
 A command's module is imported when the command is used, so that `--help` and `list` are quick.
 """
 
+import os
 from functools import cached_property
 from importlib import import_module
 from itertools import chain
@@ -16,6 +17,7 @@ from typer.main import get_group
 from cueline.cli.failure import Commands
 from cueline.cli.settings_context import defaults_of, tell_left_out
 from cueline.cli.terminal import settle_streams
+from cueline.config.config_file import LOG_LEVEL
 
 
 class LazyCommand(TyperCommand):
@@ -166,7 +168,7 @@ def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
 @app.callback()
 def root(
     *,
-    config: Annotated[
+    config: Annotated[  # noqa: ARG001 - commands read it from the context
         Path | None,
         typer.Option(
             "--config",
@@ -175,7 +177,7 @@ def root(
             help="The file of settings, instead of the project's cueline.toml.",
         ),
     ] = None,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback prints it
         bool,
         typer.Option(
             "--version", callback=_print_version, is_eager=True, help="Print the version, and end."
@@ -194,6 +196,10 @@ def root(
       cueline list
       cueline resume 7f3a
     """
+    if os.environ.get(LOG_LEVEL):
+        from cueline.runtime.log_lines import start_logging
+
+        start_logging(os.environ)
 
 
 def main() -> None:

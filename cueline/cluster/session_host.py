@@ -21,8 +21,9 @@ from cueline.cluster.remote_store import log_of
 from cueline.cluster.runner_directory import Directory, RunnerInfo
 from cueline.cluster.singletons import RemoteGate, RemoteLedger, RemoteSandboxes
 from cueline.deciders.fleet import HOSTS, Group
-from cueline.errors import CuelineError
+from cueline.errors import ConfigError, CuelineError
 from cueline.events.store import Presence
+from cueline.runtime.log_lines import start_logging
 
 CALL_SECONDS = 5.0
 LOOK_SECONDS = 1.0
@@ -34,6 +35,8 @@ class SessionHostActor:
     """Holds a `SessionHost`, whose methods it exposes."""
 
     def __init__(self, context: ClusterContext, incarnation: str, group: Group = HOSTS) -> None:
+        with suppress(ConfigError):  # whoever started the cluster was told
+            start_logging(os.environ)
         self.group = group
         self._context = context
         self._incarnation = incarnation

@@ -18,8 +18,13 @@ IDLE_SECONDS = 60.0
 CONFIG = "CUELINE_CONFIG"
 TOKEN = "CUELINE_TOKEN"  # noqa: S105 - the name of the variable
 """The variable with the token of `cueline serve`."""
-ELSEWHERE = (CONFIG, "CUELINE_ENCRYPTION_KEY", "CUELINE_KEYS_FOLDER", "CUELINE_MACHINE", TOKEN)
-"""The variables that are no settings: paths, keys, and this machine's name."""
+LOG_LEVEL = "CUELINE_LOG_LEVEL"
+"""The variable with the level of the log lines that a process writes."""
+ELSEWHERE = (
+    *(CONFIG, "CUELINE_ENCRYPTION_KEY", "CUELINE_KEYS_FOLDER", LOG_LEVEL),
+    *("CUELINE_MACHINE", TOKEN),
+)
+"""The variables that are no settings: paths, keys, a level, and this machine's name."""
 
 
 def find_file(folder: Path) -> Path | None:

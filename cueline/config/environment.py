@@ -42,7 +42,8 @@ def caller_trace() -> str:
     trace = sys.modules.get("opentelemetry.trace")  # a program that makes spans has imported it
     if trace is not None and (span := trace.get_current_span().get_span_context()).is_valid:
         return traceparent(f"{span.trace_id:032x}", f"{span.span_id:016x}")
-    return valid_traceparent(HERE.get(TRACEPARENT, ""))
+    text = os.environ.get(TRACEPARENT)
+    return valid_traceparent(text) if text else ""
 
 
 def user_name() -> str:

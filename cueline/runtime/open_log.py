@@ -193,8 +193,7 @@ class OpenLog:
         from cueline.agents.preflight import check_log_is_out_of_reach
 
         check_log_is_out_of_reach(asked.agent, self.url)
-        if asked.parent is None:
-            caller = self.traceparent or caller_trace()
+        if asked.parent is None and (caller := self.traceparent or caller_trace()):
             asked = asked.model_copy(update={"traceparent": caller})
         journal = self.journal(asked.agent)
         kept = _sanitized(asked, journal)
