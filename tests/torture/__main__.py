@@ -24,6 +24,7 @@ from tests.torture.ground import Ground, Tally
 from tests.torture.judge import judge
 from tests.torture.machines import missing
 from tests.torture.scenarios import MachinesGround
+from tests.torture.simulated import SHARES, run_schedules
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/reliability.md"
@@ -108,6 +109,26 @@ def row(what, lane, seed, seconds, tally):
     return f"| {' | '.join(map(str, begin + cells))} |"
 
 
+def simulate(seed, seconds):
+    """Run schedules of each kind, write a line for each, and say whether each promise was kept."""
+    kept = True
+    for kind, share in SHARES.items():
+        done = run_schedules(kind, seed, seconds * share / sum(SHARES.values()))
+        million = done.seconds / done.count * 1_000_000 / 3600
+        what = [f"{datetime.now(UTC):%Y-%m-%d}", described(), kind, seed, f"{done.count:,}"]
+        cells = [*what, f"{done.seconds:.0f} s", f"{million:.1f} h", len(done.found)]
+        write(f"| {' | '.join(map(str, cells))} |", "## What came of simulated schedules")
+        print(*done.found, sep="\n")
+        kept = kept and not done.found
+    return kept
+
+
+def write(line, heading):
+    """Print a line, and add it to the table in the page."""
+    print(line, flush=True)
+    PAGE.write_text(with_row(PAGE.read_text(), heading, line))
+
+
 def with_row(page, heading, line):
     """Return the text of the page with another line at the end of the table under *heading*."""
     before, found, after = page.partition(f"{heading}\n")
@@ -121,22 +142,26 @@ def main():
     parser = argparse.ArgumentParser(prog="make torture", description=__doc__)
     parser.add_argument("--seconds", type=float, default=600, help="of all lanes together")
     parser.add_argument("--seed", type=int, default=1)
-    choices = [*LANES, "machines"]
+    choices = [*LANES, "machines", "simulated"]
     parser.add_argument("--lanes", nargs="+", choices=choices, default=list(PROCESSES))
     asked = parser.parse_args()
     names = [n for each in asked.lanes for n in (MACHINES if each == "machines" else [each])]
+    held, share = True, asked.seconds / len(names)
+    if "simulated" in names:
+        names.remove("simulated")
+        held = simulate(asked.seed, share)
     if (reason := missing()) and not MACHINES.keys().isdisjoint(names):
         parser.error(reason)
     # Otherwise its machines would outlive it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     folder = Path(tempfile.mkdtemp(prefix="cueline-torture-"))
-    held, what = True, described()
+    what = described()
     for name in names:
         began = time.monotonic()
-        tally = torture(name, folder, asked.seed, asked.seconds / len(names))
+        tally = torture(name, folder, asked.seed, share)
         line = row(what, name, asked.seed, time.monotonic() - began, tally)
-        print(line, *tally.found, sep="\n")
-        PAGE.write_text(with_row(PAGE.read_text(), LANES[name].table, line))
+        write(line, LANES[name].table)
+        print(*tally.found, sep="\n")
         held = held and tally.held
     if held:
         shutil.rmtree(folder)

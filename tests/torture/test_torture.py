@@ -11,6 +11,7 @@ from tests.torture.forked import ForkedGround
 from tests.torture.ground import Ground, Tally
 from tests.torture.judge import judge
 from tests.torture.lanes import TURNS, UNDISTURBED, inline
+from tests.torture.simulated import SCHEDULES, run_schedules
 
 SESSIONS = ["s1", "s2"]
 
@@ -109,3 +110,24 @@ def test_what_a_killed_fork_did_wrong_would_be_seen(forked_ground):
 
     assert (1, 1) == (found.lost, found.secrets), found.found
     assert found.repeated
+
+
+# 000-071, I5, I7, I8, I10, I13: a few schedules of each kind, in a process with a seed of its own.
+@pytest.mark.parametrize("kind", SCHEDULES)
+def test_simulated_schedules_keep_the_promises(kind, figures):
+    done = run_schedules(kind, 7, seconds=0, least=2 if kind in {"tree", "fleet"} else 20)
+
+    figures(f"{kind}: {done.count} schedules in {done.seconds:.1f} s")
+    assert [] == done.found
+
+
+def test_a_broken_promise_is_told_with_its_seed(monkeypatch):
+    def broken(chance):
+        assert chance.random() < 0.5, "it ran twice"
+
+    monkeypatch.setitem(SCHEDULES, "budget", broken)
+    done = run_schedules("budget", 1, seconds=0, least=20)
+
+    assert 0 < len(done.found) < 20
+    assert done.found[0].startswith("budget 1 ")
+    assert "AssertionError: it ran twice" in done.found[0]
