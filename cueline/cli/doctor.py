@@ -69,5 +69,6 @@ def _look(log: LogUrl, agent: Path | None, outside: SettingsContext) -> Iterator
     yield doctor_checks.held_changes()
     yield from doctor_checks.ray()
     yield doctor_checks.ports(log)
+    yield from doctor_checks.telemetry(log, outside)
     yield from doctor_checks.keys(outside)
     yield from doctor_checks.models(agent, outside)

@@ -307,6 +307,33 @@ def nodes(address: str) -> DoctorFinding:
     return DoctorFinding("Ray nodes", "good", f"{count(number, 'node')}, each with this cueline")
 
 
+def telemetry(log: LogUrl, outside: SettingsContext) -> Iterator[DoctorFinding]:
+    """Check how far the back-end of the settings has the traces."""
+    endpoint = outside.settings.telemetry.endpoint
+    if endpoint is None:
+        return
+    if lacking := _lacks("cueline", "otel"):
+        advice = f"{lacking} is missing: `pip install 'cueline[otel]'`"
+        yield DoctorFinding("telemetry", "bad", f"no traces go to {endpoint}", advice)
+        return
+    with suppress(CuelineError):  # the check of the log tells it
+        if not check_log(log).exists:
+            return
+        position, last = open_log.run(_exported(log, endpoint))
+        found = f"{endpoint} has the traces up to event {position or 0:,} of {last:,}"
+        behind = position is None or last - position > _CHECKED
+        advice = "`cueline serve` or `cueline telemetry export --follow` sends them"
+        kind: Literal["warn", "good"] = "warn" if behind else "good"
+        yield DoctorFinding("telemetry", kind, found, advice if behind else "")
+
+
+async def _exported(log: LogUrl, endpoint: str) -> tuple[int | None, int]:
+    from cueline.client.telemetry import exported
+
+    async with open_log.reader(log) as reader:
+        return await exported(reader.log, endpoint), await reader.log.store.last_position()
+
+
 def keys(outside: SettingsContext) -> Iterator[DoctorFinding]:
     """Check the providers' keys, which are never shown."""
     rows = provider_rows(settings_of=outside.of_provider)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from cueline.actors.background_task import Trouble, background_task, repeat_forever
 from cueline.config.settings import TelemetrySettings
 from cueline.errors import ConfigError, RejectedError
+from cueline.events.telemetry import cursor_stream
 from cueline.runtime.open_log import OpenLog
 
 if TYPE_CHECKING:
@@ -53,6 +54,15 @@ def span_export(
     name = cursor_of(endpoint) if cursor is None else cursor
     by = f"user:{log.user}"
     return SpanExport(log.journal(), OtlpExporter(endpoint), name, content=content, actor=by)
+
+
+async def exported(log: OpenLog, endpoint: str) -> int | None:
+    """Return the position up to which the back-end at *endpoint* has the spans; None: no cursor."""
+    stream, position = cursor_stream(cursor_of(endpoint)), None
+    version = (await log.store.head(stream)).version
+    async for _, fact in log.journal().read(stream, max(version - 1, 0)):
+        position = getattr(fact, "position", None)
+    return position
 
 
 async def follow(log: OpenLog, export: "SpanExport", on_trouble: Trouble) -> None:

@@ -6,7 +6,7 @@ once. After a crash in between the same spans are sent again: with the same ids,
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Final
@@ -86,16 +86,16 @@ class SpanExport:
             RejectedError: another process exports by this cursor.
         """
         self._version = (await self._journal.store.head(self._stream)).version
+        self._sessions.clear()  # after a failure, they are ahead of it
         if position is not None:
             await self._move(position, 0)
         elif self._version:
-            self._sessions.clear()  # another process may have moved it
             async for _, fact in self._journal.read(self._stream, self._version - 1):
                 assert isinstance(fact, SpansExported), "a cursor has no other facts"
                 self._position = fact.position
 
-    async def catch_up(self, on_batch: Callable[[int], None] = lambda _: None) -> ExportReceipt:
-        """Export the spans of the events since the cursor; *on_batch* gets each new position.
+    async def catch_up(self) -> ExportReceipt:
+        """Export the spans of the events since the cursor.
 
         Raises:
             TelemetryError: the back-end did not accept the spans; try again.
@@ -113,7 +113,6 @@ class SpanExport:
             if len(spans) >= _BATCH:
                 await self._send(spans, position)
                 spans = []
-                on_batch(position)
         if spans:
             await self._send(spans, position)
         self._position = position
