@@ -5,7 +5,6 @@ tree. Each note is also written outside of the log, where a change of the log do
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
@@ -19,7 +18,7 @@ from cueline.events.merkle import Frontier, leaf_hash
 from cueline.events.seal import SEAL_STREAM, LogSealed, leaf_of
 from cueline.events.signed_note import Checkpoint, read_note
 from cueline.events.store import NO_STREAM
-from cueline.files import make_folder
+from cueline.files import write_whole
 from cueline.runtime.open_log import OpenLog
 
 if TYPE_CHECKING:
@@ -77,8 +76,8 @@ async def seal_log(
         last = await last_seal(log)
         before = last.seal.size if last else 0
         tree = await _grown(log, last)
-        if last and tree.size <= last.position:
-            return _written(folder, last.seal, 0)  # at most the last seal itself is new
+        if last and tree.size <= last.covered:
+            return _written(folder, last.seal, 0)
         if not tree.size:
             raise RejectedError(str(log.url), "it has no events to seal")
         seal = _sealed(log, tree, key)
@@ -114,6 +113,11 @@ class LastSeal(NamedTuple):
     version: int
     position: int
     seal: LogSealed
+
+    @property
+    def covered(self) -> int:
+        """The position after which events are new: the seal's own, unless others came before it."""
+        return self.seal.size + 1
 
 
 async def last_seal(log: OpenLog) -> LastSeal | None:
@@ -158,13 +162,12 @@ def _sealed(log: OpenLog, tree: Frontier, key: "SealKey") -> LogSealed:
 def _written(folder: Path, seal: LogSealed, new: int) -> SealReceipt:
     """Write the note of *seal* outside of the log, unless it is there."""
     file = folder / f"{seal.size}{SUFFIX}"
+    if not file.exists():
+        write_whole(file, seal.note)
     try:
-        make_folder(folder)
-        with suppress(FileExistsError), file.open("x", encoding="utf-8") as new_file:
-            new_file.write(seal.note)
         there = file.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise ConfigError(str(file), f"the seal cannot be written there: {error}") from error
+        raise ConfigError(str(file), f"the seal cannot be read there: {error}") from error
     if there != seal.note:
         why = "is another seal over as many events, so the log was changed"
         raise ConfigError(str(file), f"{why}; run `cueline audit verify`")

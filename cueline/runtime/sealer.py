@@ -35,7 +35,7 @@ class Sealer:
         self._version = -1
         """The version of the stream of seals at that time."""
         self._sealed = 0
-        """The position of the newest seal."""
+        """The position up to which no event is new."""
         self._since: datetime | None = None
         """The first look that found an event that is not sealed."""
         self._note: tuple[date, Path] | None = None
@@ -65,7 +65,7 @@ class Sealer:
             version = (await self._log.store.head(SEAL_STREAM)).version
             if version != self._version:
                 last = await last_seal(self._log)
-                self._version, self._sealed = version, last.position if last else 0
+                self._version, self._sealed = version, last.covered if last else 0
                 self._since = None
         if position <= self._sealed:
             return False

@@ -1,5 +1,6 @@
 """A log that is sealed by itself: how often, by whom, and what is kept outside of it."""
 
+import errno
 from dataclasses import replace
 
 import pytest
@@ -78,6 +79,49 @@ async def test_a_log_at_rest_is_not_sealed_again(sealed, clock):
         await clock.advance(600)
 
     assert (1, []) == (await sealed.seals(), sealed.trouble)
+
+
+class _Busy:
+    """A store to which another process appends an event right before the first seal."""
+
+    def __init__(self, sealed):
+        self._sealed, self._store, self._other = sealed, sealed.log.store, sealed.log
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def append(self, writes, key):
+        if writes[0].stream == SEAL_STREAM and self._sealed.log is not self._other:
+            self._sealed.log = self._other
+            await self._sealed.add()
+        return await self._store.append(writes, key)
+
+
+async def test_an_event_that_comes_before_the_seal_is_sealed_by_the_next(sealed, clock):
+    await sealed.add(3)
+    sealed.log = replace(sealed.log, store=_Busy(sealed))
+    with sealed.loop():
+        await clock.advance(300)
+
+    assert (2, [5]) == (await sealed.seals(), sealed.notes())
+    assert 5 == (await verify_log(sealed.log, sealed.folder)).sealed
+
+
+async def test_a_note_that_cannot_be_written_leaves_no_part_of_it(sealed, clock, monkeypatch):
+    await sealed.add()
+    with sealed.loop():
+        await clock.advance(62)
+        monkeypatch.setattr("cueline.files.os.fsync", _no_space)
+        await sealed.add()
+        await clock.advance(62 + 60)
+
+    assert (2, [1]) == (await sealed.seals(), sealed.notes())
+    assert "No space" in str(sealed.trouble[0][1])
+    assert [] == [each for each in sealed.folder.iterdir() if each.name != "1.txt"]
+
+
+def _no_space(_file):
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 async def test_of_several_that_seal_a_log_one_does(sealed, clock):
