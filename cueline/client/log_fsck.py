@@ -106,6 +106,8 @@ class _Check:
         self._log, self._repair = log, repair
         self._late_us = to_us(log.clock.now() - LATE)
         self._sessions: dict[str, _Session] = {}
+        self._position = 0
+        """The position up to which the sessions are known."""
 
     async def found(
         self,
@@ -132,6 +134,7 @@ class _Check:
             closing(Views(Path(folder) / "views.db")) as fresh,
         ):
             await self._check_read_models(fresh)
+            self._position = fresh.checkpoint.position
             rows = ask(fresh.db, "sessions", _SESSIONS)
             self._sessions = {row[0]: _Session(*row) for row in rows}
             approvals = ask(fresh.db, "approvals", _PENDING)
@@ -204,6 +207,8 @@ class _Check:
     async def _check_reservations(self) -> None:
         budgets: dict[str, BudgetState] = {}
         async for recorded, fact in self._log.journal().read_all(categories=["budget"]):
+            if recorded.position > self._position:
+                break  # its session may have begun meanwhile
             state = budgets.get(recorded.stream, BUDGET.initial_state)
             budgets[recorded.stream] = BUDGET.evolve(state, cast("BudgetEvent", fact))
         for budget, state in budgets.items():

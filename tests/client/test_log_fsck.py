@@ -306,3 +306,31 @@ async def test_work_that_a_living_process_does_is_no_finding(log):
 
     assert "session" == undriven.kind
     assert () == (await fsck(driven)).findings
+
+
+class _Growing:
+    """A store to which another process appends while its budgets are read."""
+
+    def __init__(self, log, append):
+        self._store, self._log, self._append = log.store, log, append
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def read_all(self, after=0, categories=None, limit=None):
+        if categories == ["budget"]:
+            await self._append(self._log)
+        async for event in self._store.read_all(after, categories, limit):
+            yield event
+
+
+async def reserve_in_a_new_session(log):
+    await begin(log)
+    await say(log, BUDGET, BudgetOpened(session=ONE, max_tokens=1000), RESERVED)
+
+
+async def test_the_reservation_of_a_session_that_begins_meanwhile_is_no_finding(log):
+    growing = replace(log, store=_Growing(log, reserve_in_a_new_session))
+
+    assert () == (await fsck(growing, repair=True)).findings
+    assert 2 == (await log.store.head(BUDGET)).version
