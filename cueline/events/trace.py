@@ -12,6 +12,9 @@ _FORM: Final = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(-.*)?"
 )
 
+_LENGTH: Final = 55
+"""The length of version 00."""
+
 
 def ids_in(traceparent: str) -> tuple[str, str] | None:
     """Return the trace and the span that *traceparent* names, in hex; None if it is invalid."""
@@ -20,8 +23,11 @@ def ids_in(traceparent: str) -> tuple[str, str] | None:
 
 
 def valid_traceparent(text: str) -> str:
-    """Return the traceparent *text*; empty if it is invalid, which the standard says to ignore."""
-    return text if ids_in(text) else ""
+    """Return the traceparent *text*, without what a later version of the standard may add to it.
+
+    It is empty if *text* is invalid, which the standard says to ignore.
+    """
+    return text[:_LENGTH] if ids_in(text) else ""
 
 
 def trace_id(log_id: str, root: str, caller: str = "") -> str:

@@ -103,7 +103,10 @@ def test_an_invalid_traceparent_counts_as_none(text):
 
 
 def test_a_traceparent_of_a_later_version_counts_by_its_ids():
-    assert ("ab" * 16, "cd" * 8) == ids_in(f"01{CALLER[2:]}-more")
+    later = f"01{CALLER[2:]}-{'more' * 1000}"
+
+    assert ("ab" * 16, "cd" * 8) == ids_in(later)
+    assert f"01{CALLER[2:]}" == valid_traceparent(later)
 
 
 async def test_the_call_of_an_mcp_server_names_its_span(runtime, send, receiver):
