@@ -67,7 +67,7 @@ def _call(call: CallRow) -> dict[str, Any]:
     flat = {
         "id": call.effect,
         "tool": call.tool,
-        "arguments": call.edit or call.arguments,
+        "arguments": call.arguments if call.edit is None else call.edit,
         "status": call.status,
         "requestedAt": call.requested_at,
         "changedAt": call.changed_at,

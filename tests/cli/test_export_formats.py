@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from cloudevents.core.formats.json import JSONFormat
 
+from cueline.client.export import CallRow
 from cueline.client.export_formats import flat_of
 from cueline.client.rows import STATUSES
 from cueline.events.session import SessionFailed
@@ -40,6 +41,16 @@ def test_a_flat_document_has_all_that_is_known(finished):
     assert ({"input": 250, "output": 30}, 2) == (flat["tokensUsed"], flat["turnCount"])
     assert {"version": len(finished.types("one")), "turn": 2} == flat["position"]
     assert not flat.keys() & {"taskId", "chainId", "parentSessionId", "maxCost", "error"}
+
+
+async def test_a_flat_document_has_the_arguments_that_a_person_left(tmp_path):
+    whole = await exported_whole(tmp_path, started(), saying())
+    asked = {"effect": "1.0", "tool": "find", "arguments": {"q": "a"}}
+    call = CallRow(**asked, edit={}, requested_at=whole.started_at)
+
+    (flat,) = flat_of(replace(whole, tool_calls=(call,)))["toolCallHistory"]
+
+    assert {} == flat["arguments"]
 
 
 async def test_a_flat_document_says_what_it_belongs_to_and_how_it_failed(tmp_path):
