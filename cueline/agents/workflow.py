@@ -51,7 +51,9 @@ class Step(BaseModel):
     invalid value raises pydantic's `ValidationError`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", arbitrary_types_allowed=True, defer_build=True
+    )
 
     name: str = Field(min_length=1, max_length=64)
     tool: ToolOrAgent | None = None

@@ -3,13 +3,11 @@
 from collections.abc import Collection
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cueline.cli.failure import Exit
 from cueline.cli.pending import ASKED, answer_lines, answers
-from cueline.cli.run_options import RunOptions
 from cueline.cli.terminal import print_json
-from cueline.cli.terminal_view import TerminalView
 from cueline.cli.up_lookup import command, is_up, resume_command
 from cueline.client.document import document
 from cueline.client.history import OpenQuestion, SessionView
@@ -18,6 +16,10 @@ from cueline.console.text import Line, date_time, json_of, one_line
 from cueline.events.event_text import cause_text, wait_text
 from cueline.events.log_url import LogUrl
 from cueline.events.stream import shown
+
+if TYPE_CHECKING:  # `show` runs nothing
+    from cueline.cli.run_options import RunOptions
+    from cueline.cli.terminal_view import TerminalView
 
 _OPTIONS = {
     "max_cost": ("--max-cost", "USD"),
@@ -36,7 +38,7 @@ def exit_of_status(status: str) -> Exit:
     return _EXITS.get(status, Exit.WAITING)
 
 
-def report(terminal: TerminalView, options: RunOptions, *, rested: bool) -> Exit:
+def report(terminal: "TerminalView", options: "RunOptions", *, rested: bool) -> Exit:
     """Print the last state of the session, and return the exit code."""
     session, log = terminal.session, options.log
     if options.as_json:
@@ -154,7 +156,7 @@ def _more(session: SessionView, log: LogUrl) -> str | None:
     return f"  {command(log, 'budget', 'raise', whose, *_OPTIONS[wait.raisable])}"
 
 
-def _document(terminal: TerminalView, log: LogUrl) -> dict[str, Any]:
+def _document(terminal: "TerminalView", log: LogUrl) -> dict[str, Any]:
     session, tally = terminal.session, terminal.telling.tally
     waiting, asked = session.waiting, session.questions
     doubts = [each.id for each in asked if each.question == "did_it_happen"]

@@ -12,13 +12,10 @@ from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, PlainOption, SessionArgument
 from cueline.cli.pending import document_of
 from cueline.cli.up_lookup import command, resume_command
-from cueline.cli.workflow import advice
 from cueline.client.document import document
 from cueline.client.history import History, compacted
 from cueline.client.show import DriverStatus, TreeSession, UnreadMessages, driver_status, sums_of
-from cueline.client.workflow import workflow_state
 from cueline.console.event_renderer import EventRenderer
-from cueline.console.plan_graph import step_lines
 from cueline.console.question import answer_text
 from cueline.console.screen import Screen
 from cueline.console.summary import summary, summary_without_sums
@@ -172,6 +169,10 @@ def _steps(log: LogUrl, history: History) -> Iterator[Line]:
     """Yield a line for each step of a plan, and the next commands for failed steps."""
     if history.state.progress is None or history.damage is not None:
         return
+    from cueline.cli.workflow import advice
+    from cueline.client.workflow import workflow_state
+    from cueline.console.plan_graph import step_lines
+
     state = workflow_state(history)
     yield from step_lines(state)
     yield from (Line("note", line) for line in advice(state, history, log))

@@ -3,16 +3,19 @@
 import json
 from importlib.metadata import version
 from shlex import quote
+from typing import TYPE_CHECKING
 
 import typer
 
 from cueline.cli.failure import Exit
 from cueline.cli.settings_context import naming
 from cueline.cli.terminal import print_json
-from cueline.client.receipt import Receipt, StartReceipt
 from cueline.console.text import date_time, visible
 from cueline.events.log_url import LogUrl
 from cueline.runtime.up_record import find_up
+
+if TYPE_CHECKING:
+    from cueline.client.receipt import Receipt
 
 
 def is_up(path: LogUrl) -> bool:
@@ -41,7 +44,7 @@ def resume_command(log: LogUrl, id: str) -> str:  # noqa: A002 - the word of the
     return command(log, "resume", id)
 
 
-def print_receipt(log: LogUrl, receipt: Receipt, text: str, *, as_json: bool) -> None:
+def print_receipt(log: LogUrl, receipt: "Receipt", text: str, *, as_json: bool) -> None:
     """Print the receipt of a wish and, if not *as_json*, the next step."""
     if as_json:
         print_json(json.dumps(receipt.to_json()))
@@ -52,7 +55,7 @@ def print_receipt(log: LogUrl, receipt: Receipt, text: str, *, as_json: bool) ->
     typer.echo(text)
 
 
-def note_detached(log: LogUrl, receipt: Receipt, *, as_json: bool) -> Exit:
+def note_detached(log: LogUrl, receipt: "Receipt", *, as_json: bool) -> Exit:
     """Print the id of a recorded session, and the process that will run it."""
     if (warning := other_version(log)) is not None:
         typer.echo(visible(warning), err=True)
@@ -60,6 +63,8 @@ def note_detached(log: LogUrl, receipt: Receipt, *, as_json: bool) -> Exit:
         print_json(json.dumps(receipt.to_json()))
         return Exit.DONE
     typer.echo(receipt.session)
+    from cueline.client.receipt import StartReceipt
+
     if isinstance(receipt, StartReceipt) and receipt.starts_at is not None:
         why = f"; the clocks skip {receipt.skipped}" if receipt.skipped else ""
         typer.echo(f"it starts {date_time(receipt.starts_at)}{why}", err=True)

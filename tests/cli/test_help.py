@@ -141,6 +141,18 @@ def test_a_list_loads_neither_ray_nor_any_fact(finished, words, monkeypatch):
     }
 
 
+def test_what_shows_a_session_loads_nothing_that_runs_one(finished):
+    loaded = loaded_by(finished, "show", "one")
+
+    assert set() == loaded & {"ray", "httpx2", "cueline.agents.agent", "cueline.client.runtime"}
+
+
+def test_a_scripted_run_loads_no_client_of_a_vendor(finished):
+    loaded = loaded_by(finished, "run", "Again", "--agent", "agent.toml", "--inline")
+
+    assert set() == loaded & {"ray", "anthropic", "httpx2"}
+
+
 def test_a_decision_needs_no_ray(asking):
     assert "ray" not in loaded_by(asking, "approve", "one.1.0.1")
 

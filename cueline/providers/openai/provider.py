@@ -7,9 +7,7 @@ from typing import Final
 from cueline.events.agent import AgentSpec
 from cueline.providers.account import Account, Endpoint
 from cueline.providers.lazy_model import LazyModel, names_of_models
-from cueline.providers.openai.chat import chat_body
 from cueline.providers.openai.content import Json
-from cueline.providers.openai.responses import responses_body
 from cueline.providers.openai.servers import (
     DEFAULT_MODEL,
     check_server,
@@ -46,6 +44,9 @@ def check(agent: AgentSpec) -> None:
 
 def request(agent: AgentSpec, messages: Iterable[bytes], account: Account) -> Json:
     """Return the JSON of the next request, in the dialect of the server."""
+    from cueline.providers.openai.chat import chat_body
+    from cueline.providers.openai.responses import responses_body
+
     asking, heard = as_asked(agent, messages)
     made = responses_body if dialect_of(agent, account) == "responses" else chat_body
     return made(asking, heard, server_of(agent, account))
