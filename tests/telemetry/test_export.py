@@ -156,8 +156,9 @@ async def test_of_two_exports_by_one_cursor_one_stops(runtime, receiver):
 
 
 async def test_a_fork_is_a_trace_with_a_link_to_the_session_it_continues(runtime, send, receiver):
-    await (await runtime.start(HELLO, "Go", id="one")).result()
-    await (await runtime.fork("one", at=1, goal="Again", id="two")).result()
+    await (await runtime.start(HELLO, "Go", id="one", open=True)).result()
+    idle = (await runtime.log.store.head("session-default/one")).version
+    await (await runtime.fork("one", at=idle, goal="Again", id="two")).result()
     await send(receiver)
 
     forked, first = sorted(receiver.named(WORK), key=lambda each: not each.links)
