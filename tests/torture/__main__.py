@@ -1,6 +1,7 @@
 """Kill sessions for as long as you like, and write the results into docs/reliability.md."""
 
 import argparse
+import json
 import re
 import shutil
 import signal
@@ -123,6 +124,20 @@ def simulate(seed, seconds):
     return kept
 
 
+def cut_power(seed, cuts):
+    """Cut the power and fail the disk in a process of its own, and write a line of it."""
+    command = [sys.executable, "-m", "tests.torture.power", "--seed", str(seed)]
+    done = subprocess.run(
+        [*command, "--cuts", str(cuts)], cwd=ROOT, check=False, capture_output=True, text=True
+    )
+    told = json.loads(done.stdout)
+    what = [f"{datetime.now(UTC):%Y-%m-%d}", described(), seed, f"{told['cuts']:,}"]
+    cells = [*what, f"{told['runs']:,}", told["wrong"]]
+    write(f"| {' | '.join(map(str, cells))} |", "## What came of power cuts and failing disks")
+    print(*told["cut"], *told["disk"], sep="\n")
+    return not told["wrong"]
+
+
 def write(line, heading):
     """Print a line, and add it to the table in the page."""
     print(line, flush=True)
@@ -142,14 +157,18 @@ def main():
     parser = argparse.ArgumentParser(prog="make torture", description=__doc__)
     parser.add_argument("--seconds", type=float, default=600, help="of all lanes together")
     parser.add_argument("--seed", type=int, default=1)
-    choices = [*LANES, "machines", "simulated"]
+    choices = [*LANES, "machines", "simulated", "power"]
     parser.add_argument("--lanes", nargs="+", choices=choices, default=list(PROCESSES))
+    parser.add_argument("--cuts", type=int, default=1000, help="of the power")
     asked = parser.parse_args()
     names = [n for each in asked.lanes for n in (MACHINES if each == "machines" else [each])]
     held, share = True, asked.seconds / len(names)
     if "simulated" in names:
         names.remove("simulated")
         held = simulate(asked.seed, share)
+    if "power" in names:
+        names.remove("power")
+        held = cut_power(asked.seed, asked.cuts) and held
     if (reason := missing()) and not MACHINES.keys().isdisjoint(names):
         parser.error(reason)
     # Otherwise its machines would outlive it.

@@ -1,6 +1,8 @@
 """A short run of `make torture`, and that it would see a fault."""
 
+import json
 import signal
+import subprocess
 import sys
 from random import Random
 
@@ -131,3 +133,23 @@ def test_a_broken_promise_is_told_with_its_seed(monkeypatch):
     assert 0 < len(done.found) < 20
     assert done.found[0].startswith("budget 1 ")
     assert "AssertionError: it ran twice" in done.found[0]
+
+
+def power(*words):
+    """Run a short lane of power cuts in a process of its own; return what it tells."""
+    command = [sys.executable, "-m", "tests.torture.power", "--cuts", "60", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout)
+
+
+# 000-071: what was acknowledged is there after a power cut, and after each failure of the disk.
+def test_nothing_acknowledged_is_lost_by_power_cuts_and_failing_disks(figures):
+    told = power("--step", "40")
+
+    figures(f"{told['cuts']} power cuts, {told['runs']} runs with a failing disk")
+    assert 0 == told["wrong"], [*told["cut"], *told["disk"]]
+
+
+def test_a_disk_that_forgets_what_was_synced_is_noticed():
+    assert power("--forgets")["wrong"]
