@@ -19,6 +19,7 @@ from cueline.client.document import document
 from cueline.client.open_reader import open_reader
 from cueline.client.redecide import check_of
 from cueline.client.verify import verify_log
+from cueline.clock import SystemClock
 from cueline.deciders.budget import BUDGET
 from cueline.errors import SessionFinishedError, UnknownSessionError
 from cueline.events.agent import Price
@@ -43,11 +44,12 @@ LIVES = 80
 AT_ONCE = 3
 """So many processes share the sessions of a log."""
 LONGEST_PAUSE_SECONDS = 0.4
+_clock = SystemClock()
 
 
 async def act(context: ToolContext, item: str, seconds: float) -> str:
     write_down(context, "start")
-    await asyncio.sleep(seconds)
+    await _clock.sleep(seconds)
     write_down(context, "end")
     return f"done {item} with {PLANTED}"
 
