@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from cueline.actors.background_task import Trouble, background_task, repeat_forever
+from cueline.config.problem import URL
 from cueline.config.settings import TelemetrySettings
 from cueline.errors import ConfigError, RejectedError
 from cueline.events.telemetry import cursor_stream
@@ -20,8 +21,11 @@ _WHAT: Final = "exporting spans"
 
 
 def cursor_of(endpoint: str) -> str:
-    """Return the name of the cursor of a back-end, from its URL: `localhost-4318-v1-traces`."""
-    _, _, rest = endpoint.rpartition("://")
+    """Return the name of the cursor of a back-end, from its URL: `localhost-4318-v1-traces`.
+
+    A query, which may have a key, is left out.
+    """
+    rest = endpoint.partition("://")[2].partition("?")[0]
     return re.sub(r"[^a-z0-9]+", "-", rest.lower()).strip("-")[:_LONGEST].strip("-")
 
 
@@ -41,10 +45,9 @@ def span_export(
     if log.server is not None:
         why = "only a process that can open the log can export its spans; do it there"
         raise RejectedError(str(log.url), why)
-    if not re.match(r"https?://[^/]", endpoint):
-        raise ConfigError(
-            "--to", f"{endpoint!r} is no URL, such as http://localhost:4318/v1/traces"
-        )
+    if not re.match(URL, endpoint):
+        why = "this is no URL without a password, such as http://localhost:4318/v1/traces"
+        raise ConfigError("--to", why)
     try:
         from cueline.telemetry.export import SpanExport  # noqa: PLC0415 - an extra
         from cueline.telemetry.otlp import OtlpExporter  # noqa: PLC0415 - as above

@@ -151,7 +151,11 @@ class SpanExport:
 
     async def _send(self, spans: Sequence[ReadableSpan], position: int) -> None:
         """Send *spans*; when the back-end has accepted them, move the cursor to *position*."""
-        result = await asyncio.to_thread(self._exporter.export, spans)
+        try:
+            result = await asyncio.to_thread(self._exporter.export, spans)
+        except asyncio.CancelledError:
+            self._exporter.shutdown()  # otherwise its thread tries for 10 s, and holds up the exit
+            raise
         if result is not SpanExportResult.SUCCESS:
             raise TelemetryError(self._cursor, "the back-end did not accept the spans")
         await self._move(position, len(spans))

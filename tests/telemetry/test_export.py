@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
-from cueline.client.telemetry import exporting, span_export
+from cueline.client.telemetry import cursor_of, exporting, span_export
 from cueline.config.settings import TelemetrySettings
-from cueline.errors import RejectedError, TelemetryError
+from cueline.errors import ConfigError, RejectedError, TelemetryError
 from cueline.telemetry import conventions
 from cueline.telemetry.export import GATHER_SECONDS, RETRY_SECONDS
 from cueline.testing.clock import FakeClock
@@ -193,3 +193,26 @@ async def test_a_server_with_an_endpoint_exports_by_itself(runtime, receiver):
 
     ((what, error),) = told
     assert ("exporting spans", True) == (what, isinstance(error, TelemetryError))
+
+
+async def test_an_export_that_is_ended_does_not_try_on(runtime, receiver, log):
+    busy = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    receiver.before_answer = lambda: loop.call_soon_threadsafe(busy.set)
+    receiver.statuses = [503] * 9
+    await (await runtime.start(HELLO, "Go")).result()
+
+    async with exporting(runtime.log, TelemetrySettings(endpoint=receiver.url), print):
+        await busy.wait()
+    await loop.shutdown_default_executor()
+
+    assert 8 <= len(receiver.statuses)
+
+
+@pytest.mark.parametrize("url", ["http://ada:key@host/v1", "localhost:4318", "http://"])
+async def test_a_back_end_needs_a_url_without_a_password(runtime, url):
+    with pytest.raises(ConfigError) as refused:
+        span_export(runtime.log, url)
+
+    assert "key" not in str(refused.value)
+    assert "host-v1" == cursor_of("https://host/v1?key=1")
