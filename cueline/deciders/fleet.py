@@ -111,7 +111,7 @@ class TakeFleet(Struct, frozen=True):
     """The numbers of workers to record for kinds of workers that nobody has requested yet."""
 
 
-FleetCommand = FleetEvent | TakeFleet
+FleetCommand = ScaleAsked | FleetReport | TakeFleet
 
 
 def key_of(group: WorkerGroup) -> Group:

@@ -145,6 +145,18 @@ class NodeDraining(Fact):
     at: AwareDatetime
 
 
+class NodeDied(Fact):
+    """Ray reported the death of a node; no rule reads it, because cueline watches its workers."""
+
+    type: Literal["NodeDied"] = "NodeDied"
+    node: str
+    reason: str
+    """Ray's code of the reason, in lower case, such as `unexpected_termination`."""
+    message: str = ""
+    """Ray's text of the reason."""
+    at: AwareDatetime
+
+
 class WorkersPending(Fact):
     """The number of workers of a group that wait for a node that can hold them."""
 
@@ -167,7 +179,7 @@ FleetReport = (
     | WorkersPending
 )
 """The facts that a dispatcher records."""
-FleetEvent = ScaleAsked | FleetReport
+FleetEvent = ScaleAsked | NodeDied | FleetReport
 
 
 class DispatcherStarted(Fact):

@@ -39,6 +39,7 @@ from cueline.gateway.problem import (
     status_of,
 )
 from cueline.gateway.rate_limit import RateLimit
+from cueline.gateway.ray_events import ray_events
 from cueline.gateway.routes import ROUTES, Route, pairs
 from cueline.gateway.schemas import AnswerSchemas
 
@@ -91,7 +92,8 @@ def app_of(
     made.add_middleware(Guard, client=client, token=token, strangers=strangers)
     for router in (login(client, strangers), files(), lists, session, actions(), metrics):
         made.include_router(router)
-    made.include_router(log_api)
+    for router in (log_api, ray_events):
+        made.include_router(router)
     endpoint = Endpoint(server(), hosts)
     made.router.routes.append(StarletteRoute("/mcp", endpoint, include_in_schema=False))
     schemas = AnswerSchemas()

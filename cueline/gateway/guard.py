@@ -1,12 +1,15 @@
 """Lets in who has a token: finds who calls, and refuses strangers and what is too large.
 
-A program sends its token in `Authorization: Bearer`, a browser in the cookie of its login.
+A program sends its token in `Authorization: Bearer`, or as the password of `Authorization: Basic`
+if it takes only a URL; a browser sends it in the cookie of its login.
 A request of a browser that changes something must come from a page of this server: by
 `Sec-Fetch-Site`, and by a text in `X-CSRF-Token` that only such a page has.
 """
 
 import hmac
+from base64 import b64decode
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from time import monotonic
@@ -119,6 +122,8 @@ class Guard:
     async def _caller(self, scope: Scope, headers: Headers) -> Caller | Response:
         """Return who sent the request, or the refusal."""
         scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "basic":
+            scheme, given = "bearer", _password(given)
         cookies = HTTPConnection(scope).cookies
         browser = scheme == "" and (given := cookies.get(cookie_name(self._client), "")) != ""
         here = given.encode()
@@ -174,6 +179,13 @@ def too_many(wait: float) -> Response:
     refused = problem(429, "TooManyRequests", f"too many requests: wait {wait:.0f} s")
     refused.headers["retry-after"] = f"{wait:.0f}"
     return refused
+
+
+def _password(given: str) -> str:
+    """Return the password in what `Authorization: Basic` has; a URL of a program can have one."""
+    with suppress(ValueError):
+        return b64decode(given, validate=True).decode().partition(":")[2]
+    return ""
 
 
 def _too_large(headers: Headers, path: str) -> Response | None:

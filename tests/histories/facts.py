@@ -41,6 +41,7 @@ from cueline.events.fleet import (
     FleetTaken,
     HostJoined,
     HostLost,
+    NodeDied,
     NodeDraining,
     RunnerBack,
     RunnerRegistered,
@@ -216,6 +217,7 @@ FLEET = [
     RunnerRemoved(incarnation="r1", reason="exit 137", epoch=1, at=AT),
     RunnerRemoved(incarnation="r2", reason="it was retired", graceful=True, epoch=1, at=AT),
     NodeDraining(node="n1", epoch=1, at=AT),
+    NodeDied(node="n1", reason="unexpected_termination", message="no heartbeats", at=AT),
     WorkersPending(group=GPUS, count=2, epoch=1, at=AT),
 ]
 
