@@ -27,6 +27,7 @@ from cueline.events.inbox import (
     StopAsked,
 )
 from cueline.events.message import Cost
+from cueline.events.stream import sibling
 from cueline.testing.clock import take_turns
 from cueline.testing.crash import Outside, World
 from cueline.testing.crash_point import CrashPoint
@@ -155,9 +156,14 @@ class Troubled:
             await self.wait(61)
 
     async def unrested(self):
-        states = [await self.outside.state(stream) for stream in self.streams]
-        left = [s for s in states if not s.finished and s.status is not Status.IDLE]
-        return [(state.stream, state.status, state.waiting) for state in left]
+        left = []
+        for stream in self.streams:
+            state = await self.outside.state(stream)
+            inbox = await self.outside.store.head(sibling(stream, "inbox"))
+            unread = inbox.version > max(state.inbox_read, 1)
+            if unread or not (state.finished or state.status is Status.IDLE):
+                left.append((stream, state.status, state.waiting, unread))
+        return left
 
     def _agent(self, **fields):
         return agent_spec(
