@@ -3,6 +3,7 @@
 Reading needs neither Ray nor an agent, and does not change the log.
 """
 
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -139,4 +140,10 @@ def exit_of_damage(damage: CuelineError | None) -> "Exit":
 
 
 def _notice(text: str) -> None:
-    typer.echo(visible(text), err=True)
+    from cueline.client.open_read_models import FILLING
+
+    if not text.startswith(FILLING):
+        typer.echo(visible(text), err=True)
+    elif sys.stderr.isatty():
+        # One line, which stays when it is full.
+        typer.echo(f"\r{text}", nl=" 100 % " in text, err=True)

@@ -31,6 +31,9 @@ R = TypeVar("R")
 SLOW_SECONDS = 3.0
 """The time after which the user gets the reason for a slow update of the read models."""
 _SLOW = "reading what is new in the log; a long one takes minutes …"
+FILLING = "reading the log: "
+"""The beginning of the notices about its progress; the last one has 100 %."""
+_BAR = 30
 
 
 def print_notice(text: str) -> None:
@@ -113,9 +116,19 @@ async def _caught_up(
     log: OpenLog, views: Views, notice: Notice
 ) -> tuple[Views, CorruptEventError | None]:
     """Fill the read models; return them, and the error that stopped them before the end."""
-    slow = asyncio.get_running_loop().call_later(SLOW_SECONDS, partial(notice, _SLOW))
+    loop = asyncio.get_running_loop()
+    slow = loop.call_later(SLOW_SECONDS, partial(notice, _SLOW))
+    due = loop.time() + SLOW_SECONDS
+
+    def progress(position: int, end: int) -> None:
+        nonlocal due
+        if loop.time() >= due:
+            due = loop.time() + (0 if position == end else SLOW_SECONDS / 10)
+            bar = "#" * (_BAR * position // end)
+            notice(f"{FILLING}[{bar:.<{_BAR}}] {100 * position // end} % of {end:,} events")
+
     try:
-        await views.catch_up(log.store)
+        await views.catch_up(log.store, progress=progress)
     except CorruptEventError as damage:
         return views, damage
     except BaseException:

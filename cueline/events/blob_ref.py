@@ -49,13 +49,24 @@ def with_agent_ref(payload: bytes, agent: bytes, blobs: dict[str, bytes]) -> byt
     return b'%s%s","bytes":%d}%s}' % (_AGENT_REF, blob.encode(), len(agent), rest)
 
 
+def agent_ref(payload: bytes) -> str:
+    """Return the blob of the agent that *payload* refers to; empty without a reference."""
+    if not payload.startswith(_AGENT_REF):
+        return ""
+    return payload[len(_AGENT_REF) :].partition(b'"')[0].decode(errors="replace")
+
+
+def with_another_agent(payload: bytes, agent: bytes) -> bytes:
+    """Return *payload*, which refers to an agent, with *agent* instead."""
+    return b'{"agent":%s%s' % (agent, payload.partition(_REF_END)[2])
+
+
 def with_agent(payload: bytes, recorded: RecordedEvent, blobs: Mapping[str, bytes]) -> bytes:
     """Return *payload* with the agent instead of the agent's reference; undoes `with_agent_ref`."""
-    if not payload.startswith(_AGENT_REF):
+    blob = agent_ref(payload)
+    if not blob or _REF_END not in payload:
         return payload
-    head, end, rest = payload.partition(_REF_END)
-    blob = head[len(_AGENT_REF) :].partition(b'"')[0].decode(errors="replace")
-    return b'{"agent":%s%s' % (_content(blob, recorded, blobs), rest) if end else payload
+    return with_another_agent(payload, _content(blob, recorded, blobs))
 
 
 def outlined(payload: bytes) -> tuple[bytes, dict[str, bytes]]:

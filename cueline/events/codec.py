@@ -24,12 +24,14 @@ from pydantic_core import SchemaSerializer, SchemaValidator, to_json
 from cueline.errors import CorruptEventError, SecretLeakError, UnknownEventTypeError
 from cueline.events.approval import ApprovalEvent
 from cueline.events.blob_ref import (
+    agent_ref,
     blobs_in,
     inlined,
     may_name_blobs,
     outlined,
     with_agent,
     with_agent_ref,
+    with_another_agent,
 )
 from cueline.events.breaker import BreakerEvent
 from cueline.events.budget import BudgetEvent, DescendantAsked
@@ -100,6 +102,9 @@ _CHANGES = "changes"
 """The field with the changed files, whose `before` is the hash of a blob."""
 _WHOLE_KEY, _CHANGES_KEY = (f'"{name}":'.encode() for name in (_WHOLE, _CHANGES))
 _TYPE = {"type"}
+_NO_AGENT = b'{"name":"","provider":"","model":""}'
+_AGENTS: Final = 100
+"""The most agents that a codec keeps."""
 _AGENT = "agent"
 
 
@@ -147,6 +152,8 @@ class Codec:
         self._upcasters = upcasters
         self._facts = facts
         self._readers: dict[tuple[str, int], Callable[[bytes], Fact]] = {}
+        self._agents: dict[str, object] = {}
+        """The agents that were decoded, by blob."""
 
     def encode(
         self,
@@ -201,17 +208,37 @@ class Codec:
         payload = recorded.payload
         if payload is None:
             return Redacted(recorded.type)
-        if slow := may_name_blobs(payload):
-            payload = with_agent(payload, recorded, blobs)
-            slow = may_name_blobs(payload)
+        if may_name_blobs(payload):
+            return self._decode_with_blobs(recorded, payload, blobs)
         read = self._readers.get((recorded.type, recorded.schema))
-        if slow or (read is None and (read := self._reader(recorded)) is None):
+        if read is None and (read := self._reader(recorded)) is None:
             return self._decode_slowly(recorded, payload, blobs)
         try:
             return read(payload)
         except ValidationError as error:
             # Not chained: its text quotes the payload.
             raise _corrupt(recorded, _reason(error)) from None
+
+    def _decode_with_blobs(
+        self, recorded: RecordedEvent, payload: bytes, blobs: Mapping[str, bytes]
+    ) -> Fact:
+        """Decode a payload with references; facts with the same agent share it."""
+        blob = agent_ref(payload)
+        if (known := self._agents.get(blob)) is None:
+            payload = with_agent(payload, recorded, blobs)
+        else:
+            payload = with_another_agent(payload, _NO_AGENT)
+        if may_name_blobs(payload):
+            fact = self._decode_slowly(recorded, payload, blobs)
+        else:
+            fact = cast("Fact", self.decode(recorded._replace(payload=payload)))
+        if known is not None:
+            vars(fact)[_AGENT] = known  # agents are long, and many sessions have the same one
+        elif blob and isinstance(vars(fact)[_AGENT], BaseModel):
+            if len(self._agents) >= _AGENTS:
+                self._agents.clear()
+            self._agents[blob] = vars(fact)[_AGENT]
+        return fact
 
     def check_blob(self, content: bytes) -> None:
         """Raise if *content* holds a secret.

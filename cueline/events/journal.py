@@ -205,7 +205,10 @@ class Journal:
     async def fact_of(self, recorded: RecordedEvent) -> Fact | Redacted | Unreadable:
         """Return the fact of *recorded*, or the reason why this cueline cannot read it."""
         try:
-            return self._codec.decode(recorded, await self._blobs_of(recorded))
+            try:
+                return self._codec.decode(recorded)
+            except MissingBlobError:
+                return self._codec.decode(recorded, await self._blobs_of(recorded))
         except (CorruptEventError, UnknownEventTypeError) as error:
             return Unreadable(recorded.type, error)
 

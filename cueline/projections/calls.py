@@ -95,6 +95,8 @@ _COPIED: Mapping[type, tuple[str, tuple[str, ...]]] = {
 
 def changes_of(fact: Any) -> Sequence[CallChange]:
     """Return the changes of calls by *fact*; the calls that a reply requests follow the reply."""
+    if (copied := _COPIED.get(type(fact))) is not None:
+        return [_copied_change(fact, *copied)]
     changes: Sequence[CallChange] = ()
     match fact:
         case ModelReplied(effect=effect, seconds=seconds):
@@ -112,8 +114,6 @@ def changes_of(fact: Any) -> Sequence[CallChange]:
                 CallChange(effect=each.effect, status="lost", used=spent(None, each.cost))
                 for each in lost
             ]
-        case _ if (copied := _COPIED.get(type(fact))) is not None:
-            changes = [_copied_change(fact, *copied)]
     return changes
 
 

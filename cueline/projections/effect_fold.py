@@ -29,7 +29,7 @@ class EffectFold:
             if row is None:
                 continue
             if change.used is not None:
-                add(row, change.used)
+                add(row, change.used.columns())
             if change.edit is not None:
                 row["arguments"] = _text(change.edit)
             if change.rule is not None:

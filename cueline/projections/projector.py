@@ -210,16 +210,17 @@ class Projector:
 
     def _use(self, session: Row, recorded: RecordedEvent, fact: object, used: Used) -> None:
         """Add a usage to the session, its bookings, and its usage of the day."""
-        add(session, used)
+        columns = used.columns()
+        add(session, columns)
         provider, model = session["provider"], getattr(fact, "model", "") or session["model"]
-        for booking in usage_entry(recorded, f"{provider}/{model}", used):
+        for booking in usage_entry(recorded, f"{provider}/{model}", columns):
             self._bookings.add(booking)
         lost = recorded.type == "SessionTakenOver" and used.lost_attempts
         if used.calls or used.failed or used.cost or lost:
             day = from_us(recorded.recorded_us).date().isoformat()
             key = dict(zip(DayUsage.KEY, (recorded.stream, provider, model, day), strict=True))
             row = self._usage.find(*key.values()) or self._usage.add(new_row(DayUsage, **key))
-            add(row, used)
+            add(row, columns)
 
     def _empty(self, fact: SessionEmptied) -> None:
         """Remove what came from the emptied events of a session: also what a rebuild has not."""
@@ -238,8 +239,8 @@ class Projector:
             day = new_row(
                 DayUsage, stream=stream, provider=each.provider, model=each.model, day=each.day
             )
-            add(self._usage.add(day), each)
-            add(row, each)
+            add(self._usage.add(day), each.columns())
+            add(row, each.columns())
         self._sessions.add(row)
 
     def _project_approval(self, recorded: RecordedEvent, fact: object) -> tuple[str, str]:

@@ -157,6 +157,11 @@ def statements(
     ]
     lines.append(f"PRIMARY KEY ({', '.join(model.KEY)})")
     yield f"CREATE {table} {model.TABLE} ({', '.join(lines)})"
+    yield from index_statements(model)
+
+
+def index_statements(model: type[ReadModel]) -> Iterator[str]:
+    """Yield the SQL that creates the indexes of *model*."""
     for index in model.INDEXES:
         name = "_".join(("idx", model.TABLE, *index))
         yield f"CREATE INDEX {name} ON {model.TABLE} ({', '.join(index)})"
@@ -203,9 +208,14 @@ def ask(
         raise LogUnavailableError(f"the {table} read model", reason) from error
 
 
+@cache
+def _blank_row(model: type[ReadModel]) -> Row:
+    return {each.name: each.blank for each in columns_of(model) if each.name}
+
+
 def new_row(model: type[ReadModel], /, **known: object) -> Row:
     """Return a new row of *model* with the *known* values by column."""
-    return {each.name: each.blank for each in columns_of(model) if each.name} | known
+    return _blank_row(model) | known
 
 
 def matching(asked: Iterable[tuple[str, object]]) -> tuple[str, list[object]]:

@@ -1,17 +1,13 @@
 """The read models `usage` and `bookings`: tokens and cost by day, and by fact."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from sqlite3 import Connection
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from cueline.events.store import RecordedEvent
 from cueline.projections.read_model import Names, Row, columns, new_row
-
-if TYPE_CHECKING:  # a list that is up to date needs no facts
-    from cueline.events.retention import KeptUsage
-    from cueline.projections.summary import Used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,16 +70,18 @@ class UsageEntry:
     """Provider and model, as `scripted/m1`."""
 
 
-def add(row: Row, used: "Used | KeptUsage") -> None:
-    """Add *used* to the columns of *row* for usage."""
-    for name, value in used.columns().items():
+def add(row: Row, used: Mapping[str, int | Decimal]) -> None:
+    """Add the columns *used* to those of *row*."""
+    for name, value in used.items():
         if name in row:
             exact = isinstance(value, Decimal)
             row[name] = str(Decimal(row[name]) + value) if exact else row[name] + value
 
 
-def usage_entry(recorded: RecordedEvent, model: str, used: "Used") -> Iterator[tuple[object, ...]]:
-    """Yield the row of a fact with a usage, *used*."""
+def usage_entry(
+    recorded: RecordedEvent, model: str, used: Mapping[str, int | Decimal]
+) -> Iterator[tuple[object, ...]]:
+    """Yield the row of a fact with a usage, the columns *used*."""
     row = new_row(UsageEntry, stream=recorded.stream, version=recorded.version, model=model)
     blank = dict(row)
     add(row, used)

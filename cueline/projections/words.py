@@ -37,7 +37,8 @@ def text_of(fact: Any, lines: Iterable[Sequence[Any]], call: str) -> str:
     *lines* are its rows of the transcript, *call* the arguments of the call that it starts.
     """
     said = [f"{each[5]} {each[6]}" for each in lines if each[3] in _SAID]
-    said += [each.path for each in getattr(fact, "changes", ())]
+    if fact.type == "ToolReturned":
+        said += [each.path for each in fact.changes]
     if call:
         said.append(call)
     return "\n".join(said)[:_LONGEST].lower()

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from cueline.cli import replay, tail
+from cueline.cli import open_log, replay, tail
 from cueline.client import open_read_models
 from cueline.console.text import date_time
 
@@ -287,6 +287,18 @@ def test_a_log_is_looked_at_where_nothing_can_be_written(finished, words):
     views.mkdir()
 
     assert before == finished(*words, "--json").stdout
+
+
+def test_a_terminal_shows_how_much_of_a_long_log_is_read(finished, monkeypatch):
+    monkeypatch.setattr(open_read_models, "SLOW_SECONDS", 0.0)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    told = []
+    monkeypatch.setattr(open_log.typer, "echo", lambda text, **_: told.append(text))
+
+    open_log.ask(finished.log, lambda reader: reader.catch_up())
+
+    assert any(each.startswith("\rreading the log: [") for each in told)
+    assert " 100 % of " in told[-1]
 
 
 def test_who_waits_for_a_long_log_is_told_why(finished, monkeypatch):

@@ -53,9 +53,11 @@ def test_every_fact_comes_back_as_it_went(fact, data, facts_of, recorded):
     sent = data.draw(facts_of(fact))
     event = recorded(sent)
 
-    came = Codec().decode(event, encode(sent).blobs)
+    codec, blobs = Codec(), encode(sent).blobs
+    came = codec.decode(event, blobs)
 
     assert (fact, sent) == (type(came), came)
+    assert came == codec.decode(event, blobs), "it may have kept the agent"
     assert event.payload == encode(came).draft.payload
 
 
@@ -90,6 +92,19 @@ def test_facts_with_the_same_agent_hold_it_once():
 
     assert first.blobs == second.blobs
     assert len(first.draft.payload) < 300 < len(*first.blobs.values())
+
+
+def test_facts_with_the_same_agent_share_it(recorded):
+    agent = AgentSpec(name="a", provider="scripted", model="m")
+    started = SessionStarted(agent=agent, goal=None, open=True, attached=False, epoch=1)
+    asked = StartAsked(agent=agent, goal="Begin.", asked_at=from_us(0))
+    codec = Codec()
+
+    first = codec.decode(recorded(started), encode(started).blobs)
+    second = codec.decode(recorded(asked))
+
+    assert second == asked
+    assert second.agent is first.agent
 
 
 def test_an_agent_that_speaks_of_blobs_comes_back_as_it_went(recorded):

@@ -38,6 +38,48 @@ async def test_a_damaged_file_is_filled_anew(busy):
     assert 2 == len(list_sessions(busy.views.db))
 
 
+def indexes(log):
+    """Return the names of the indexes in the file."""
+    sql = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
+    return {name for (name,) in log.views.db.execute(sql)}
+
+
+async def test_a_long_log_is_read_into_an_empty_file_without_indexes(busy, monkeypatch):
+    monkeypatch.setattr(module, "FILL", 3)
+    before, seen = indexes(busy), []
+
+    await busy.views.catch_up(
+        busy.store, batch=4, progress=lambda *at: seen.append((*at, len(indexes(busy))))
+    )
+
+    end = await busy.store.last_position()
+    assert [(0, end, 0), (4, end, 0)] == seen[:2]
+    assert (end, end) == seen[-1][:2]
+    assert before == indexes(busy)
+    assert [(1,), (1,)] == [
+        busy.views.db.execute(f"PRAGMA {name}").fetchone()
+        for name in ("secure_delete", "synchronous")
+    ]
+
+
+async def test_a_cut_off_filling_gets_its_indexes_later(busy, monkeypatch):
+    def cut(position, _end):
+        if position:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "FILL", 3)
+    before = indexes(busy)
+    with pytest.raises(KeyboardInterrupt):
+        await busy.views.catch_up(busy.store, batch=4, progress=cut)
+    assert set() == indexes(busy)
+
+    busy.reopen()
+    await busy.caught_up()
+
+    assert before == indexes(busy)
+    assert await busy.store.last_position() == len(audit(busy.views.db))
+
+
 def spoil(busy, table):
     """Overwrite the first page of *table* in the file, as a failing disk would."""
     sql = "SELECT rootpage FROM sqlite_master WHERE name = ?"

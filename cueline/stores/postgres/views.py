@@ -144,6 +144,12 @@ class PostgresViews(Views):
             self._tables.execute("TRUNCATE words")
             self._tables.execute("UPDATE checkpoint SET position = 0, hash = ''")
 
+    async def _begin_fill(self) -> None:
+        """Do nothing: readers use the indexes meanwhile."""
+
+    async def _end_fill(self) -> None:
+        """Do nothing."""
+
     async def _begin(self) -> None:
         deadline = monotonic() + PATIENCE_SECONDS
         while not self._begun():
