@@ -130,14 +130,14 @@ def audit(
 
 
 def _print_sql(found: SqlRows, *, as_json: bool, as_csv: bool) -> None:
-    rows = [dict(zip(found.columns, each, strict=True)) for each in found.rows]
+    rows = document(found.rows)
     if as_csv:
         print_csv(found.columns, rows)
     elif as_json:
         for each in rows:
-            typer.echo(json_of(document(each)))
+            typer.echo(json_of(dict(zip(found.columns, each, strict=True))))
     elif rows:
-        cells = [["" if each is None else str(each) for each in row] for row in found.rows]
+        cells = [["" if each is None else str(each) for each in row] for row in rows]
         print_table(found.columns, cells)
     else:
         typer.echo("no rows")
@@ -195,7 +195,8 @@ def _show_json(found: Page[AuditRow], *, head: bool) -> None:  # noqa: ARG001 - 
 
 
 def _show_csv(found: Page[AuditRow], *, head: bool) -> None:
-    print_csv([each.name for each in fields(AuditRow)] if head else (), open_log.rows(found))
+    names = [each.name for each in fields(AuditRow)] if head else ()
+    print_csv(names, [list(each.values()) for each in open_log.rows(found)])
 
 
 def _show_table(found: Page[AuditRow], *, head: bool) -> None:

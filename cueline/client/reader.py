@@ -172,20 +172,21 @@ class Reader(SessionQuestions):
         """Return the answer to one SELECT on the tables and views of the read models.
 
         Args:
-            query: the SELECT; it can only read, and for 10 s.
+            query: the SELECT; it can only read, and for 10 s. A second column `id` is `id_2`.
             limit: the maximum number of rows.
 
         Raises:
             ConfigError: it is no query, it does more than to read, or it takes too long.
             ForbiddenError: the person reaches the sessions of one tenant.
         """
-        from cueline.client.rows import SqlRows
+        from cueline.client.rows import SqlRows, different
 
         check_limit(limit)
         self.log.check_whole()
         async with read_models(self.log, self.notice) as models:
             columns, rows = await models.views.query(query, limit + 1)
-            return SqlRows(columns, tuple(rows[:limit]), len(rows) > limit, models.damage)
+            found = tuple(rows[:limit])
+            return SqlRows(different(columns), found, len(rows) > limit, models.damage)
 
     @at_server
     async def breakers(self) -> "Page[BreakerRow]":

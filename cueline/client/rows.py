@@ -1,10 +1,11 @@
 """The rows that tables list: sessions, runs, questions, breakers, events, costs."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
+from itertools import chain, count
 from typing import Any, Literal, get_args
 
 from cueline.actors.session_owner import owners_of, silent_owner
@@ -100,6 +101,15 @@ class SqlRows:
     """Whether there are further rows beyond the limit."""
     damage: CorruptEventError | None = None
     """The unreadable event; the rows have the data before it."""
+
+
+def different(columns: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of *columns*, each other than those before it: `id`, `id_2`."""
+    names: list[str] = []
+    for name in columns:
+        numbered = (f"{name}_{number}" for number in count(2))
+        names.append(next(each for each in chain([name], numbered) if each not in names))
+    return tuple(names)
 
 
 GroupBy = Literal["session", "agent", "model", "day", "tree"]

@@ -66,6 +66,8 @@ class SealCheck:
 
     def finish(self, last: int) -> None:
         """Report what the notes have and the log, which ends at the position *last*, has not."""
+        if self._key is not None and not self.sizes:
+            self._report(("?", 0, last), f"nothing up to here is sealed, so not by {self._key}")
         for size, claims in self._claims.items():
             source = claims[-1].source
             if size > last:

@@ -4,8 +4,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from cueline.client.seal import notes_in
 from cueline.client.seal_check import SealCheck
-from cueline.errors import CorruptEventError, CuelineError
+from cueline.errors import ConfigError, CorruptEventError, CuelineError
 from cueline.events.chain import Chain
 from cueline.events.checkpoint import DELETIONS
 from cueline.events.codec import blobs_named
@@ -69,9 +70,14 @@ async def verify_log(
 
     Raises:
         LogUnavailableError: the log cannot be read.
-        ConfigError: a note outside of the log cannot be read, or is of another log.
+        ConfigError: a note outside of the log cannot be read, or is of another log; or *seals*
+        has none.
     """
     log.check_whole()
+    if seals is not None and not notes_in(seals, log.id):
+        raise ConfigError(
+            str(seals), "there is no seal in it; name the folder of `audit seal --out`"
+        )
     checked = AuditVerification(log, SealCheck(log, seals or notes_folder(log.id), signed_by))
     await checked.run()
     found = checked.seals

@@ -4,7 +4,7 @@ import csv
 import io
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 import typer
@@ -28,6 +28,8 @@ _STATUSES = {
     "stopped": "red",
     "open": "red",
 }
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""The beginnings of what a spreadsheet runs."""
 _TIMES = {"changed", "recorded", "time left", "for", "until", "beat"}
 
 
@@ -69,14 +71,21 @@ def _print_folded(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         typer.echo(line.rstrip())
 
 
-def print_csv(head: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
-    """Print *rows* as CSV, below the names of the columns if *head* has them."""
+def print_csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print *rows* as CSV, below the names of the columns if *head* has them.
+
+    A text that a spreadsheet would run as a formula begins with `'`.
+    """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     if head:
         writer.writerow(head)
-    writer.writerows(row.values() for row in rows)
+    writer.writerows(map(_without_formula, row) for row in rows)
     typer.echo(file.getvalue(), nl=False)
+
+
+def _without_formula(cell: object) -> object:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
 def _style(column: str, cell: str) -> str:

@@ -1,5 +1,6 @@
 """Runs a query of a user on the read models in a file: it reads, and ends in time."""
 
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -7,6 +8,8 @@ from time import monotonic
 from typing import Any, Final, NamedTuple
 
 from cueline.errors import ConfigError
+from cueline.errors.suggestion import known_instead
+from cueline.projections.relations import RELATIONS
 from cueline.sqlite_library import sqlite_library
 
 SECONDS: Final = 10.0
@@ -29,9 +32,29 @@ class Found(NamedTuple):
     rows: list[tuple[Any, ...]]
 
 
+_NO_TABLE: Final = re.compile(r'no such table: (\S+)|relation "(.+)" does not exist')
+_NO_COLUMN: Final = re.compile("no such column|column .* does not exist")
+_SHOW_COLUMNS: Final = "`SELECT * FROM TABLE LIMIT 1` shows the columns of a table"
+_MORE: Final = re.compile("not authorized$|authorization denied|one statement|multiple commands")
+"""How the libraries say that a query is not one that only reads."""
+
+
 def refused(why: object) -> ConfigError:
-    """Return the error of a query that is not run."""
-    return ConfigError("sql", f"{why}; one SELECT can be asked, for {SECONDS:.0f} s")
+    """Return the error of a query that is not run; it says what can be asked."""
+    said = str(why).rstrip(".")
+    if (table := _NO_TABLE.match(said)) is not None:
+        name = table[1] or table[2]
+        said = f"there is no table {name!r}{known_instead(name, RELATIONS, 'the tables are')}"
+    elif _NO_COLUMN.search(said):
+        said = f"{said}; {_SHOW_COLUMNS}"
+    elif _MORE.search(said):
+        said = f"it is not one query that only reads ({said}); ask one SELECT"
+    return ConfigError("sql", said)
+
+
+def took_too_long() -> ConfigError:
+    """Return the error of a query that was ended."""
+    return refused(f"it took more than {SECONDS:g} s; ask for less")
 
 
 def query_file(path: Path, query: str, limit: int) -> Found:
@@ -53,11 +76,9 @@ def query_file(path: Path, query: str, limit: int) -> Found:
             cursor = db.execute(query)
             rows = cursor.fetchmany(limit)
         except (library.Error, library.Warning) as error:
-            raise refused(
-                f"it took too long, {error}" if monotonic() > deadline else error
-            ) from None
+            raise (took_too_long() if monotonic() > deadline else refused(error)) from None
         if cursor.description is None:
-            raise refused("it asks for nothing")
+            raise refused("it asks for nothing; ask one SELECT")
         return Found(tuple(each[0] for each in cursor.description), rows)
 
 

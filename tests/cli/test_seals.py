@@ -176,6 +176,20 @@ def test_a_named_key_signs_and_a_named_folder_has_the_seal(two):
     assert 1 == other.exit_code
 
 
+def test_seals_that_are_asked_for_and_missing_are_no_pass(two):
+    (two.folder / "empty").mkdir()
+    (two.folder / "file").touch()
+    for folder in ("empty", "file", "missing"):
+        done = two("audit", "verify", "--seals", folder)
+        assert 2 == done.exit_code
+        assert f"error: {folder}: there is no seal in it" in done.stderr
+
+    unsigned = two("audit", "verify", "--signed-by", "ada")
+
+    assert 1 == unsigned.exit_code
+    assert "nothing up to here is sealed, so not by ada" in unsigned.stdout
+
+
 def test_without_a_seal_a_recomputed_chain_is_intact(two):
     rewrite(two, blame)
 

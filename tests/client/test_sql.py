@@ -74,8 +74,25 @@ async def test_a_long_query_is_ended(reader, monkeypatch):
     for module in ("cueline.projections.sql_query", "cueline.stores.postgres.sql_query"):
         monkeypatch.setattr(f"{module}.SECONDS", 0.2)
 
-    with pytest.raises(ConfigError, match=r"too long|timeout"):
+    with pytest.raises(ConfigError, match=r"took more than 0\.2 s"):
         await reader.sql(ENDLESS)
+
+
+async def test_a_refusal_says_what_can_be_asked(reader):
+    asked = {
+        "SELECT * FROM event": r"no table 'event': did you mean 'events'\? The tables are events",
+        "SELECT nope FROM events": "nope.*; `SELECT [*] FROM TABLE LIMIT 1` shows the columns",
+        "SELECT 1; SELECT 2": "not one query that only reads .*; ask one SELECT",
+    }
+    for query, reason in asked.items():
+        with pytest.raises(ConfigError, match=reason):
+            await reader.sql(query)
+
+
+async def test_columns_of_one_name_are_told_apart(reader):
+    found = await reader.sql("SELECT 1 AS id, 2 AS id, 3 AS id_2, 4 AS id")
+
+    assert (("id", "id_2", "id_2_2", "id_3"), ((1, 2, 3, 4),)) == (found.columns, found.rows)
 
 
 async def test_a_person_of_one_tenant_is_refused(reader):

@@ -9,7 +9,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import sql
 
-from cueline.projections.sql_query import SECONDS, Found, refused
+from cueline.projections.sql_query import SECONDS, Found, refused, took_too_long
 from cueline.stores.postgres.connections import Row
 from cueline.stores.postgres.sql import unescaped
 
@@ -36,6 +36,8 @@ def query_server(db: psycopg.Connection[Row], query: str, limit: int) -> Found:
         cursor = db.execute(sql.SQL("FETCH {} FROM asked").format(limit))
         columns = tuple(each.name for each in cursor.description or ())
         return Found(columns, [tuple(map(_plain, row)) for row in cursor])
+    except psycopg.errors.QueryCanceled:
+        raise took_too_long() from None
     except psycopg.Error as error:
         raise refused(error.diag.message_primary or error) from None
     finally:
@@ -76,7 +78,10 @@ def _plain(value: object) -> object:
         case bool():
             return int(value)
         case Decimal():
-            return int(value) if value == int(value) else float(value)
+            whole = value.is_finite() and value == int(value)
+            return int(value) if whole else float(value)
+        case list() | dict():
+            return json.dumps(value)
         case int() | float() | bytes() | None:
             return value
     return str(value)
