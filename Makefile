@@ -52,8 +52,9 @@ test-rest: setup  ## the tests of all other rooms
 test-ray: setup  ## the tests that start Ray, except for the longest
 	$(PYTEST) -n 2 $(RAY)
 
-test-long: setup  ## the longest tests
+test-long: setup  ## the longest tests, and all examples of those that draw some
 	$(PYTEST) -n 2 -m long tests
+	WHOLE=1 $(PYTEST) -n 2 $(shell grep -rl drawn --include='test_*.py' tests)
 
 test-package: setup  ## the tests of the Makefile, the wheel, the pages and the shape of the code
 	$(PYTEST) -n 2 $(PACKAGE)

@@ -11,6 +11,7 @@ from cueline.events.journal import Journal
 from cueline.stores.waiting import take_turns
 from cueline.testing.crash import Outside
 from cueline.testing.fakes import JournalingExecutor, TurnModel, agent_spec
+from tests.drawn import drawn
 
 AGENT = agent_spec(breaker={"threshold": 3})
 
@@ -68,7 +69,7 @@ async def race(how_many, turns, *, well):
     return going, [fact.type async for _, fact in outside.journal.read(guard.dependency)]
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=drawn(50), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(2, 5), st.lists(st.integers(0, 6), max_size=40), st.booleans())
 def test_over_any_number_of_hosts_there_is_one_probe(how_many, turns, well):
     going, types = asyncio.run(race(how_many, turns, well=well))

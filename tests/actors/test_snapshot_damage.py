@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from cueline.stores import SqliteSnapshots
 from tests.actors.test_snapshots import VERSIONS, WHOLE, check_same, whole_after
+from tests.drawn import drawn
 
 
 async def rest(path, *versions):
@@ -37,7 +38,7 @@ swapped = st.tuples(place_in_it, place_in_it).map(
 nothing_of_ours = st.binary(max_size=200)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=drawn(150), deadline=None)
 @given(st.one_of(overwritten, cut, swapped, nothing_of_ours), st.integers(1, VERSIONS))
 def test_a_damaged_file_changes_nothing(content, again):
     with tempfile.TemporaryDirectory() as folder:

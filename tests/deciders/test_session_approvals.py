@@ -5,6 +5,7 @@ import pytest
 from cueline.deciders.session import Status, allowing_rule, due, order_digest, wake_at
 from cueline.deciders.session.derived_events import STEERED
 from cueline.deciders.session.due import AskApproval, CloseApproval, RunTool
+from cueline.deciders.session.question import approval_answered
 from cueline.events.agent import Workspace
 from cueline.events.codes import Refusal
 from cueline.events.inbox import DecisionGiven, ResumeAsked, StopAsked
@@ -221,6 +222,12 @@ def test_a_decision_that_the_gate_did_not_take_is_refused():
 
     past.when(received(2, given_late, answer)).then_rejected("too_late")
     past.when(received(3, given_late)).then_rejected("no_such_approval")
+
+
+def test_an_answer_about_a_call_that_is_gone_changes_nothing():
+    state = asked().state
+
+    assert state is approval_answered(state, GateAnswer(approval="7.1.0.1", verdict="granted"))
 
 
 def test_other_calls_go_on_while_a_person_is_asked():

@@ -17,9 +17,10 @@ from tests.deciders.session_promises import check_attempts
 from tests.deciders.session_story import PLANNED, STARTS, simulate, stories
 from tests.deciders.simulated_shell import SimulatedShell
 from tests.deciders.simulation import check_end, check_stall, finish, load_prefix
+from tests.drawn import drawn
 from tests.session_example import forked
 
-FAST = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=150)
+FAST = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=drawn(150))
 
 
 # I5, I6, I7, I9, I10, I14; 000-068, 002-037, 003-063, C6, D31: after every step.
@@ -48,7 +49,7 @@ def test_a_plan_keeps_its_promises_and_comes_to_an_end(start, script):
 
 
 # I13
-@settings(FAST, max_examples=25)
+@settings(FAST, max_examples=drawn(25))
 @given(PLANNED, stories(30))
 def test_a_plan_reaches_an_end_from_every_prefix(start, script):
     whole = simulate(start, script)
@@ -63,7 +64,7 @@ def test_a_plan_reaches_an_end_from_every_prefix(start, script):
 
 
 # I13
-@settings(FAST, max_examples=25)
+@settings(FAST, max_examples=drawn(25))
 @given(STARTS, stories(30))
 def test_a_session_reaches_an_end_from_every_prefix(start, script):
     whole = simulate(start, script)
@@ -77,7 +78,7 @@ def test_a_session_reaches_an_end_from_every_prefix(start, script):
 
 
 # I13: `evolve` ignores what was emptied, and cannot fail on what is left.
-@settings(FAST, max_examples=25)
+@settings(FAST, max_examples=drawn(25))
 @given(STARTS, stories(30))
 def test_the_fold_skips_redacted_events(start, script):
     facts = [fact for step in simulate(start, script).log for fact in step]
@@ -88,7 +89,7 @@ def test_the_fold_skips_redacted_events(start, script):
 
 
 # I13: a cut need not be noticed before the next message.
-@settings(FAST, max_examples=25)
+@settings(FAST, max_examples=drawn(25))
 @given(STARTS, stories(30), st.sampled_from(["note", "steer", "stop"]))
 def test_every_inner_prefix_accepts_the_next_message(start, script, said):
     facts = [fact for step in simulate(start, script).log for fact in step]
@@ -101,7 +102,7 @@ def test_every_inner_prefix_accepts_the_next_message(start, script, said):
         finish(shell)
 
 
-@settings(FAST, max_examples=25)
+@settings(FAST, max_examples=drawn(25))
 @given(STARTS, stories(30), st.sampled_from(["Try again.", None]))
 def test_a_session_can_be_forked_at_every_version(start, script, goal):
     facts = [fact for step in simulate(start, script).log for fact in step]
@@ -120,7 +121,7 @@ def test_a_session_can_be_forked_at_every_version(start, script, goal):
 
 
 # What is recorded happened, in whatever order a later version would not allow.
-@settings(FAST, max_examples=25)
+@settings(FAST, max_examples=drawn(25))
 @given(STARTS, stories(30), st.randoms(use_true_random=False))
 def test_any_facts_can_be_folded(start, script, chance):
     facts = [fact for step in simulate(start, script).log for fact in step]
@@ -135,7 +136,7 @@ def test_any_facts_can_be_folded(start, script, chance):
 
 
 # A loop in `following` would hang here, and not only in `take`.
-@settings(FAST, max_examples=25)
+@settings(FAST, max_examples=drawn(25))
 @given(STARTS, stories(30))
 def test_what_follows_ends_from_any_prefix(start, script):
     facts = [fact for step in simulate(start, script).log for fact in step]

@@ -28,13 +28,16 @@ from cueline.events.session import (
     ToolStarted,
 )
 from cueline.events.store import INLINE_LIMIT, from_us
+from tests.drawn import drawn
 
 LONG = "é" * INLINE_LIMIT
 STARTED = ToolStarted(
     effect="1.0", attempt=1, tool="read_file", runner="r1", epoch=3, rule="read_only"
 )
 each_fact = pytest.mark.parametrize("fact", FACTS.values(), ids=FACTS)
-quick = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+quick = settings(
+    max_examples=drawn(30), suppress_health_check=[HealthCheck.too_slow], deadline=None
+)
 
 
 def encode(fact, codec=None):

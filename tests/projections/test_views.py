@@ -19,6 +19,7 @@ from cueline.projections.session import list_sessions
 from cueline.projections.views import MODELS, Views
 from cueline.sqlite_library import sqlite_library
 from cueline.stores.memory import MemoryStore
+from tests.drawn import drawn
 from tests.projections.conftest import find_session
 
 HISTORY = Path(__file__).parents[1] / "histories/recorded/facts.jsonl"
@@ -181,7 +182,9 @@ async def test_an_emptied_event_leaves_its_facets(busy, monkeypatch):
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=drawn(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(order=st.permutations(MET), streams=st.data())
 def test_every_order_of_facts_can_be_projected(log, order, streams):

@@ -25,6 +25,7 @@ from cueline.providers.registry import provider_named
 from cueline.testing.model_example import HELLO, PARIS, ROME, WEATHER
 from cueline.testing.model_server import RecordedServer
 from cueline.testing.model_tool_calls import BROKEN
+from tests.drawn import drawn
 from tests.providers.test_anthropic_contract import TestAnthropic as Anthropic
 from tests.providers.test_gemini_contract import TestGemini as Gemini
 from tests.providers.test_ollama_contract import TestOllama as Ollama
@@ -133,7 +134,7 @@ MESSAGES = st.one_of(
 
 @each_form
 @given(talk=st.lists(MESSAGES, max_size=10))
-@settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=150)
+@settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=drawn(150))
 def test_no_transcript_is_refused(form, talk):
     request(form, [HELLO, *talk, UserMessage(text="And now?")])
 

@@ -28,6 +28,7 @@ from cueline.providers.registry import provider_named
 from tests.deciders.session_story import STARTS, simulate, stories
 from tests.deciders.simulated_shell import SimulatedShell
 from tests.deciders.simulation import load_prefix
+from tests.drawn import drawn
 from tests.providers.cached_prefix import (
     BUILDERS,
     MARK,
@@ -40,7 +41,7 @@ from tests.providers.cached_prefix import (
 )
 from tests.session_example import asking, forked, returned, running, saying, started
 
-FAST = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=40)
+FAST = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=drawn(40))
 IMAGE = ImageBlock(media_type="image/png", data="iVBORw0KGgo=", name="photo.png")
 FILE = FileBlock(media_type="text/plain", name="guests.txt", data="QWRh")
 RECORDED = recorded()

@@ -18,6 +18,7 @@ from cueline.events.store import ANY, Write
 from cueline.stores.memory import MemoryStore
 from cueline.stores.sqlite import SqliteStore
 from cueline.testing.event_store_example import SetClock, all_of, check_chain, fact, whole_log
+from tests.drawn import drawn
 from tests.stores.list_model import ListModel
 
 STREAMS = st.sampled_from([f"session-default/{name}" for name in "abc"] + ["inbox-default/a"])
@@ -157,7 +158,7 @@ class SqliteMachine(StoreMachine):
 
 @pytest.mark.parametrize("machine", [MemoryMachine, SqliteMachine])
 def test_the_store_is_a_list_with_rules(machine):
-    run_machine(machine, examples=25)
+    run_machine(machine, examples=drawn(25))
 
 
 def run_machine(machine, *, examples):

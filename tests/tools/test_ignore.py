@@ -12,6 +12,7 @@ from cueline.tools.folder import HardLinks, folder_at
 from cueline.tools.search import list_files, search_files
 from cueline.tools.tool import ToolContext
 from cueline.tools.walk import IgnoreRules, walk
+from tests.drawn import drawn
 
 ROOT = Path(__file__).parents[2]
 NAMES = st.sampled_from(["a", "b", "keep", "x.log", "é"])
@@ -65,7 +66,7 @@ def lay(folder, tree):
             (folder / where / name).write_text("\n".join(lines))
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=drawn(150), deadline=None, derandomize=True)
 @given(tree=TREES)
 def test_the_listed_files_are_those_that_git_lists(tree, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tree")

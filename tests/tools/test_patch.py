@@ -15,6 +15,7 @@ from cueline.events.agent import AgentSpec, Workspace
 from cueline.tools.changes import apply_patch, patched
 from cueline.tools.patch import apply, parse
 from cueline.tools.preview import preview
+from tests.drawn import drawn
 
 LINES = st.sampled_from(
     ["a", "b", "", "--- x", "+++ y", "- c", "\\ No", "@@ -1 +1 @@", "ä\r", " d"]
@@ -78,7 +79,7 @@ def by_us(text, patch):
 
 
 @pytest.mark.parametrize("tool", ["git", "diff"])
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=drawn(100), deadline=None, derandomize=True)
 @given(old=TEXTS, edits=EDITS)
 def test_a_real_patch_makes_the_new_bytes(old, edits, tool, tmp_path_factory):
     folder, new = tmp_path_factory.mktemp("patch"), edited(old, edits)
@@ -87,7 +88,7 @@ def test_a_real_patch_makes_the_new_bytes(old, edits, tool, tmp_path_factory):
     assert old == new or new.encode() == by_us(old, patch)
 
 
-@settings(max_examples=600, deadline=None, derandomize=True)
+@settings(max_examples=drawn(600), deadline=None, derandomize=True)
 @given(old=LONG, edits=FAR, since=FAR)
 def test_a_patch_of_another_version_does_what_git_apply_does(old, edits, since, tmp_path_factory):
     # With a last line that does not end, git can join two lines of another version to one.
