@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import Final
 from uuid import uuid4
 
-from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
@@ -70,7 +70,7 @@ class SpanExport:
         about = {"service.name": "cueline", names.LOG: journal.store.log_id}
         self._settings = SpanSettings(
             journal.store.log_id,
-            Resource.create(about),
+            Resource(about).merge(OTELResourceDetector().detect()),  # OTEL_SERVICE_NAME …
             InstrumentationScope("cueline", version("cueline")),
             content,
         )

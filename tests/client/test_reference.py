@@ -34,6 +34,7 @@ from cueline.client.status import (
 from cueline.client.verify import BadRow, Verified
 from cueline.client.workflow import StepState, WorkflowState
 from cueline.runtime.seal import SealReceipt
+from cueline.telemetry.export import ExportReceipt
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/client.md").read_text()
 BASES = {
@@ -46,7 +47,7 @@ BASES |= {"DecisionReceipt": Receipt}
 ROWS = [SessionRow, SessionDetails, PendingRow, Export, CallRow, Metrics, Ending, Budget, LimitRow]
 ROWS += [Costs, AuditRow, Verified, BadRow, BreakerRow, LogStatus, ProcessRow, JudgedCall]
 ROWS += [RerunResult, RerunDifference, UnansweredCall]
-ROWS += [LogCheck, SessionDifference]
+ROWS += [LogCheck, SessionDifference, ExportReceipt]
 ROWS += [Copied, ProviderRow, KeyRow, KeyReceipt]
 ROWS += [ScaleReceipt, GroupRow, FleetStatus, GroupStatus, NodeRow, WaitRow, WorkerRow]
 ROWS += [SealReceipt, InclusionProof]

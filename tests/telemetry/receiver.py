@@ -27,6 +27,15 @@ class Receiver:
         ]
 
     @property
+    def services(self):
+        """The names of the services that sent spans."""
+        return {
+            attributes(resource.resource)["service.name"]
+            for body in self.bodies
+            for resource in ExportTraceServiceRequest.FromString(body).resource_spans
+        }
+
+    @property
     def spans(self):
         """The spans as a back-end stores them: each once."""
         return list({(each.trace_id, each.span_id): each for each in self.sent}.values())

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -216,3 +217,30 @@ async def test_a_back_end_needs_a_url_without_a_password(runtime, url):
 
     assert "key" not in str(refused.value)
     assert "host-v1" == cursor_of("https://host/v1?key=1")
+
+
+async def test_without_the_extra_the_error_names_it(runtime, monkeypatch):
+    monkeypatch.delitem(sys.modules, "cueline.telemetry.otlp", raising=False)
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+
+    with pytest.raises(ConfigError, match=r"opentelemetry.*pip install 'cueline\[otel\]'"):
+        span_export(runtime.log, "http://localhost:4318/v1/traces")
+
+
+def test_nothing_of_opentelemetry_is_loaded_before_an_export():
+    loads = "import sys, cueline.cli.telemetry, cueline.cli.serve, cueline.client.telemetry"
+    said = f"{loads}; print([m for m in sys.modules if m.startswith('opentelemetry')])"
+
+    done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+
+    assert "[]" == done.stdout.strip()
+
+
+async def test_the_standard_variables_name_the_service(runtime, send, receiver, other, monkeypatch):
+    await (await runtime.start(HELLO, "Go")).result()
+
+    await send(receiver)
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "notes")
+    await send(other)
+
+    assert [{"cueline"}, {"notes"}] == [each.services for each in (receiver, other)]
