@@ -62,7 +62,13 @@ def machines(disturb):
 PROCESSES = {
     "inline": Lane(lanes.inline, lanes.TURNS["inline"]),
     "ray": Lane(lanes.on_ray, lanes.TURNS["ray"]),
-    "forked": Lane(forked.drive, (40, 60), ground=ForkedGround, judge=forked.judge_forked),
+    "forked": Lane(
+        forked.drive,
+        (40, 60),
+        ground=ForkedGround,
+        judge=forked.judge_forked,
+        table="## What came of forked sessions",
+    ),
     "chain": Lane(lanes.on_ray, lanes.TURNS["chain"], sessions=4, ground=ChainGround),
 }
 MACHINES = {name: machines(disturb) for name, disturb in scenarios.SCENARIOS.items()}
@@ -104,6 +110,9 @@ def row(what, lane, seed, seconds, tally):
         done = f"{median(tally.seconds):.0f}, {max(tally.seconds):.0f}" if tally.seconds else "-"
         cells = [tally.logs, *counts, tally.zombies, tally.untold, tally.left]
         cells += [tally.in_doubt, done]
+    elif lane == "forked":
+        cells = [tally.kills.total(), tally.sessions, tally.lost, tally.repeated, tally.untold]
+        cells += [tally.passed, tally.secrets, tally.disagreements, tally.in_doubt]
     else:
         cells = [f"{tally.kills.total()}: {kills}", *counts, tally.in_doubt, tally.cut_short]
     begin = [f"{datetime.now(UTC):%Y-%m-%d}", what, lane, f"{seed}, {seconds:.0f} s"]
