@@ -46,6 +46,7 @@ BENCHES = (
     "idle",
     "gateway",
     "fleet_simulation",
+    "audit",
     "postgres",
 )
 SAMPLED = ("append", "plan", "api")

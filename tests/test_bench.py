@@ -11,6 +11,7 @@ import pytest
 from bench import __main__ as benches
 from bench import (
     api,
+    audit,
     backtest,
     conversation,
     fleet_simulation,
@@ -198,3 +199,13 @@ async def test_the_bench_simulates_a_fleet_that_has_all_again_after_a_loss(monke
 
     assert (18, 40) == (len(simulation.fleet.there), len(simulation.fleet.runners))
     assert 0 == simulation.undriven()
+
+
+def test_the_bench_fills_read_models_and_finds_in_them(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(audit, "EVENTS", 400)
+
+    rows = audit.measure()
+
+    assert ["events/s"] == [row.unit for row in rows if not row.floor]
+    assert all(row.kept for row in rows)

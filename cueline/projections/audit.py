@@ -10,7 +10,9 @@ from cueline.events.store import to_us
 from cueline.projections.read_model import LARGEST, Id, Names, Read, ask, matching, select
 from cueline.projections.words import JOIN, MATCH, query_of
 
-_KIND = "substr(actor, 1, instr(actor || ':', ':') - 1)"
+# The index says at once if there is none: then no event is looked at.
+_OF_KIND = """substr(actor, 1, instr(actor || ':', ':') - 1) = ?
+    AND EXISTS (SELECT 1 FROM events WHERE actor >= ? AND actor < ?)"""
 # Times never decrease from one position to the next, and an index finds the first one.
 _FIRST = f"""coalesce(
     (SELECT position FROM events WHERE recorded_us >= ? ORDER BY recorded_us, position LIMIT 1),
@@ -65,26 +67,29 @@ def audit(
     *session* is a stream, *actor* may lack its `:name`, and *text* is as in `query_of`.
     """
     named = actor is not None and ":" in actor
+    kind = None if actor is None or named else (actor, actor, f"{actor};")
+    # FTS5 yields the events of words in this order, and needs not find all for a page.
+    place = "position" if text is None else "words.rowid"
     where, values = matching(
         [
             ("session = ?", session),
             ("type = ?", type),
             ("tool = ?", tool),
             ("actor = ?", actor if named else None),
-            (f"{_KIND} = ?", None if named else actor),
+            (_OF_KIND, kind),
             ("correlation_id = ?", correlation),
-            (f"position >= {_FIRST}", to_us(since) if since else None),
-            (f"position < {_FIRST}", to_us(until) + 1 if until else None),
-            ("position < ?", before),
-            ("position > ?", after),
+            (f"{place} >= {_FIRST}", to_us(since) if since else None),
+            (f"{place} < {_FIRST}", to_us(until) + 1 if until else None),
+            (f"{place} < ?", before),
+            (f"{place} > ?", after),
             (MATCH, query_of(text) if text is not None else None),
         ]
     )
     if text is not None:
         where = f"{JOIN} {where}"
     if after is not None:
-        return select(db, AuditRow, f"{where} ORDER BY position", values, limit)
-    return select(db, AuditRow, f"{where} ORDER BY position DESC", values, limit)[::-1]
+        return select(db, AuditRow, f"{where} ORDER BY {place}", values, limit)
+    return select(db, AuditRow, f"{where} ORDER BY {place} DESC", values, limit)[::-1]
 
 
 def count_types(db: Connection, types: Collection[str]) -> dict[str, int]:
