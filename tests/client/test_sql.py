@@ -1,5 +1,6 @@
 """`Reader.sql`: what a query may not do, in both kinds of log."""
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from cueline.deciders.person import Person
 from cueline.errors import ConfigError, ForbiddenError
 from cueline.projections import sql_query
 from cueline.projections.relations import RELATIONS
+from cueline.projections.views import Views
 from tests.audit_example import fill
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/read-models.md").read_text()
@@ -30,7 +32,6 @@ OF_SQLITE = (
     "ATTACH 'other.db' AS other",
     "SELECT load_extension('x')",
     "SELECT * FROM pragma_table_info('events')",
-    "SELECT zeroblob(1000000000)",
     "VACUUM INTO 'other.db'",
     "BEGIN IMMEDIATE",
 )
@@ -93,6 +94,27 @@ async def test_columns_of_one_name_are_told_apart(reader):
     found = await reader.sql("SELECT 1 AS id, 2 AS id, 3 AS id_2, 4 AS id")
 
     assert (("id", "id_2", "id_2_2", "id_3"), ((1, 2, 3, 4),)) == (found.columns, found.rows)
+
+
+async def test_a_call_that_does_not_end_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr("cueline.projections.sql_query.SECONDS", 0.2)
+    monkeypatch.setattr("cueline.projections.sql_query._START_SECONDS", 1.0)
+    long = "WITH t(x) AS (SELECT hex(zeroblob(9000000))) SELECT instr(x, substr(x, 9000000) || 'a')"
+    refused = pytest.raises(ConfigError, match="took more than")
+
+    with closing(Views(tmp_path / "views.db")) as views, refused:
+        await views.query(f"{long} FROM t", 1)
+
+
+async def test_an_answer_does_not_fill_the_memory(reader):
+    far = "repeat('a', 1000000)" if reader.log_name else "hex(zeroblob(500000))"
+    with pytest.raises(ConfigError, match="longer than 10 MB"):
+        await reader.sql(f"SELECT position, {far} FROM events")
+    if not reader.log_name:
+        with pytest.raises(ConfigError, match="memory"):
+            await reader.sql("SELECT hex(zeroblob(400000000))")
+
+    assert 1 == len((await reader.sql("SELECT 1", limit=10**20)).rows)
 
 
 async def test_a_person_of_one_tenant_is_refused(reader):

@@ -2,18 +2,21 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import psycopg
 from psycopg import sql
 
-from cueline.projections.sql_query import SECONDS, Found, refused, took_too_long
+from cueline.projections.sql_query import SECONDS, Found, first_rows, refused, took_too_long
 from cueline.stores.postgres.connections import Row
 from cueline.stores.postgres.sql import unescaped
 
-_CALL: Final = re.compile(r"([\w.\"]+)\(")
+_CALL: Final = re.compile(r"""(?<![\w."])([\w."]+)\(""")
+_MOST: Final = 2**31 - 1
+"""The most rows that a cursor can be asked for."""
 _BAD: Final = """
 SELECT proname FROM pg_proc
 WHERE proname = ANY(%s) AND pronamespace <> current_schema()::regnamespace
@@ -33,13 +36,18 @@ def query_server(db: psycopg.Connection[Row], query: str, limit: int) -> Found:
         _check(db, query)
         # A cursor runs nothing but a query. In the binary form there is one statement only.
         cursor = db.execute(f"DECLARE asked CURSOR FOR {query}".encode(), binary=True)
-        cursor = db.execute(sql.SQL("FETCH {} FROM asked").format(limit))
+        cursor.execute("FETCH 0 FROM asked")
         columns = tuple(each.name for each in cursor.description or ())
-        return Found(columns, [tuple(map(_plain, row)) for row in cursor])
+        fetch = sql.SQL("FETCH {} FROM asked").format(min(limit, _MOST))
+        stream = cast("Generator[Row]", cursor.stream(fetch))
+        with closing(stream) as rows:  # while it is open, nothing else runs on the connection
+            return Found(columns, first_rows((tuple(map(_plain, row)) for row in rows), limit))
     except psycopg.errors.QueryCanceled:
         raise took_too_long() from None
     except psycopg.Error as error:
         raise refused(error.diag.message_primary or error) from None
+    except OverflowError as error:
+        raise refused(error) from None
     finally:
         db.rollback()
 
