@@ -17,13 +17,13 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT pg_catalog.round(number::numeric, digits)::double precision
 $$;
 
-CREATE FUNCTION json_each(json text) RETURNS TABLE (key text, value text)
+CREATE FUNCTION json_each(document text) RETURNS TABLE (key text, value text)
 LANGUAGE sql IMMUTABLE AS $$
     SELECT * FROM json_each_text(
-        CASE json_typeof(json::json) WHEN 'object' THEN json::json ELSE '{}' END)
+        CASE json_typeof(document::json) WHEN 'object' THEN document::json ELSE '{}' END)
     UNION ALL
     SELECT (place - 1)::text, item FROM json_array_elements_text(
-        CASE json_typeof(json::json) WHEN 'array' THEN json::json ELSE '[]' END)
+        CASE json_typeof(document::json) WHEN 'array' THEN document::json ELSE '[]' END)
         WITH ORDINALITY AS items(item, place)
 $$;
 
