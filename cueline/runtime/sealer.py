@@ -49,10 +49,9 @@ class Sealer:
         """
         clock = self._log.clock
         await clock.sleep(TICK_SECONDS)
-        if not await self._is_due():
-            return
         try:
-            await self._seal()
+            if await self._is_due():
+                await self._seal()
         except CuelineError:
             # An attempt can read the whole log.
             await clock.sleep(self._settings.every_seconds)
