@@ -108,7 +108,7 @@ def audit(
     if sql is not None:
         for each in ctx.command.params:
             if is_typed(ctx, str(each.name)) and each.name not in _OF_SQL:
-                raise typer.BadParameter(f"{each.opts[0]} does not go with --sql: say it in SQL")
+                raise typer.BadParameter(f"{each.opts[-1]} does not go with --sql: say it in SQL")
         answer = open_log.ask(log, lambda reader: reader.sql(sql, limit=limit))
         _print_sql(answer, as_json=as_json, as_csv=as_csv)
         return

@@ -140,6 +140,11 @@ async def test_the_filters_keep_what_failed_and_what_was_asked(log):
         )
         found, none = await page(http, "/?text=TWO"), await page(http, "/?min_cost=5")
         wrong = await http.get("/?min_cost=x", headers=HTML)
+        events = [
+            await page(http, f"/audit?text=FIRST&since=2020-01-01&until={until}&correlation=one")
+            for until in ("2099-01-01T00:00", "2020-01-02T00:00")
+        ]
+        no_time = await http.get("/audit?since=x", headers=HTML)
 
     assert "the disk is" in failed
     assert "I look first." not in failed
@@ -147,6 +152,8 @@ async def test_the_filters_keep_what_failed_and_what_was_asked(log):
     assert ("/sessions/two" in found, "/sessions/one" in found) == (True, False)
     assert "No session fits." in none
     assert (422, True) == (wrong.status_code, "&#39;x&#39; is no number" in wrong.text)
+    assert [True, False] == ["ModelReplied" in each for each in events]
+    assert (422, True) == (no_time.status_code, "is no time like" in no_time.text)
 
 
 async def test_a_long_session_opens_at_its_end_and_goes_back_by_parts(log):
