@@ -27,6 +27,8 @@ _SAID = frozenset({"user", "assistant", "summary", "call", "result", "end"})
 """The kinds of lines of a transcript that a model, a tool or a person said."""
 _LONGEST = 20_000
 _WORD = re.compile(r"[\w./-]+")
+_WIDEST = 198
+"""A longer word is found by its beginning: PostgreSQL indexes 200 characters, `./` among them."""
 _FORMS = ("{}", "{}.", "./{}", "/{}", "{}/")
 """How a word can be written: at the end of a sentence, or as a path."""
 
@@ -61,7 +63,7 @@ def query_of(text: str) -> str:
         found = _WORD.findall(each)
         asked += map(_any_form, found[:-1] if each.endswith("*") else found)
         if found and each.endswith("*"):
-            asked.append(f'"{found[-1]}"*')
+            asked.append(_beginning(found[-1]))
     if not asked:
         raise ConfigError("text", f"{text!r} has no word to look for")
     return " AND ".join(asked)
@@ -69,4 +71,10 @@ def query_of(text: str) -> str:
 
 def _any_form(word: str) -> str:
     bare = word.strip("./") or word
+    if len(bare) > _WIDEST:
+        return _beginning(bare)
     return "({})".format(" OR ".join(f'"{form.format(bare)}"' for form in _FORMS))
+
+
+def _beginning(word: str) -> str:
+    return f'"{word[:_WIDEST]}"*'

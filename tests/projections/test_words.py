@@ -72,6 +72,10 @@ async def db(log, facts):
         ("d1" * 32, ["ApprovalOpened", "ApprovalGranted"]),
         ("'rm' & (\"ls\")", ["ModelReplied", "ToolStarted"]),
         ("rm AND nothing", []),
+        (LONG, ["ModelReplied"]),
+        (f"./{LONG}*", []),
+        (f"{LONG}*", ["ModelReplied"]),
+        ("0" * 3000, []),
     ],
 )
 def test_events_are_found_by_the_words_of_their_text(db, text, found):
