@@ -36,6 +36,20 @@ def make_folder(folder: Path) -> None:
             each.mkdir(mode=0o700, exist_ok=True)
 
 
+def rename_for_good(source: Path, target: Path) -> None:
+    """Give a file another name in its folder; a power cut does not undo it.
+
+    Raises:
+        OSError: it cannot be renamed.
+    """
+    source.replace(target)
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write a file that is there whole, or not at all: under another name, synced, and renamed.
 
@@ -50,7 +64,7 @@ def write_whole(path: Path, text: str) -> None:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            part.replace(path)
+            rename_for_good(part, path)
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:

@@ -14,6 +14,7 @@ from cueline.errors import ConfigError
 from cueline.events.codec import blobs_named
 from cueline.events.journal import Journal
 from cueline.events.session import SessionEvent
+from cueline.files import rename_for_good
 
 SUFFIX = ".jsonl.gz"
 _CHUNK = 1 << 20
@@ -57,12 +58,7 @@ class ArchiveFile:
             raise ConfigError(str(self._path), "reads back otherwise than it was written")
         with self._part.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        self._part.replace(self._path)
-        folder = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)  # before the log loses what the file has
-        finally:
-            os.close(folder)
+        rename_for_good(self._part, self._path)  # before the log loses what the file has
         return digest
 
 

@@ -12,6 +12,7 @@ from cueline.client.open_read_models import read_models
 from cueline.client.verify import AuditVerification, BadRow
 from cueline.errors import ConfigError, LogFormatError, LogUnavailableError, RejectedError
 from cueline.events.log_url import LogName, LogUrl
+from cueline.files import rename_for_good
 from cueline.runtime.open_log import open_log
 from cueline.runtime.up_record import find_up
 from cueline.stores.backend import backend_of
@@ -92,7 +93,7 @@ async def backup_log(
         with closing(backend_of(source).open_rows()) as rows:
             await _copy(rows, part, progress, growing=True)
         copied = await _checked(source, part, began)
-        part.rename(target)
+        rename_for_good(part, target)
     finally:
         _remove(part)
     return replace(copied, target=str(LogUrl.of(target)))
@@ -137,8 +138,8 @@ async def restore_log(
         # The log first: the next attempt moves a WAL too, so that none meets the restored log.
         for end in ("", "-wal", "-shm"):
             with suppress(FileNotFoundError):
-                path.with_name(path.name + end).rename(f"{aside}{end}")
-        part.rename(path)
+                rename_for_good(path.with_name(path.name + end), Path(f"{aside}{end}"))
+        rename_for_good(part, path)
     finally:
         _remove(part)
     return replace(copied, target=url), aside if there else None

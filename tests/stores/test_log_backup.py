@@ -4,6 +4,7 @@ import signal
 import sys
 from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -132,6 +133,27 @@ async def test_a_restore_that_was_stopped_costs_nothing(tmp_path):
 
     assert 3 == len(await events_of(log))
     assert [] == list(tmp_path.glob("log.db-restoring*"))
+
+
+async def test_a_power_cut_takes_no_name_from_a_backup_or_a_restored_log(tmp_path, monkeypatch):
+    log, backup = tmp_path / "logs/log.db", tmp_path / "copies/copy.db"
+    log.parent.mkdir()
+    backup.parent.mkdir()
+    await filled(log)
+    synced = {}
+    monkeypatch.setattr("cueline.files.os.fsync", lambda file: note_names(file, synced))
+
+    await backup_log(log, backup)
+    await restore_log(backup, log, now=NOW)
+
+    assert "copy.db" in synced["copies"]
+    assert "log.db" in synced["logs"]
+
+
+def note_names(file, synced):
+    """Note the names in a folder at the moment at which it is synced."""
+    folder = Path(f"/proc/self/fd/{file}").readlink()
+    synced[folder.name] = {each.name for each in folder.iterdir()}
 
 
 async def test_a_log_in_use_or_on_a_server_or_itself_is_not_replaced(url, tmp_path):
