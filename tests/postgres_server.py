@@ -18,6 +18,9 @@ from cueline.stores.postgres.migration import migrate
 
 _LOG = ["events", "streams", "appends", "blobs", "blob_refs"]
 _BESIDE = ["presence", "snapshots", "sources", "up"]
+_EMPTY = "SET session_replication_role = replica; " + "; ".join(
+    f"DELETE FROM {table}" for table in _LOG + _BESIDE
+)
 DEBIAN = Path("/usr/lib/postgresql")
 NONE = "no PostgreSQL: `apt-get install postgresql` provides one"
 _USER = "nobody"  # a server refuses to run as root
@@ -49,6 +52,7 @@ class PostgresServer:
         self._programs = programs
         self._user = {"user": _USER, "group": "nogroup"} if os.geteuid() == 0 else {}
         self._made = 0
+        self._there = set()
         self.process = None
         if self._user:
             shutil.chown(self.folder, _USER, "nogroup")
@@ -70,11 +74,11 @@ class PostgresServer:
     def empty_log(self, name="emptied", migrate=migrate):
         """Return the URL of a log without events; under one name, it is emptied each time."""
         url = LogUrl.of(self.url(name))
-        if not migrate(place := address_of(url)):
-            with connected(place) as db:
-                db.execute("SET session_replication_role = replica")
-                for table in _LOG + _BESIDE:
-                    db.execute(f"DELETE FROM {table}")
+        made = (name, migrate)
+        if made in self._there or not migrate(address_of(url)):
+            with connected(address_of(url)) as db:
+                db.execute(_EMPTY)
+        self._there.add(made)
         return url
 
     def terminate_all(self):

@@ -2,6 +2,7 @@ from hypothesis.stateful import rule
 
 from cueline.stores.backend import backend_of
 from cueline.testing.event_store_example import SetClock
+from tests.drawn import drawn
 from tests.stores.test_state_machine import StoreMachine, run_machine
 
 
@@ -19,4 +20,4 @@ def test_the_store_is_a_list_with_rules(server):
         def lose_all_connections(self):
             server.terminate_all()
 
-    run_machine(PostgresMachine, examples=15)
+    run_machine(PostgresMachine, examples=drawn(15))
