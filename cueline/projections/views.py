@@ -105,6 +105,7 @@ class Views:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._half_renewed = False
+        self._filling = False
         with self._translated():
             try:
                 self.db = self._open()
@@ -206,6 +207,7 @@ class Views:
             if not self.checkpoint.position:
                 for name in _INDEXES:
                     self.db.execute(f"DROP INDEX IF EXISTS {name}")
+        self._filling = True
         # A power cut may damage the file: then it is filled again.
         self.db.execute("PRAGMA synchronous = OFF")
         # There is nothing yet that could have been removed from the log.
@@ -219,9 +221,10 @@ class Views:
             await self._begin()
             with self._committed():
                 self.db.execute(statement.replace("INDEX", "INDEX IF NOT EXISTS", 1))
-        if missing:
+        if self._filling:
             self.db.execute("PRAGMA synchronous = NORMAL")
             self.db.execute("PRAGMA secure_delete = ON")
+            self._filling = False
 
     async def _project(self, store: EventStore, size: int, end: int, progress: Progress) -> int:
         if self.checkpoint.position >= end:

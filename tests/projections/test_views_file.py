@@ -80,6 +80,18 @@ async def test_a_cut_off_filling_gets_its_indexes_later(busy, monkeypatch):
     assert await busy.store.last_position() == len(audit(busy.views.db))
 
 
+async def test_a_file_that_two_processes_fill_forgets_again_what_is_removed(busy, monkeypatch):
+    monkeypatch.setattr(module, "FILL", 3)
+    other = Views(busy.path)
+
+    # Each may find that the other one has made the indexes.
+    await asyncio.gather(*(each.catch_up(busy.store, batch=1) for each in (busy.views, other)))
+
+    for each in (busy.views, other):
+        assert (1,) == each.db.execute("PRAGMA secure_delete").fetchone()
+    other.close()
+
+
 def spoil(busy, table):
     """Overwrite the first page of *table* in the file, as a failing disk would."""
     sql = "SELECT rootpage FROM sqlite_master WHERE name = ?"
