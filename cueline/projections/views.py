@@ -201,7 +201,7 @@ class Views:
         return position
 
     async def _begin_fill(self) -> None:
-        """Drop the indexes of an empty file, which is filled in a fourth of the time so."""
+        """Drop the indexes of an empty file: made at the end, they take less time."""
         await self._begin()
         with self._committed():
             if not self.checkpoint.position:
