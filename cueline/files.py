@@ -56,6 +56,8 @@ def write_whole(path: Path, text: str) -> None:
     Raises:
         ConfigError: it cannot be written; a former file of the name stays.
     """
+    if path.is_dir():
+        raise ConfigError(str(path), f"it cannot be written: {os.strerror(errno.EISDIR)}")
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         make_folder(path.parent)

@@ -16,6 +16,7 @@ from cueline.cli.option import (
     JsonOption,
     LogOption,
     SessionFilter,
+    complete_session,
     is_typed,
     moment,
 )
@@ -24,6 +25,7 @@ from cueline.client.open_read_models import Page
 from cueline.client.rows import AuditRow, SqlRows, check_type
 from cueline.client.seal import InclusionProof
 from cueline.client.verify import Verified
+from cueline.console.progress import progress
 from cueline.console.table import print_csv, print_table
 from cueline.console.text import count, date_time, json_of, visible
 from cueline.events.log_url import LogUrl
@@ -51,7 +53,7 @@ def audit(
     actor: Annotated[
         str | None,
         typer.Option(
-            metavar="WHO", help="Only by user, agent, runner or system, perhaps `user:ada`."
+            metavar="WHO", help="Only by user, agent, runner or system, or by one: user:ada."
         ),
     ] = None,
     text: Annotated[
@@ -63,7 +65,12 @@ def audit(
         typer.Option(metavar="SELECT", help="Answer this query on the read models instead."),
     ] = None,
     correlation: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only of this session and all below it.")
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Only of this topmost session and all below it.",
+            autocompletion=complete_session,
+        ),
     ] = None,
     since: Annotated[
         str | None,
@@ -254,7 +261,8 @@ def verify(
             return await reader.verify()
         return await verify_log(reader.log, seals, signed_by)
 
-    checked = open_log.ask(log, check)
+    with progress("checking", plain=as_json):
+        checked = open_log.ask(log, check)
     open_log.print_answer(checked, _print_checked, as_json=as_json)
     raise typer.Exit(Exit.FAILED if checked.bad else Exit.DONE)
 
@@ -308,7 +316,9 @@ def seal(
 
         return await seal_log(client.log, seal_key(HERE, key), out)
 
-    open_log.print_answer(open_log.wish(log, make), _print_seal, as_json=as_json)
+    with progress("sealing", plain=as_json):
+        made = open_log.wish(log, make)
+    open_log.print_answer(made, _print_seal, as_json=as_json)
 
 
 def _print_seal(made: SealReceipt) -> None:
@@ -321,7 +331,8 @@ def _print_seal(made: SealReceipt) -> None:
 @group.command("prove", short_help="Prove that an event is in the sealed log.")
 def prove(
     position: Annotated[
-        int, typer.Argument(metavar="POSITION", help="The event, as `cueline audit` lists it.")
+        int,
+        typer.Argument(min=1, metavar="POSITION", help="The event, as `cueline audit` lists it."),
     ],
     *,
     log: LogOption = DEFAULT_LOG,
@@ -338,7 +349,8 @@ def prove(
     """
     from cueline.client.seal import prove as prove_event
 
-    proof = open_log.ask(log, lambda reader: prove_event(reader.log, position))
+    with progress("proving", plain=as_json):
+        proof = open_log.ask(log, lambda reader: prove_event(reader.log, position))
     open_log.print_answer(proof, _print_proof, as_json=as_json)
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -78,7 +77,7 @@ def copy(
 
 @group.command("backup", short_help="Copy a log to a file while it is used.")
 def backup(
-    target: Annotated[Path, typer.Argument(metavar="TO", help="The new file.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The new file.")],
     *,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,

@@ -124,7 +124,7 @@ def moment(option: str, text: str | None) -> datetime | None:
             return datetime.now(UTC) - timedelta(**{_UNITS[age[2]]: int(age[1])})
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):
-        like = "2026-01-31 or 2026-01-31T12:00:00, and no age like 30d"
+        like = "2026-01-31 or 2026-01-31T12:00:00, and no age like 30d (m, h, d or w)"
         raise typer.BadParameter(f"{text!r} is no time like {like}", param_hint=option) from None
 
 

@@ -57,7 +57,7 @@ def erase(
       cueline erase --user ada --yes
     """
     if bool(sessions) == bool(user):
-        raise typer.BadParameter("name sessions, or a person by --user")
+        raise typer.BadParameter("name sessions, or a person by --user, not both")
     whom = ", ".join(sessions or ()) or f"all sessions of {user}"
     _confirm(f"Remove the content of {whom}, for good?", yes=yes, as_json=as_json)
     with progress("removing", plain=as_json):
@@ -88,7 +88,7 @@ def archive(
       cueline archive --to /mnt/archive --older-than 90d --dry-run
       cueline archive --to /mnt/archive --older-than 90d
     """
-    _clean_up(log, older_than, to, paused=paused, dry_run=dry_run, as_json=as_json)
+    _clean_up(log, _moment(older_than), to, paused=paused, dry_run=dry_run, as_json=as_json)
 
 
 def cleanup(
@@ -110,9 +110,16 @@ def cleanup(
       cueline cleanup --older-than 30d --dry-run
       cueline cleanup --older-than 30d --yes
     """
+    before = _moment(older_than)
     question = f"Remove the sessions older than {older_than}, for good?"
     _confirm(question, yes=yes or dry_run, as_json=as_json)
-    _clean_up(log, older_than, None, paused=paused, dry_run=dry_run, as_json=as_json)
+    _clean_up(log, before, None, paused=paused, dry_run=dry_run, as_json=as_json)
+
+
+def _moment(older_than: str) -> datetime:
+    before = moment("--older-than", older_than)
+    assert before is not None, "the option has a default"
+    return before
 
 
 def _confirm(question: str, *, yes: bool, as_json: bool) -> None:
@@ -130,10 +137,8 @@ def _confirm(question: str, *, yes: bool, as_json: bool) -> None:
 
 
 def _clean_up(
-    log: LogUrl, older_than: str, to: Path | None, *, paused: bool, dry_run: bool, as_json: bool
+    log: LogUrl, before: datetime, to: Path | None, *, paused: bool, dry_run: bool, as_json: bool
 ) -> None:
-    before = moment("--older-than", older_than)
-    assert isinstance(before, datetime), "the option has a default"
     with progress("removing", plain=as_json):
         done = open_log.wish(
             log,

@@ -72,7 +72,7 @@ async def copy_log(
 
 
 async def backup_log(
-    source: LogName, target: Path, *, progress: Callable[[CopyStep], None] = lambda _: None
+    source: LogName, target: LogName, *, progress: Callable[[CopyStep], None] = lambda _: None
 ) -> Copied:
     """Copy a log to a new file, and check the copy; other processes may append meanwhile.
 
@@ -80,23 +80,25 @@ async def backup_log(
     gets its name once it is checked. Content that was removed from the log is not in it.
 
     Raises:
-        ConfigError: there is a file already.
+        ConfigError: there is a file already, or *target* names no file.
         LogUnavailableError: one of the two cannot be used.
     """
-    began, part = monotonic(), target.with_name(f"{target.name}.part")
+    began, name = monotonic(), str(LogUrl.of(target))
+    if not (files := backend_of(target).files()):
+        raise ConfigError(name, "a backup is a new file; `cueline log copy` copies to a server")
     if backend_of(target).exists():
-        raise ConfigError(
-            str(target), "it exists, and a backup overwrites nothing; name a new file"
-        )
+        raise ConfigError(name, "it exists, and a backup overwrites nothing; name a new file")
+    path = files[-1]
+    part = path.with_name(f"{path.name}.part")
     _remove(part)  # of a backup that was killed
     try:
         with closing(backend_of(source).open_rows()) as rows:
             await _copy(rows, part, progress, growing=True)
         copied = await _checked(source, part, began)
-        rename_for_good(part, target)
+        rename_for_good(part, path)
     finally:
         _remove(part)
-    return replace(copied, target=str(LogUrl.of(target)))
+    return replace(copied, target=name)
 
 
 async def restore_log(

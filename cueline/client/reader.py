@@ -12,6 +12,7 @@ from cueline.client.open_read_models import (
 )
 from cueline.client.remote import at_server
 from cueline.client.session_questions import SessionQuestions
+from cueline.events.stream import shown
 
 if TYPE_CHECKING:
     from cueline.client.policies import PolicyBacktest
@@ -148,17 +149,20 @@ class Reader(SessionQuestions):
             cursor: the `next` of a page, for the events before it.
 
         Raises:
-            ConfigError: no event has this *type*, *text* has no word, there is no such cursor, or
-            the limit is less than 1.
+            ConfigError: no event has this *type*, no actor is of this kind, *text* has no word,
+            there is no such cursor, or the limit is less than 1.
+            UnknownSessionError: there is no such session.
         """
-        from cueline.client.rows import check_type
+        from cueline.client.rows import check_actor, check_type
         from cueline.projections.audit import audit
 
         check_type(type)
+        check_actor(actor)
         check_limit(limit)
         which: dict[str, Any] = {"since": since, "until": until, "before": read_position(cursor)}
         which |= {"session": await self._stream(session), "type": type, "tool": tool}
-        which |= {"actor": actor, "correlation": correlation, "text": text, "after": after}
+        top = await self._stream(correlation)
+        which |= {"actor": actor, "correlation": top and shown(top), "text": text, "after": after}
         async with read_models(self.log, self.notice) as models:
             found = audit(models.db, limit=limit + 1, **which)
         more = len(found) > limit

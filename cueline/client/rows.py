@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from cueline.actors.session_owner import owners_of, silent_owner
 from cueline.client.open_read_models import ReadModels
 from cueline.errors import ConfigError, CorruptEventError
-from cueline.errors.suggestion import known_instead
+from cueline.errors.suggestion import closest, known_instead
 from cueline.events.status import DRIVEN
 from cueline.events.stream import session_stream, shown
 from cueline.projections.approval import PendingRow, choices
@@ -89,6 +89,22 @@ def check_type(kind: str | None) -> None:
     if kind is not None and kind not in FACTS:
         known = known_instead(kind, sorted(FACTS), "the types are")
         raise ConfigError("type", f"there is no event {kind!r}{known}")
+
+
+ACTORS = ("user", "agent", "runner", "system")
+
+
+def check_actor(actor: str | None) -> None:
+    """Refuse what is no kind of actor, nor an actor of a kind.
+
+    Raises:
+        ConfigError: the message lists the kinds.
+    """
+    kind, named, _ = (actor or "").partition(":")
+    if actor is not None and kind not in ACTORS:
+        meant = None if named or closest(kind, ACTORS) else f"user:{actor}"
+        known = known_instead(kind, ACTORS, "the kinds are", meant=meant)
+        raise ConfigError("actor", f"{kind!r} is no kind of actor{known}")
 
 
 @dataclass(frozen=True, slots=True)

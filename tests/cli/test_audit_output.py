@@ -22,6 +22,31 @@ def asked(finished):
     return ask
 
 
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (
+            ("--actor", "ada"),
+            "'ada' is no kind of actor: did you mean 'user:ada'?",
+        ),
+        (("--actor", "usr:ada"), "'usr' is no kind of actor: did you mean 'user'?"),
+        (("--correlation", "two"), "two: there is no such session"),
+    ],
+)
+def test_a_filter_that_fits_nothing_by_mistake_is_refused(finished, words, why):
+    done = finished("audit", *words)
+
+    assert 2 == done.exit_code
+    assert why in done.stderr
+
+
+def test_a_tree_is_named_by_the_beginning_of_its_id(finished):
+    whole = finished("audit", "--correlation", "one", "--json").stdout
+
+    assert whole == finished("audit", "--correlation", "on", "--json").stdout
+    assert "SessionStarted" in whole
+
+
 def test_no_cell_of_csv_is_a_formula(asked):
     head, row = csv.reader(io.StringIO(asked("--csv")))
 

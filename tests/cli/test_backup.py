@@ -1,5 +1,7 @@
 """`cueline log backup` and `cueline log restore`: what the commands see of a log put back."""
 
+import pytest
+
 from tests.cli.test_damage import FLIP
 
 
@@ -32,6 +34,17 @@ def test_read_models_notice_a_log_that_was_put_back(shell):
     assert {"one", "two"} == listed(shell)
     assert back["former"].startswith(f"{shell.log}-until-")
     assert 0 == shell("audit", "verify").exit_code
+
+
+@pytest.mark.parametrize("to", ["", ".", "memory:", "postgresql://db.internal/cueline"])
+def test_a_backup_is_a_new_file_here(finished, to):
+    before = sorted(finished.folder.iterdir())
+
+    refused = finished("log", "backup", to)
+
+    assert 2 == refused.exit_code
+    assert "name a new file" in refused.stderr or "is a new file" in refused.stderr
+    assert before == sorted(finished.folder.iterdir())
 
 
 def test_a_damaged_event_is_told_and_is_in_the_backup_too(finished):

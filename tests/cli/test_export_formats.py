@@ -82,6 +82,7 @@ async def test_a_flat_document_knows_four_statuses(tmp_path):  # 000-040, C35
 def test_a_file_that_cannot_be_written_keeps_what_it_had(finished):  # C38
     (finished.folder / "kept.json").write_text("former")
     (finished.folder / "kept").mkdir()
+    assert 2 == finished("export", "one", "--to", "").exit_code
     refused = finished("export", "one", "--to", "kept")
     done = finished("export", "one", "--to", "kept.json")
 

@@ -243,6 +243,14 @@ def test_a_paused_session_is_cleaned_up_only_on_demand(shell):  # C40
     assert ["one"] == [each["session"] for each in gone["sessions"]]
 
 
+def test_a_wrong_age_is_named_before_anybody_is_asked(finished):
+    refused = finished("cleanup", "--older-than", "-1d")
+
+    assert 2 == refused.exit_code
+    assert "'-1d' is no time like" in refused.stderr
+    assert "30d (m, h, d or w)" in refused.stderr
+
+
 @pytest.mark.parametrize("command", ["cleanup --older-than 0d", "erase one"])
 def test_nothing_goes_for_good_unasked(finished, command):
     refused = finished(*command.split())
