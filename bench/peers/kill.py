@@ -67,7 +67,7 @@ def killed(program: str) -> Outcome:
         first = start(PROGRAMS[program], program, name, "begin")
         wait_for(folder / "journal")
         first.send_signal(signal.SIGKILL)
-        first.wait()
+        first.communicate()
         (folder / "go").touch()
         second = start(PROGRAMS[program], program, name, "resume")
         said = second.communicate(timeout=PATIENCE_SECONDS)[0].splitlines()[-1]
@@ -126,13 +126,14 @@ def killed_restate(server: str) -> Outcome:
         sent = json.loads(ask(f"{ingress}/agent/run/send", "Pay."))
         wait_for(folder / "journal")
         first.send_signal(signal.SIGKILL)
-        first.wait()
+        first.communicate()
         (folder / "go").touch()
         second = start(str(PYTHON), "restate", name, "resume", port)
         try:
             told = ask(f"{ingress}/restate/invocation/{sent['invocationId']}/attach")
         finally:
             second.kill()
+            second.communicate()
         began = len((folder / "journal").read_text().splitlines())
     return Outcome(f"restate {said.stdout.split()[1]}", began, json.loads(told))
 

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import re
 import shutil
 import signal
 import subprocess
@@ -24,11 +23,11 @@ from tests.torture.forked import ForkedGround
 from tests.torture.ground import Ground, Tally
 from tests.torture.judge import judge
 from tests.torture.machines import missing
+from tests.torture.page import write
 from tests.torture.scenarios import MachinesGround
 from tests.torture.simulated import SHARES, run_schedules
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/reliability.md"
 
 
 @dataclass(frozen=True)
@@ -119,13 +118,13 @@ def row(what, lane, seed, seconds, tally):
     return f"| {' | '.join(map(str, begin + cells))} |"
 
 
-def simulate(seed, seconds):
+def simulate(commit, seed, seconds):
     """Run schedules of each kind, write a line for each, and say whether each promise was kept."""
     kept = True
     for kind, share in SHARES.items():
         done = run_schedules(kind, seed, seconds * share / sum(SHARES.values()))
         million = done.seconds / done.count * 1_000_000 / 3600
-        what = [f"{datetime.now(UTC):%Y-%m-%d}", described(), kind, seed, f"{done.count:,}"]
+        what = [f"{datetime.now(UTC):%Y-%m-%d}", commit, kind, seed, f"{done.count:,}"]
         cells = [*what, f"{done.seconds:.0f} s", f"{million:.1f} h", len(done.found)]
         write(f"| {' | '.join(map(str, cells))} |", "## What came of simulated schedules")
         print(*done.found, sep="\n")
@@ -133,32 +132,18 @@ def simulate(seed, seconds):
     return kept
 
 
-def cut_power(seed, cuts):
+def cut_power(commit, seed, cuts):
     """Cut the power and fail the disk in a process of its own, and write a line of it."""
     command = [sys.executable, "-m", "tests.torture.power", "--seed", str(seed)]
     done = subprocess.run(
         [*command, "--cuts", str(cuts)], cwd=ROOT, check=False, capture_output=True, text=True
     )
     told = json.loads(done.stdout)
-    what = [f"{datetime.now(UTC):%Y-%m-%d}", described(), seed, f"{told['cuts']:,}"]
+    what = [f"{datetime.now(UTC):%Y-%m-%d}", commit, seed, f"{told['cuts']:,}"]
     cells = [*what, f"{told['runs']:,}", told["wrong"]]
     write(f"| {' | '.join(map(str, cells))} |", "## What came of power cuts and failing disks")
     print(*told["cut"], *told["disk"], sep="\n")
     return not told["wrong"]
-
-
-def write(line, heading):
-    """Print a line, and add it to the table in the page."""
-    print(line, flush=True)
-    PAGE.write_text(with_row(PAGE.read_text(), heading, line))
-
-
-def with_row(page, heading, line):
-    """Return the text of the page with another line at the end of the table under *heading*."""
-    before, found, after = page.partition(f"{heading}\n")
-    assert found, f"the page has no {heading!r}"
-    end = re.search(r"\|\n(?!\|)|\|\Z", after).end()
-    return f"{before}{found}{after[:end]}{line}\n{after[end:]}"
 
 
 def main():
@@ -171,19 +156,18 @@ def main():
     parser.add_argument("--cuts", type=int, default=1000, help="of the power")
     asked = parser.parse_args()
     names = [n for each in asked.lanes for n in (MACHINES if each == "machines" else [each])]
-    held, share = True, asked.seconds / len(names)
-    if "simulated" in names:
-        names.remove("simulated")
-        held = simulate(asked.seed, share)
-    if "power" in names:
-        names.remove("power")
-        held = cut_power(asked.seed, asked.cuts) and held
     if (reason := missing()) and not MACHINES.keys().isdisjoint(names):
         parser.error(reason)
+    held, share, what = True, asked.seconds / len(names), described()
+    if "simulated" in names:
+        names.remove("simulated")
+        held = simulate(what, asked.seed, share)
+    if "power" in names:
+        names.remove("power")
+        held = cut_power(what, asked.seed, asked.cuts) and held
     # Otherwise its machines would outlive it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     folder = Path(tempfile.mkdtemp(prefix="cueline-torture-"))
-    what = described()
     for name in names:
         began = time.monotonic()
         tally = torture(name, folder, asked.seed, share)

@@ -189,7 +189,7 @@ class ForkedGround(Ground):
 
     async def _verified(self):
         async with open_log(self.log, read_only=True) as log:
-            return not (await verify_log(log, self.folder)).bad
+            return not (await verify_log(log)).bad
 
 
 def drive(ground, sessions, lives=LIVES):

@@ -32,7 +32,7 @@ from tests.deciders.simulation import check_end, finish
 from tests.deciders.test_breaker import COMMANDS, check_breaker
 from tests.deciders.test_budget_machine import Budget
 
-POOL = 200
+POOL = 50
 """The sessions that schedules begin with; hypothesis draws them once."""
 
 

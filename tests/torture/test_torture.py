@@ -13,6 +13,7 @@ from tests.torture.forked import ForkedGround
 from tests.torture.ground import Ground, Tally
 from tests.torture.judge import judge
 from tests.torture.lanes import TURNS, UNDISTURBED, inline
+from tests.torture.page import rows
 from tests.torture.simulated import SCHEDULES, run_schedules
 
 SESSIONS = ["s1", "s2"]
@@ -121,6 +122,10 @@ def test_simulated_schedules_keep_the_promises(kind, figures):
 
     figures(f"{kind}: {done.count} schedules in {done.seconds:.1f} s")
     assert [] == done.found
+    told = [
+        row["broken"] for row in rows("What came of simulated schedules") if row["kind"] == kind
+    ]
+    assert {str(len(done.found))} == set(told), "the page says something else"
 
 
 def test_a_broken_promise_is_told_with_its_seed(monkeypatch):
@@ -149,6 +154,8 @@ def test_nothing_acknowledged_is_lost_by_power_cuts_and_failing_disks(figures):
 
     figures(f"{told['cuts']} power cuts, {told['runs']} runs with a failing disk")
     assert 0 == told["wrong"], [*told["cut"], *told["disk"]]
+    page = [row["wrong"] for row in rows("What came of power cuts and failing disks")]
+    assert {str(told["wrong"])} == set(page), "the page says something else"
 
 
 def test_a_disk_that_forgets_what_was_synced_is_noticed():
