@@ -83,8 +83,12 @@ class SpanExport:
         """Read the cursor; with a *position*, set it there.
 
         Raises:
-            RejectedError: another process exports by this cursor.
+            RejectedError: another process exports by this cursor, or the log has no such position.
         """
+        last = await self._journal.store.last_position()
+        if position is not None and position > last:
+            why = f"the log ends at event {last:,}: the later events would never be sent"
+            raise RejectedError(f"{position}", why)
         self._version = (await self._journal.store.head(self._stream)).version
         self._sessions.clear()  # after a failure, they are ahead of it
         if position is not None:

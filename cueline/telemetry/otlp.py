@@ -2,12 +2,17 @@
 
 import logging
 from collections.abc import Sequence
+from typing import Final
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 
 from cueline.errors import TelemetryError
+
+
+_NO_ANSWER: Final = "timeout, max retries or shutdown"
+"""In what the SDK says if it could not reach the back-end, or got no answer in time."""
 
 
 class OtlpExporter(OTLPSpanExporter):
@@ -33,7 +38,10 @@ class OtlpExporter(OTLPSpanExporter):
         """
         result = super().export(spans)
         if result is not SpanExportResult.SUCCESS:
-            raise TelemetryError(self._url, self._said.text or "it did not accept the spans")
+            said = self._said.text or "it did not accept the spans"
+            if _NO_ANSWER in said:
+                said = "it cannot be reached, or is too busy; see that it runs, and try again"
+            raise TelemetryError(self._url, said)
         return result
 
 

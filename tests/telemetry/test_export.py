@@ -127,6 +127,28 @@ async def test_the_cursor_stays_where_it_is_until_the_back_end_has_the_spans(
     assert 2 == receipt.spans == len(receiver.sent)
 
 
+async def test_no_export_begins_behind_the_end_of_the_log(runtime, send, receiver):
+    await (await runtime.start(HELLO, "Go")).result()
+    last = await runtime.log.store.last_position()
+
+    with pytest.raises(RejectedError, match=f"the log ends at event {last}: the later events"):
+        await send(receiver, start=last + 1)
+    receipt = await send(receiver)
+
+    assert 2 == receipt.spans
+
+
+async def test_a_back_end_without_room_is_told_apart_from_one_that_refuses(
+    runtime, send, receiver, monkeypatch
+):
+    await (await runtime.start(HELLO, "Go")).result()
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.1")
+    receiver.statuses = [503] * 9
+
+    with pytest.raises(TelemetryError, match="cannot be reached, or is too busy; see that it runs"):
+        await send(receiver)
+
+
 async def test_an_export_goes_on_in_the_middle_of_a_session(runtime, send, receiver, other):
     session = await runtime.start(HELLO, "Go", open=True)
     await session.result()
