@@ -23,7 +23,7 @@ from tests.torture.forked import ForkedGround
 from tests.torture.ground import Ground, Tally
 from tests.torture.judge import judge
 from tests.torture.machines import missing
-from tests.torture.page import write
+from tests.torture.page import note_machine, write
 from tests.torture.scenarios import MachinesGround
 from tests.torture.simulated import SHARES, run_schedules
 
@@ -175,6 +175,7 @@ def main():
         write(line, LANES[name].table)
         print(*tally.found, sep="\n")
         held = held and tally.held
+    note_machine()
     if held:
         shutil.rmtree(folder)
     return 0 if held else 1

@@ -3,6 +3,9 @@
 import re
 from pathlib import Path
 
+from bench import machine
+
+MACHINE = "## Where was the last run?\n"
 PAGE = Path(__file__).parents[2] / "docs/reliability.md"
 
 
@@ -18,6 +21,14 @@ def write(line, heading):
     """Print a line, and add it to the table under a heading."""
     print(line, flush=True)
     PAGE.write_text(with_row(PAGE.read_text(), heading, line))
+
+
+def note_machine():
+    """Write where the last run took place."""
+    before, found, after = PAGE.read_text().partition(MACHINE)
+    assert found, f"the page has no {MACHINE!r}"
+    rest = after[after.index("\n## ") :]
+    PAGE.write_text(f"{before}{found}\n{machine.told()}\n{rest}")
 
 
 def with_row(page, heading, line):
