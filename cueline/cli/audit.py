@@ -17,6 +17,7 @@ from cueline.cli.option import (
     LogOption,
     SessionFilter,
     complete_session,
+    complete_type,
     is_typed,
     moment,
 )
@@ -47,7 +48,10 @@ def audit(
     *,
     session: SessionFilter = None,
     kind: Annotated[
-        str | None, typer.Option("--type", metavar="TYPE", help="Only of this type.")
+        str | None,
+        typer.Option(
+            "--type", metavar="TYPE", help="Only of this type.", autocompletion=complete_type
+        ),
     ] = None,
     tool: Annotated[str | None, typer.Option(metavar="TOOL", help="Only about this tool.")] = None,
     actor: Annotated[

@@ -9,7 +9,7 @@ import typer
 
 from cueline.cli import open_log
 from cueline.cli.failure import Exit
-from cueline.cli.option import DEFAULT_LOG, AgainstOption, JsonOption, LogOption
+from cueline.cli.option import DEFAULT_LOG, AgainstOption, JsonOption, LogOption, complete_type
 from cueline.client.log import (
     Copied,
     CopyStep,
@@ -274,7 +274,13 @@ def _print_fsck(checked: Fsck) -> None:
 @group.command("schema", short_help="Print the JSON Schema of the events.")
 def schema(
     kind: Annotated[
-        str | None, typer.Argument(metavar="TYPE", help="Only of this event.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="TYPE",
+            help="Only of this event.",
+            show_default=False,
+            autocompletion=complete_type,
+        ),
     ] = None,
     *,
     as_json: JsonOption = False,

@@ -26,6 +26,13 @@ def complete_session(ctx: typer.Context, incomplete: str) -> list[str]:
     return completions(ctx, incomplete, lambda reader: reader.session_ids())
 
 
+def complete_type(incomplete: str) -> list[str]:
+    """Return the types of events that begin with the typed text, for shell completion."""
+    from cueline.events.codec import FACTS
+
+    return sorted(each for each in FACTS if each.startswith(incomplete))
+
+
 def completions(
     ctx: typer.Context, incomplete: str, find: Callable[["Reader"], Awaitable[list[str]]]
 ) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cueline.cli import open_log
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, moment
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, complete_session, moment
 from cueline.cli.terminal import is_attended
 from cueline.client.log import scrub_log
 from cueline.client.retention import EmptyReceipt, clean_up
@@ -31,7 +31,12 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 def erase(
     sessions: Annotated[
-        list[str] | None, typer.Argument(metavar="SESSION...", help="Ids of ended sessions.")
+        list[str] | None,
+        typer.Argument(
+            metavar="SESSION...",
+            help="Ids of ended sessions.",
+            autocompletion=complete_session,
+        ),
     ] = None,
     *,
     user: Annotated[

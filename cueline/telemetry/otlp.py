@@ -10,7 +10,6 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 
 from cueline.errors import TelemetryError
 
-
 _NO_ANSWER: Final = "timeout, max retries or shutdown"
 """In what the SDK says if it could not reach the back-end, or got no answer in time."""
 

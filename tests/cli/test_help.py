@@ -183,8 +183,13 @@ def completed(shell, monkeypatch, words):
     return done.stdout.split()
 
 
-def test_ids_are_completed_by_the_shell(finished, monkeypatch):
-    assert "one" in completed(finished, monkeypatch, "cueline show o")
+@pytest.mark.parametrize("command", ["show", "erase"])
+def test_ids_are_completed_by_the_shell(finished, monkeypatch, command):
+    assert "one" in completed(finished, monkeypatch, f"cueline {command} o")
+
+
+def test_types_of_events_are_completed():
+    assert ["ToolReconciled", "ToolReturned"] == option.complete_type("ToolR")
 
 
 def test_approvals_are_completed_from_the_log_that_is_set(asking, monkeypatch):
