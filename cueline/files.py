@@ -58,6 +58,8 @@ def write_whole(path: Path, text: str) -> None:
     """
     if path.is_dir():
         raise ConfigError(str(path), f"it cannot be written: {os.strerror(errno.EISDIR)}")
+    if path.exists() and not path.is_file():  # `/dev/null` would be gone
+        raise ConfigError(str(path), "it is no regular file; name a file")
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         make_folder(path.parent)

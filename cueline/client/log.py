@@ -119,7 +119,7 @@ async def restore_log(
     """
     began, url = monotonic(), str(LogUrl.of(target))
     if not (files := backend_of(target).files()):
-        how = "move its schema away, and `cueline log copy` the backup to it"
+        how = "copy the backup to a new log with `cueline log copy`"
         raise RejectedError(url, f"it has no file here; {how}")
     if {*files} & {*backend_of(source).files()}:
         raise ConfigError(url, "a log is restored from another; name two logs")

@@ -18,7 +18,7 @@ from cueline.actors.sandbox_slots import SlotLog
 from cueline.actors.session_owner import owners_of
 from cueline.client.verify import AuditVerification
 from cueline.deciders.budget import BUDGET, BudgetState, Settle
-from cueline.errors import CuelineError, LogUnavailableError
+from cueline.errors import CuelineError, LogUnavailableError, RejectedError
 from cueline.events.budget import Allowance, BudgetEvent
 from cueline.events.status import TERMINAL
 from cueline.events.store import from_us, to_us
@@ -83,10 +83,13 @@ async def fsck(log: OpenLog, *, repair: bool = False) -> Fsck:
 
     Raises:
         ForbiddenError: a repair needs the scope `admin`; a check, a person without a tenant.
+        RejectedError: the log is behind a server; check it there.
         LogUnavailableError: the log cannot be read.
     """
     log.check_whole()
     log.check_may("admin" if repair else "read")
+    if log.server is not None:
+        raise RejectedError(str(log.url), "only a process that can open the log can check it")
     rows = AuditVerification(log)
     await rows.run()
     check = _Check(log, repair=repair)

@@ -1,6 +1,7 @@
 """A session in the forms of other tools: one flat document, and CloudEvents."""
 
 import json
+import os
 from dataclasses import replace
 from decimal import Decimal
 
@@ -90,6 +91,15 @@ def test_a_file_that_cannot_be_written_keeps_what_it_had(finished):  # C38
     assert "error: kept: it cannot be written: Is a directory" in refused.stderr
     assert "one" == json.loads((finished.folder / "kept.json").read_text())["id"]
     assert [] == list(finished.folder.glob(".kept*"))
+
+
+def test_a_pipe_or_a_device_is_not_replaced_by_a_file(finished):
+    os.mkfifo(finished.folder / "pipe")
+
+    refused = finished("export", "one", "--to", "pipe")
+
+    assert (2, True) == (refused.exit_code, (finished.folder / "pipe").is_fifo())
+    assert "error: pipe: it is no regular file; name a file" in refused.stderr
 
 
 def test_each_event_is_a_cloud_event_by_the_kit_of_its_makers(finished):

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from cueline import connect
 from cueline.actors.sandbox_life import sandbox_of
 from cueline.actors.sandbox_pool import SandboxPool, SandboxWish
 from cueline.actors.sandbox_slots import SlotLog
@@ -16,7 +17,7 @@ from cueline.client.log_fsck import fsck
 from cueline.client.retention import erase
 from cueline.client.verify import verify_log
 from cueline.deciders.person import Person
-from cueline.errors import ForbiddenError, SandboxError
+from cueline.errors import ForbiddenError, RejectedError, SandboxError
 from cueline.events.approval import ApprovalOpened
 from cueline.events.budget import BudgetOpened, CostReserved
 from cueline.events.codes import Cause
@@ -32,6 +33,7 @@ from cueline.stores import MemoryPresence
 from cueline.testing.clock import FakeClock
 from cueline.testing.presence_contract import HOST
 from cueline.tools.sandbox import sandbox_backend
+from tests.gateway.conftest import TOKEN, served
 from tests.session_example import AGENT, started
 
 ONE = "session-default/one"
@@ -295,6 +297,13 @@ async def test_who_may_read_may_not_repair(log):
     assert () == (await fsck(replace(log, person=person))).findings
     with pytest.raises(ForbiddenError):
         await fsck(replace(log, person=person), repair=True)
+
+
+async def test_a_log_behind_a_server_is_checked_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUELINE_TOKEN", TOKEN)
+    async with served(tmp_path / "log.db") as (_, http), connect(str(http.base_url)) as client:
+        with pytest.raises(RejectedError, match="only a process that can open the log"):
+            await fsck(client.log)
 
 
 async def test_work_that_a_living_process_does_is_no_finding(log):

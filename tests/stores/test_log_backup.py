@@ -161,7 +161,7 @@ async def test_a_log_in_use_or_on_a_server_or_itself_is_not_replaced(url, tmp_pa
     await (await filled(url)).close()
     await backup_log(url, backup)
     if url != log:
-        with pytest.raises(RejectedError, match="no file here; move its schema away, and `cue"):
+        with pytest.raises(RejectedError, match="no file here; copy the backup to a new log"):
             await restore_log(backup, url, now=NOW)
         return
     with pytest.raises(ConfigError, match="restored from another; name two logs"):
