@@ -40,10 +40,10 @@ USERS_MAY_NOT_SET = {
 }
 OF_A_START = {
     *("agent", "attached", "fork_of", "note", "root", "depth", "allowances", "call", "run"),
-    *("schedule", "asked_by", "asked_at", "type"),
+    *("schedule", "asked_by", "asked_at", "traceparent", "type"),
 }
 """The fields of `StartAsked` that the client fills in: the agent beside the options, and
-the schedule by `at` and `every`."""
+the schedule by `at` and `every`, and the trace of the environment."""
 
 
 def test_each_message_is_a_wish_or_only_sent_by_actors():
