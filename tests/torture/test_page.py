@@ -28,7 +28,7 @@ def test_no_run_of_the_page_found_a_fault(heading):
 
 
 def test_the_page_has_each_kind_of_schedule():
-    assert list(SCHEDULES) == [row["kind"] for row in rows("What came of simulated schedules")]
+    assert SCHEDULES.keys() == {row["kind"] for row in rows("What came of simulated schedules")}
 
 
 def test_every_lane_of_processes_is_in_the_page():
