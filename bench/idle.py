@@ -24,6 +24,7 @@ from bench.table import Row
 from cueline.actors.inbox import ask_start
 from cueline.agents.agent import Agent
 from cueline.agents.preflight import agent_to_record
+from cueline.config.environment import HERE
 from cueline.events.agent import AgentSpec
 from cueline.events.codes import Cause
 from cueline.events.inbox import StartAsked
@@ -31,8 +32,10 @@ from cueline.events.journal import FactWrite
 from cueline.events.session import SessionStarted, SessionWaiting
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import sibling, stream_name
+from cueline.providers.seal_key import seal_key
 from cueline.runtime.loop import run
 from cueline.runtime.open_log import OpenLog, open_log
+from cueline.runtime.seal import seal_log
 
 ACTIVE = 1_000
 WAITING = 100_000
@@ -67,7 +70,7 @@ async def wait_for_person(log: OpenLog, agent: AgentSpec, number: int) -> None:
 
 
 async def fill(folder: Path) -> None:
-    """Create the log and its read models."""
+    """Create the log and its read models, and seal it: `up` seals once what is not sealed."""
     agent = slow(folder)
     async with open_log(folder / "log.db") as log:
         for first in range(0, WAITING, AT_ONCE):
@@ -79,6 +82,7 @@ async def fill(folder: Path) -> None:
         views = log.backend.open_views()
         await views.catch_up(log.store)
         views.close()
+        await seal_log(log, seal_key(HERE), folder / "seals")
 
 
 async def all_with_their_model(folder: Path) -> dict[str, int]:
