@@ -116,6 +116,8 @@ def audit(
     if ctx.invoked_subcommand is not None:
         _check_nothing_typed(ctx, ctx.invoked_subcommand)
         return
+    if as_json and as_csv:
+        raise typer.BadParameter("--json and --csv exclude each other")
     if sql is not None:
         for each in ctx.command.params:
             if is_typed(ctx, str(each.name)) and each.name not in _OF_SQL:

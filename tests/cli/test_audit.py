@@ -53,3 +53,12 @@ def test_sql_takes_no_other_conditions(words, tmp_path):
 
     assert 2 == refused.exit_code
     assert f"{words[0]} does not go with --sql" in " ".join(refused.stderr.split())
+
+
+def test_an_audit_has_one_form(tmp_path):
+    asked = ["audit", "--json", "--csv", "--log", str(tmp_path / "log.db")]
+
+    refused = CliRunner().invoke(app, asked)
+
+    assert 2 == refused.exit_code
+    assert "--json and --csv exclude each other" in " ".join(refused.stderr.split())
