@@ -49,7 +49,7 @@ from cueline.events.journal import FactWrite, Journal
 from cueline.events.sanitize import Redactor, sanitize
 from cueline.events.session import SessionEvent
 from cueline.events.store import NO_STREAM
-from cueline.events.stream import sibling
+from cueline.events.stream import shown, sibling
 
 Answer = TypeVar("Answer")
 
@@ -202,6 +202,8 @@ class Entity:
         """
         if not steps.steps:
             return
+        setup = steps.state.setup
+        root = None if setup is None else shown(setup.family.root or self.stream)
         write = FactWrite(
             stream=self.stream,
             steps=steps.steps,
@@ -209,6 +211,7 @@ class Entity:
             epoch=self.epoch,
             after=self._after,
             actor=actor_of,
+            correlation_id=root,
             empties=[
                 (sibling(self.stream, "inbox"), version)
                 for version in secret_versions
@@ -229,8 +232,6 @@ class Entity:
         self._after = None
         self.state = steps.state
         if LOGGER.level:
-            setup = steps.state.setup
-            root = None if setup is None else setup.family.root
             log_facts(self.stream, root, self.version, steps.steps)
         for facts in steps.steps:
             for fact in facts:

@@ -24,9 +24,12 @@ _FIELDS: Final = (
 def log_facts(
     stream: str, root: str | None, version: int, steps: Sequence[Sequence[SessionEvent]]
 ) -> None:
-    """Log the facts that were recorded for a session of the tree of *root*, up to *version*."""
+    """Log the facts that were recorded for a session, up to *version*.
+
+    *root* is the topmost session of its tree, as users name it; None: unknown.
+    """
     facts = [fact for step in steps for fact in step]
-    about = {"session": shown(stream), "correlation_id": shown(root or stream)}
+    about = {"session": shown(stream), "correlation_id": root or shown(stream)}
     for number, fact in enumerate(facts, start=version - len(facts) + 1):
         given = ((name, getattr(fact, name, None)) for name in _FIELDS)
         said = {name: value for name, value in given if isinstance(value, str | int | float)}

@@ -21,7 +21,7 @@ from cueline.events.snapshot import NO_SNAPSHOTS, SnapshotStore
 from cueline.events.store import NO_STREAM, Appended, EventStore, RecordedEvent, Write, to_us
 from cueline.events.stream import session_of, shown, sibling
 
-_KEPT = 10_000
+_KEPT = 1_000
 """The most streams whose correlation ids a journal keeps."""
 
 
@@ -45,6 +45,8 @@ class FactWrite(Struct, frozen=True):
     """On a stream's first append: the stream and version that it forks from."""
     actor: str | Callable[[Fact], str] = "agent"
     """The actor, as `user` or `user:name`, or a function that returns a fact's actor."""
+    correlation_id: str | None = None
+    """The topmost session of the tree, as users name it; None: the journal looks for it."""
     causation_id: str | None = None
     empties: Sequence[tuple[str, int]] = ()
     """The events that this append redacts; see `Write.empties`."""
@@ -80,7 +82,7 @@ class Journal:
             StoreError: see `EventStore.append`.
         """
         for write in writes:
-            if write.stream not in self._correlations:
+            if write.correlation_id is None and write.stream not in self._correlations:
                 await self._find_correlations(writes)
                 break
         occurred_us = to_us(self._now())
@@ -141,8 +143,6 @@ class Journal:
         async for recorded in events:
             if chain is None:
                 chain = Chain(recorded.version, recorded.hash)
-                if recorded.stream not in self._correlations:
-                    self._correlations[recorded.stream] = recorded.correlation_id
                 continue
             chain.check(recorded)
             try:
@@ -168,9 +168,11 @@ class Journal:
         if len(known) > _KEPT:
             known.clear()
         for write in writes:
+            if write.correlation_id or write.stream in known:
+                continue
             session = session_of(write.stream)
-            if write.stream in known or session is None:
-                known.setdefault(write.stream)
+            if session is None:
+                known[write.stream] = None
                 continue
             inbox = sibling(session, "inbox")
             if isinstance(asked := write.steps[0][0], StartAsked):
@@ -184,7 +186,7 @@ class Journal:
 
     def _prepare(self, write: FactWrite, occurred_us: int, blobs: dict[str, bytes]) -> Write:
         drafts = []
-        correlation = self._correlations.get(write.stream)
+        correlation = write.correlation_id or self._correlations.get(write.stream)
         actor = write.actor if callable(write.actor) else lambda _: write.actor
         for step, facts in enumerate(write.steps):
             for fact in facts:

@@ -241,3 +241,13 @@ async def test_only_the_categories_asked_for_are_read(journal):
     await journal.append([write([PauseAsked()], stream=INBOX, expected=ANY)], key="l")
 
     assert [(1, PauseAsked())] == await told(journal.read_all(categories=["inbox"]))
+
+
+async def test_a_journal_keeps_nothing_of_events_that_name_their_tree(store):
+    writing, reading = journal_on(store), journal_on(store)
+
+    await writing.append([write([skipped(1)], correlation_id="top")], key="k")
+    recorded = [each async for each, _ in reading.read(SESSION)]
+
+    assert ["top"] == [each.correlation_id for each in recorded]
+    assert {} == writing._correlations == reading._correlations
