@@ -117,12 +117,13 @@ def restore(
       cueline log restore /mnt/backup/2026-11-29.db --log .cueline/log.db
     """
     with _progress("copying") as show:
-        copied, aside = run(
+        copied, former = run(
             restore_log(source, log, now=SystemClock().now().astimezone(), progress=show)
         )
-    if aside is not None and not as_json:
-        typer.echo(visible(f"the former log is now {aside}"))
-    _print_copied(copied, as_json=as_json, former=None if aside is None else str(aside))
+    if former is not None and not as_json:
+        other = "" if former.same else "; it was another log, not the one of the backup"
+        typer.echo(visible(f"the former log is now {former.path}{other}"))
+    _print_copied(copied, as_json=as_json, former=None if former is None else str(former.path))
 
 
 def _print_copied(copied: Copied, *, as_json: bool, **more: str | None) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
+from typing import NamedTuple
 
 from cueline.actors.presence import living
 from cueline.client.open_read_models import read_models
@@ -32,6 +33,15 @@ class Copied:
     bad: tuple[BadRow, ...]
     """The damage, in the source and in the copy."""
     seconds: float
+
+
+class FormerLog(NamedTuple):
+    """The log that was in the place of a restored one."""
+
+    path: Path
+    """Where it is now."""
+    same: bool
+    """Whether the restored log is a backup of it; also if this cannot be read any more."""
 
 
 def migrate_log(log: LogName, *, writers: Sequence[str] = (), readers: Sequence[str] = ()) -> bool:
@@ -107,8 +117,8 @@ async def restore_log(
     *,
     now: datetime,
     progress: Callable[[CopyStep], None] = lambda _: None,
-) -> tuple[Copied, Path | None]:
-    """Put a copy of *source* in the place of the log *target*; return where the former log is now.
+) -> tuple[Copied, FormerLog | None]:
+    """Put a copy of *source* in the place of the log *target*; return the former log, if any.
 
     Read models and snapshots notice by themselves that the log is another.
 
@@ -136,7 +146,7 @@ async def restore_log(
         with closing(backend_of(source).open_rows()) as rows:
             await _copy(rows, part, progress, growing=True)
         copied = await _checked(source, part, began)
-        there = backend_of(target).exists()
+        there, ids = backend_of(target).exists(), {_id_of(target), _id_of(part)} - {None}
         # The log first: the next attempt moves a WAL too, so that none meets the restored log.
         for end in ("", "-wal", "-shm"):
             with suppress(FileNotFoundError):
@@ -144,7 +154,7 @@ async def restore_log(
         rename_for_good(part, path)
     finally:
         _remove(part)
-    return replace(copied, target=url), aside if there else None
+    return replace(copied, target=url), FormerLog(aside, len(ids) == 1) if there else None
 
 
 async def _copy(
@@ -164,6 +174,13 @@ async def _checked(source: LogName, target: LogName, began: float) -> Copied:
         await checked.run()
     seconds = monotonic() - began
     return Copied(*names, checked.events, checked.streams, tuple(checked.bad), seconds)
+
+
+def _id_of(log: LogName) -> str | None:
+    with suppress(LogUnavailableError, LogFormatError):
+        found = backend_of(log).found()
+        return found[1] or None if found else None
+    return None
 
 
 def _remove(path: Path) -> None:

@@ -13,6 +13,7 @@ from cueline.events.codec import blobs_named
 from cueline.events.retention import CATEGORY as RETENTION
 from cueline.events.retention import SessionEmptied
 from cueline.events.session import MessageReceived, MessageRefused
+from cueline.events.signed_note import read_verifier_key
 from cueline.events.store import RecordedEvent
 from cueline.events.stream import category_of, shown, sibling
 from cueline.runtime.open_log import OpenLog
@@ -71,9 +72,15 @@ async def verify_log(
     Raises:
         LogUnavailableError: the log cannot be read.
         ConfigError: a note outside of the log cannot be read, or is of another log; or *seals*
-        has none.
+        has none; or *signed_by* is no public key of seals.
     """
     log.check_whole()
+    if signed_by is not None:
+        try:
+            read_verifier_key(signed_by)
+        except ValueError:
+            why = "it is no public key of seals; `audit seal` prints it after `signed by`"
+            raise ConfigError(signed_by, why) from None
     if seals is not None and not notes_in(seals, log.id):
         raise ConfigError(
             str(seals), "there is no seal in it; name the folder of `audit seal --out`"

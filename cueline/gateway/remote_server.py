@@ -262,13 +262,16 @@ def _checked(name: str) -> str:
     """Return the URL of a server without a slash at its end.
 
     Raises:
-        ConfigError: it has a password or a query, or is unencrypted on the way to another machine.
+        ConfigError: it has no host, a password or a query, or is unencrypted on the way to another
+        machine.
     """
     try:
         url = httpx2.URL(name.rstrip("/"))
     except httpx2.InvalidURL as error:
         raise ConfigError(name, f"this is no URL: {error}") from None
-    if url.userinfo or url.query or url.fragment or not url.host:
+    if not url.host:
+        raise ConfigError(name, "it names no server; write `https://` and its name")
+    if url.userinfo or url.query or url.fragment:
         shown = f"{url.scheme}://{url.host}"
         why = f"write only the address of the server; the token belongs into {TOKEN}"
         raise ConfigError(shown, why)

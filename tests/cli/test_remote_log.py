@@ -392,6 +392,7 @@ def connected(url, token=TOKEN):
 @pytest.mark.parametrize(
     ("url", "error", "said"),
     [
+        ("http://", ConfigError, "http://: it names no server; write `https://` and its name"),
         ("http://127.0.0.1:1", LogUnavailableError, "cannot be reached"),
         ("http://example.com", ConfigError, "use https://"),
         ("https://me:secret@example.com", ConfigError, "CUELINE_TOKEN"),

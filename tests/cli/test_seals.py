@@ -171,7 +171,8 @@ def test_a_named_key_signs_and_a_named_folder_has_the_seal(two):
     assert not (two.folder / "config/cueline/seal.key").exists()
     signed = ("audit", "verify", "--seals", "elsewhere", "--signed-by")
     assert 0 == two(*signed, made["key"]).exit_code
-    other = two(*signed, "ada")
+    stranger = seal_key({"XDG_CONFIG_HOME": str(two.folder / "other")})
+    other = two(*signed, stranger.verifier_key(log))
     assert "the seal is signed by another key, cueline/" in other.stdout
     assert 1 == other.exit_code
 
@@ -184,10 +185,14 @@ def test_seals_that_are_asked_for_and_missing_are_no_pass(two):
         assert 2 == done.exit_code
         assert f"error: {folder}: there is no seal in it" in done.stderr
 
-    unsigned = two("audit", "verify", "--signed-by", "ada")
+    key = seal_key({"XDG_CONFIG_HOME": str(two.folder / "my")}).verifier_key("cueline/1f0")
+    unsigned = two("audit", "verify", "--signed-by", key)
+    mistaken = two("audit", "verify", "--signed-by", "ada")
 
     assert 1 == unsigned.exit_code
-    assert "nothing up to here is sealed, so not by ada" in unsigned.stdout
+    assert f"nothing up to here is sealed, so not by {key}" in unsigned.stdout
+    assert 2 == mistaken.exit_code
+    assert "error: ada: it is no public key of seals" in mistaken.stderr
 
 
 def test_without_a_seal_a_recomputed_chain_is_intact(two):

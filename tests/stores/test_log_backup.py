@@ -3,7 +3,7 @@
 import signal
 import sys
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -112,12 +112,25 @@ async def test_a_restored_log_goes_on_and_the_former_one_is_kept(url, tmp_path):
 
     await killed.close()
     assert (None, 3, str(log)) == (nothing, copied.events, copied.target)
-    assert "restored.db-until-20261129T100000000000" == former.name
-    assert (3, 4) == (len(await events_of(log)), len(await events_of(former)))
+    assert ("restored.db-until-20261129T100000000000", True) == (former.path.name, former.same)
+    assert (3, 4) == (len(await events_of(log)), len(await events_of(former.path)))
     store = backend_of(log).open(SystemClock())
     await store.append([Write(SESSION, [fact()], 3)], "more")
     await store.close()
     assert [1, 2, 3, 4] == [event.position for event in await events_of(log)]
+
+
+async def test_a_restore_tells_whether_it_was_another_log(tmp_path):
+    log, backup = tmp_path / "log.db", tmp_path / "copy.db"
+    await (await filled(str(tmp_path / "other.db"))).close()
+    await backup_log(str(tmp_path / "other.db"), backup)
+    await (await filled(log)).close()
+
+    _, other = await restore_log(backup, log, now=NOW)
+    log.write_bytes(b"damaged")
+    _, damaged = await restore_log(backup, log, now=NOW + timedelta(1))
+
+    assert (False, True) == (other.same, damaged.same)
 
 
 async def test_a_restore_that_was_stopped_costs_nothing(tmp_path):
