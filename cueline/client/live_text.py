@@ -70,6 +70,9 @@ async def _follow_owner(
                     owner = await owner_of(log.store, log.board, stream, log.clock.now())
                     if owner is None or not owner.address:
                         continue
+                    # It may have taken the session up since: its pieces would come twice.
+                    if local is not None and local.has(owner.incarnation):
+                        continue
                     if receiving is not None:
                         receiving.cancel()
                     connected = owner.incarnation

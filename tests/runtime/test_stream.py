@@ -1,9 +1,13 @@
 """What a program sees of a reply while it comes."""
 
 import asyncio
+from dataclasses import replace
 
 import cueline
+from cueline.client.live_text import live_text
+from cueline.client.runtime import open_runtime
 from cueline.client.session import VersionedEvent
+from cueline.testing.wait import await_until
 from tests.scripted import HELLO, scripted
 
 SPEAKS = """
@@ -95,3 +99,45 @@ async def test_who_comes_late_sees_the_events_only(runtime):
 
     assert [] == texts(came)
     assert "SessionCompleted" == came[-1].event.type
+
+
+TALKS = """
+[[reply]]
+text = "Good evening."
+[[reply]]
+text = "Still here."
+"""
+
+
+class LateStore:
+    """A log that was asked for the owner just before this process took the session up."""
+
+    def __init__(self, store):
+        self._store = store
+        self.asked = 0
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def head(self, stream):
+        self.asked += 1
+        return replace(await self._store.head(stream), owner="another")
+
+
+async def test_a_host_of_this_process_is_never_connected_to(tmp_path, monkeypatch):
+    connected = []
+
+    async def receive(address, *_):
+        connected.append(address)
+
+    monkeypatch.setattr("cueline.client.live_text.receive", receive)
+    async with open_runtime(tmp_path / "log.db") as here:
+        session = await here.start(scripted(TALKS), "Hello", id="one", open=True)
+        await session.result()
+        late = LateStore(here.log.store)
+        with live_text(replace(here.log, store=late), session.stream_name, here.place):
+            await session.send("And?")
+            await session.result()
+            await await_until(lambda: late.asked > 1)
+
+    assert [] == connected
