@@ -146,6 +146,11 @@ class ForkedGround(Ground):
 
             await asyncio.gather(*map(drive, sessions))
 
+    def children(self):
+        """Return the names of the sessions that calls have started."""
+        names = [name.removeprefix("session-default/") for name in self.streams()]
+        return [name for name in names if "/" not in name and "." in name]
+
     def streams(self):
         """Return the types and hashes of the events of each stream; read only what is new."""
         uri = f"file:{self.log}?mode=ro"
@@ -210,9 +215,9 @@ def drive(ground, sessions, lives=LIVES):
             living[place] = 0
     for pid in filter(None, living.values()):
         os.waitpid(pid, 0)
-    for _ in range(5):  # who lost three hosts in a row waits for a person once more
+    for _ in range(5):  # who lost three hosts in a row waits for a person, as do children
         if not all(map(ground.ended, sessions)):
-            os.waitpid(ground.live(sessions), 0)
+            os.waitpid(ground.live([*sessions, *ground.children()]), 0)
     assert all(map(ground.ended, sessions)), "a session is stuck"
 
 
