@@ -18,6 +18,7 @@ from cueline.events.inbox import StartAsked
 from cueline.events.store import ANY, Write
 from cueline.projections.session import list_sessions
 from cueline.projections.views import VERSION
+from cueline.projections.words import JOIN, MATCH, query_of
 from cueline.runtime.open_log import open_log
 from cueline.stores.backend import backend_of
 from cueline.stores.postgres.address import address_of
@@ -139,3 +140,17 @@ def test_the_pages_name_their_schema(page):
     text = (Path(__file__).parents[2] / "docs" / page).read_text()
 
     assert f"`NAME_views{VERSION}`" in text
+
+
+async def test_the_index_of_words_is_asked_whatever_the_planner_thinks_of_a_word(log):
+    asked = f"EXPLAIN SELECT position FROM events {JOIN} WHERE {MATCH} ORDER BY position LIMIT 9"
+    with closing(log.backend.open_views()) as views:
+        await views.catch_up(log.store)
+        views.db.execute("INSERT INTO words SELECT n, n FROM generate_series(1, 2000) AS n")
+        # The planner takes it for a million rows that nobody has looked at.
+        views.db.execute(
+            "UPDATE pg_class SET relpages = 1, reltuples = 100000 WHERE oid = 'words'::regclass"
+        )
+        plan = views.db.execute(asked, [query_of("rare")]).fetchall()
+
+    assert "Bitmap Index Scan on idx_words" in str(plan)

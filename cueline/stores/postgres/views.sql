@@ -29,7 +29,8 @@ $$;
 
 -- The words of a text, as FTS5 takes it apart: all of ASCII but letters, digits and -_./ divides
 -- them, as do the common marks of other alphabets. A longer word is cut.
-CREATE FUNCTION lexemes_of(text text) RETURNS tsvector LANGUAGE sql IMMUTABLE AS $$
+-- A call takes about 30 µs.
+CREATE FUNCTION lexemes_of(text text) RETURNS tsvector LANGUAGE sql IMMUTABLE COST 2000 AS $$
     SELECT array_to_tsvector(array(
         SELECT left(word, 200) FROM regexp_split_to_table(text COLLATE "C",
             '[\u0001-,:-@\u005b-^`{-\u00bf\u2000-\u206f\u3000-\u303f]+') AS word
