@@ -123,10 +123,11 @@ def restore(
     if former is not None and not as_json:
         other = "" if former.same else "; it was another log, not the one of the backup"
         typer.echo(visible(f"the former log is now {former.path}{other}"))
-    _print_copied(copied, as_json=as_json, former=None if former is None else str(former.path))
+    path, same = (None, None) if former is None else (str(former.path), former.same)
+    _print_copied(copied, as_json=as_json, former=path, same_log=same)
 
 
-def _print_copied(copied: Copied, *, as_json: bool, **more: str | None) -> None:
+def _print_copied(copied: Copied, *, as_json: bool, **more: object) -> None:
     if as_json:
         typer.echo(json_of({**asdict(copied), **more}))
     else:

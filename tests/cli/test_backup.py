@@ -33,7 +33,24 @@ def test_read_models_notice_a_log_that_was_put_back(shell):
     assert ({"one"}, {"one", "three"}) == (older, diverged)
     assert {"one", "two"} == listed(shell)
     assert back["former"].startswith(f"{shell.log}-until-")
+    assert back["same_log"] is True
     assert 0 == shell("audit", "verify").exit_code
+
+
+def test_a_restore_says_that_the_former_log_was_another(shell):
+    run(shell, "one")
+    assert 0 == shell("log", "backup", "copy.db").exit_code
+
+    first = shell("log", "restore", "copy.db", "--log", "other.db")
+    agent = shell.agent(shell.hello)
+    other = ("--log", "third.db")
+    assert 0 == shell("run", "Hello", "--agent", agent, "--inline", *other).exit_code
+    told = shell("log", "restore", "copy.db", *other)
+    again = shell("log", "restore", "copy.db", *other)
+
+    assert "former" not in first.output
+    assert "; it was another log, not the one of the backup" in told.output
+    assert "another log" not in again.output
 
 
 @pytest.mark.parametrize("to", ["", ".", "memory:", "postgresql://db.internal/cueline"])
