@@ -105,8 +105,9 @@ class LocalBackend:
         folder = self._root / place
         if folder.exists():
             for each in folder.iterdir():
-                if each.name != _ABOUT:  # last, so that a deletion that was cut off is repeated
+                if each.name not in {_ABOUT, _STOPPED}:  # until then it is what it was
                     remove(each)
+            (folder / _ABOUT).unlink(missing_ok=True)  # so one that was cut off is repeated
             remove(folder)
 
     def state(self, place: str) -> SandboxState:
@@ -119,10 +120,11 @@ class LocalBackend:
         found = []
         name = _place_of(labels) if {LOG_LABEL, NAME_LABEL} <= labels.keys() else "*"
         for each in self._root.glob(f"{name}/{_ABOUT}"):
-            has = self._about(each.parent).labels
-            if labels.items() <= has.items():
-                place = each.parent.name
-                found.append(FoundSandbox(place, has, self.state(place)))
+            place = each.parent.name
+            with suppress(FileNotFoundError):  # deleted since
+                has = self._about(each.parent).labels
+                if labels.items() <= has.items():
+                    found.append(FoundSandbox(place, has, self.state(place)))
         return found
 
     def keep_alive(self, place: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from cueline.actors.sandbox_port import NAME_LABEL
 from cueline.errors import SandboxError
 from cueline.events.sandbox import SandboxSpec
-from cueline.sandboxes.local import MOST_LAYERS, LocalBackend
+from cueline.sandboxes.local import MOST_LAYERS, LocalBackend, remove
 from cueline.testing.sandbox_contract import SandboxContract
 
 
@@ -80,6 +80,42 @@ class TestLocalContract(SandboxContract):
         backend.snapshot(place, "1.0")
         fork = backend.fork(place, "1.0", {**labels, NAME_LABEL: "sandbox-default/fork"})
         assert backend.get(fork, "turn") == b"1"
+
+    def test_a_stopped_sandbox_is_not_seen_as_started_while_it_is_deleted(
+        self, backend: LocalBackend, place: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A pool would count it beside those that hold all its slots."""
+        seen = []
+
+        def remove_and_look(path: Path) -> None:
+            remove(path)
+            seen.append(backend.state(place))
+
+        monkeypatch.setattr("cueline.sandboxes.local.remove", remove_and_look)
+        backend.stop(place)
+        backend.delete(place)
+
+        assert "gone" == seen[-1]
+        assert {"stopped"} == set(seen[:-1])
+
+    def test_a_sandbox_that_is_deleted_while_others_are_found_is_left_out(
+        self,
+        backend: LocalBackend,
+        place: str,
+        labels: dict[str, str],
+        spec: SandboxSpec,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        other = backend.create(spec, {**labels, NAME_LABEL: "sandbox-default/other"}, {})
+        glob = Path.glob
+
+        def glob_and_delete(folder: Path, pattern: str) -> list[Path]:
+            found = list(glob(folder, pattern))
+            backend.delete(other)
+            return found
+
+        monkeypatch.setattr(Path, "glob", glob_and_delete)
+        assert [place] == [each.place for each in backend.find({})]
 
     def test_many_snapshots_are_merged_and_keep_every_change(
         self, backend: LocalBackend, place: str, labels: dict[str, str], workspace: Path
