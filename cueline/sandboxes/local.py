@@ -12,7 +12,6 @@ import os
 import shutil
 import subprocess
 import threading
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -34,13 +33,9 @@ from cueline.events.sandbox import SandboxSpec
 from cueline.files import make_folder
 from cueline.isolation.ladder import overlay_rung
 from cueline.isolation.sandbox import sandbox
-from cueline.tools.shell import Printed, follow, start_guarded
+from cueline.sandboxes.layers import MERGED, MOST_LAYERS, link_tree, merge_oldest, remove
+from cueline.tools.guarded_process import Printed, follow, start_guarded
 
-MOST_LAYERS: Final = 24
-"""The number of layers from which the two oldest are merged; the kernel takes some more."""
-_MERGED: Final = "m"
-"""The end of the name of a layer that has those before it, too."""
-_OPAQUE: Final = ("trusted.overlay.opaque", "user.overlay.opaque")
 _ABOUT: Final = "about.json"
 _STOPPED: Final = "stopped"
 _SECONDS: Final = 60.0
@@ -170,7 +165,7 @@ class LocalBackend:
             layers, snapshots, upper = (folder / each for each in ("layers", "snapshots", "upper"))
             _make_upper(folder)
             known = sorted(layers.iterdir())
-            last = known[-1].name.rstrip(_MERGED) if known else ""
+            last = known[-1].name.rstrip(MERGED) if known else ""
             newest = f"{int(last or 0) + 1:06}" if any(upper.iterdir()) else last
             snapshots.mkdir(exist_ok=True)
             written = _write_new(snapshots / name, newest.encode())  # first: it takes room
@@ -178,7 +173,7 @@ class LocalBackend:
                 upper.rename(layers / newest)
                 _make_upper(folder)
             written.rename(snapshots / name)
-            _merge_oldest(layers)
+            merge_oldest(layers)
 
     def fork(self, place: str, name: str, labels: Mapping[str, str]) -> str:
         """Create a sandbox with the files that another one had at the snapshot *name*.
@@ -198,17 +193,16 @@ class LocalBackend:
             last = (origin / "snapshots" / name).read_text()
         except FileNotFoundError:
             raise SandboxError(place, f"it has no snapshot of the call {name}") from None
-        layers = {each.name.rstrip(_MERGED): each for each in (origin / "layers").iterdir()}
+        layers = {each.name.rstrip(MERGED): each for each in (origin / "layers").iterdir()}
         if last and last not in layers:
             why = f"the files of the call {name} are merged into later ones"
             raise SandboxError(place, f"{why}: at most {MOST_LAYERS} snapshots are kept")
         make_folder(fork / "layers")
         for number, layer in layers.items():
-            # The files of a layer are never changed, so two sandboxes can have the same ones.
             copy = fork / "layers" / layer.name
             if number <= last and not copy.exists():
                 remove(fork / "copied")
-                _link_tree(layer, fork / "copied")
+                link_tree(layer, fork / "copied")
                 (fork / "copied").rename(copy)
 
     def _check(self, spec: SandboxSpec) -> None:  # noqa: ARG002 - a subclass looks at it
@@ -253,7 +247,7 @@ class LocalBackend:
         ) as box:
             with start_guarded(box, workspace, fed=True) as process:
                 threading.Thread(target=_feed, args=(process, stdin), daemon=True).start()
-                ended = follow(process, printed, time.monotonic() + seconds)
+                ended = follow(process, printed, seconds)
             code = box.exit_code(process.returncode)
         return Executed(
             exit_code=_KILLED if not ended else 128 - code if code < 0 else code,
@@ -324,79 +318,3 @@ def _write_new(path: Path, content: bytes) -> Path:
     new.touch(mode=0o600)
     new.write_bytes(content)
     return new
-
-
-def remove(folder: Path) -> None:
-    """Remove *folder* or file, also what an overlay left that nobody may enter."""
-    if folder.is_symlink() or not folder.is_dir():
-        folder.unlink(missing_ok=True)
-        return
-    for root, folders, _ in os.walk(folder):
-        for inner in (Path(root, name) for name in folders):
-            with suppress(OSError):
-                if not inner.is_symlink():
-                    inner.chmod(0o700)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def _merge_oldest(layers: Path) -> None:
-    """Merge the two oldest of too many *layers*.
-
-    A crash in the middle leaves layers that together have the same files: the merged one lies over
-    the two.
-    """
-    known = sorted(layers.iterdir())
-    last = max((each for each in known if each.name.endswith(_MERGED)), default=None)
-    for each in [] if last is None else known[: known.index(last)]:
-        remove(each)  # a crash left it; the merged one has it, too
-        known.remove(each)
-    if len(known) <= MOST_LAYERS:
-        return
-    oldest, second = known[:2]
-    merged = layers.with_name("merged")
-    remove(merged)
-    _link_tree(oldest, merged)
-    _lay_over(second, merged)
-    merged.rename(second.with_name(f"{second.name.rstrip(_MERGED)}{_MERGED}"))
-    remove(second)
-    remove(oldest)
-
-
-def _lay_over(upper: Path, lower: Path) -> None:
-    """Bring the changes that the layer *upper* holds into *lower*, as overlayfs shows them."""
-    for each in upper.iterdir():
-        below = lower / each.name
-        is_folder = each.is_dir() and not each.is_symlink()
-        if not is_folder or _is_opaque(each) or below.is_symlink() or not below.is_dir():
-            remove(below)
-        if is_folder and below.exists():
-            shutil.copystat(each, below)
-            _lay_over(each, below)
-        elif is_folder:
-            _link_tree(each, below)
-        else:  # also the device that stands for a deleted file
-            os.link(each, below, follow_symlinks=False)
-
-
-def _is_opaque(folder: Path) -> bool:
-    for name in _OPAQUE:
-        with suppress(OSError):
-            if os.getxattr(folder, name) == b"y":
-                return True
-    return False
-
-
-def _link_tree(source: Path, target: Path) -> None:
-    """Copy the folders of *source*, and link its files.
-
-    Raises:
-        SandboxError: the disk has no room, or a file cannot be linked.
-    """
-    done = subprocess.run(  # noqa: S603 - two folders of ours
-        ["cp", "-al", source, target],  # noqa: S607
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise SandboxError(target.name, f"it cannot be copied: {done.stderr.strip()}")

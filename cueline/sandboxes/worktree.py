@@ -19,7 +19,8 @@ from cueline.events.agent_parts import Isolation
 from cueline.events.sandbox import SandboxSpec
 from cueline.events.stream import shown
 from cueline.isolation.ladder import check
-from cueline.sandboxes.local import LocalBackend, locked, output_text, remove
+from cueline.sandboxes.layers import remove
+from cueline.sandboxes.local import LocalBackend, locked, output_text
 
 _SECONDS: Final = 600.0
 _BASE: Final = "base"

@@ -7,7 +7,8 @@ import pytest
 from cueline.actors.sandbox_port import NAME_LABEL
 from cueline.errors import SandboxError
 from cueline.events.sandbox import SandboxSpec
-from cueline.sandboxes.local import MOST_LAYERS, LocalBackend, remove
+from cueline.sandboxes.layers import MOST_LAYERS, remove
+from cueline.sandboxes.local import LocalBackend
 from cueline.testing.sandbox_contract import SandboxContract
 
 

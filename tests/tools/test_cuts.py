@@ -6,11 +6,12 @@ from pydantic import SecretStr
 from cueline.actors.rendered_output import sanitize_text
 from cueline.errors import ToolFailedError
 from cueline.events.sanitize import CUT, REDACTED, Redactor
-from cueline.tools import shell
+from cueline.tools import guarded_process
 from cueline.tools.files import READ_LIMIT, read_file
+from cueline.tools.guarded_process import TOLD
 from cueline.tools.result import MESSAGE_LIMIT, failure_of, output_of
 from cueline.tools.search import LINE_LIMIT, search_files
-from cueline.tools.shell import TOLD, run_command
+from cueline.tools.shell import run_command
 
 CANARY = "c4nary-0123456789-abcdefghij"
 HALF = len(CANARY) // 2
@@ -71,7 +72,7 @@ def test_the_last_that_was_printed_before_a_time_out(use):
 
 
 def test_the_end_of_what_a_command_printed(use, monkeypatch):
-    monkeypatch.setattr(shell, "OUTPUT_LIMIT", 100)
+    monkeypatch.setattr(guarded_process, "OUTPUT_LIMIT", 100)
 
     output = use(run_command, command=f"printf {'x' * (100 - HALF)}{CANARY}")
 

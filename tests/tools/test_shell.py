@@ -13,7 +13,7 @@ import pytest
 from cueline.errors import ToolFailedError
 from cueline.events.agent_parts import Isolation
 from cueline.events.sanitize import CUT
-from cueline.tools import shell
+from cueline.tools import guarded_process
 from cueline.tools.shell import run_command
 from cueline.tools.tool import OUTPUT_LIMIT
 
@@ -96,7 +96,7 @@ def test_nothing_survives_its_command(run, workspace, how, end):
 
 def test_nothing_survives_a_command_whose_time_is_up(run, workspace, monkeypatch):
     moments = chain([0.0, 0.0], repeat(100.0))
-    monkeypatch.setattr(shell, "time", SimpleNamespace(monotonic=partial(next, moments)))
+    monkeypatch.setattr(guarded_process, "time", SimpleNamespace(monotonic=partial(next, moments)))
     command = "trap '' TERM; setsid tail -f /dev/null & echo begun; wait"
 
     with pytest.raises(ToolFailedError, match="may have had effects"):
@@ -126,7 +126,7 @@ def test_what_goes_on_printing_in_the_background_is_not_waited_for(run):
 def test_a_command_that_takes_too_long_is_killed_and_its_output_told(run, monkeypatch):
     # Its time is up as soon as it has printed something.
     moments = chain([0.0, 0.0], repeat(100.0))
-    monkeypatch.setattr(shell, "time", SimpleNamespace(monotonic=partial(next, moments)))
+    monkeypatch.setattr(guarded_process, "time", SimpleNamespace(monotonic=partial(next, moments)))
 
     with pytest.raises(ToolFailedError, match="may have had effects") as failed:
         run("echo begun; tail -f /dev/null", timeout_seconds=100)
@@ -151,7 +151,7 @@ def test_a_look_takes_all_that_is_in_a_pipe_that_was_widened():
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 1 << 20)
         pipe.write(bytes(1 << 20))
 
-        shell.drain(source, printed := shell.Printed())
+        guarded_process.drain(source, printed := guarded_process.Printed())
 
         assert 1 << 20 == printed.size
 
