@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -93,7 +93,8 @@ def podman(root: Path) -> Iterator[str]:
         # The monitor of each command waits for 5 minutes in case that somebody asks for its exit.
         for each in psutil.process_iter(["cmdline"]):
             if any(str(root) in word for word in each.info["cmdline"] or ()):
-                each.kill()
+                with suppress(psutil.NoSuchProcess):
+                    each.kill()
 
 
 def _system() -> bytes:
