@@ -262,8 +262,8 @@ def _checked(name: str) -> str:
     """Return the URL of a server without a slash at its end.
 
     Raises:
-        ConfigError: it has no host, a password or a query, or is unencrypted on the way to another
-        machine.
+        ConfigError: it names no server, or has a password or a query, or is unencrypted on the way
+        to another machine.
     """
     try:
         url = httpx2.URL(name.rstrip("/"))

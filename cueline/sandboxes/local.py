@@ -100,9 +100,10 @@ class LocalBackend:
         folder = self._root / place
         if folder.exists():
             for each in folder.iterdir():
-                if each.name not in {_ABOUT, _STOPPED}:  # until then it is what it was
+                if each.name not in {_ABOUT, _STOPPED}:
                     remove(each)
-            (folder / _ABOUT).unlink(missing_ok=True)  # so one that was cut off is repeated
+            # Last, so that it shows as started or stopped, as before, until all else is deleted.
+            (folder / _ABOUT).unlink(missing_ok=True)
             remove(folder)
 
     def state(self, place: str) -> SandboxState:

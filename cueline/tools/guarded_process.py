@@ -87,7 +87,7 @@ def start_guarded(
                 stdin=subprocess.PIPE if fed else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE if separately else subprocess.STDOUT,
-                preexec_fn=partial(become_guarded, control, box),  # noqa: PLW1509 - it takes no lock
+                preexec_fn=partial(_become_guarded, control, box),  # noqa: PLW1509 - it takes no lock
             )
     except BaseException:
         os.close(holding)
@@ -115,13 +115,13 @@ def not_started_on_shortage() -> Iterator[None]:
     """Raise `not_started` if the system lacks resources for the block."""
     try:
         yield
-    except (OSError, subprocess.SubprocessError) as error:  # or `guarded` could not fork
+    except (OSError, subprocess.SubprocessError) as error:  # or the guardian could not fork
         if isinstance(error, OSError) and error.errno not in SHORTAGES:
             raise
         raise ToolFailedError(NOT_STARTED, f"no process can be started: {error}") from error
 
 
-def become_guarded(control: int, box: Sandbox) -> None:
+def _become_guarded(control: int, box: Sandbox) -> None:
     """Become the command, below a guardian process; see `tools.guardian`.
 
     The worker's own guardian would let processes that leave the command's session live as
@@ -132,17 +132,17 @@ def become_guarded(control: int, box: Sandbox) -> None:
     box.before_fork()
     command = os.fork()
     if command:
-        stand_by(command, control)
+        _stand_by(command, control)
     box.before_exec()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _UNHEARD)
     os.setpgid(0, 0)  # signals to its process group do not reach its guardian
 
 
-def stand_by(command: int, control: int) -> NoReturn:
+def _stand_by(command: int, control: int) -> NoReturn:
     """Wait for the end of *command* or *control*; kill the rest; exit with the command's status."""
     try:
         # The command and the worker have the other descriptors, and wait until these are closed.
-        close_all_but(control)
+        _close_all_but(control)
         signals = watch_children()
         signal.raise_signal(signal.SIGCHLD)  # the command may have ended earlier
         code = guard(command, control, signals)
@@ -158,7 +158,7 @@ def stand_by(command: int, control: int) -> NoReturn:
         os._exit(1)
 
 
-def close_all_but(kept: int) -> None:
+def _close_all_but(kept: int) -> None:
     """Close all open descriptors except *kept*; not all possible ones, which may be a billion."""
     for name in os.listdir(_OPEN_FILES):  # noqa: PTH208 - only the names, and fast
         if (descriptor := int(name)) != kept:
@@ -174,7 +174,7 @@ def follow(process: subprocess.Popen[bytes], printed: Printed, seconds: float) -
     deadline = time.monotonic() + seconds
     assert process.stdout is not None
     ended, ending = os.pipe()
-    threading.Thread(target=announce, args=(process, ending), daemon=True).start()
+    threading.Thread(target=_announce, args=(process, ending), daemon=True).start()
     os.set_blocking(process.stdout.fileno(), False)
     with selectors.DefaultSelector() as selector, os.fdopen(ended):
         selector.register(process.stdout, selectors.EVENT_READ)
@@ -188,7 +188,7 @@ def follow(process: subprocess.Popen[bytes], printed: Printed, seconds: float) -
     return False
 
 
-def announce(process: subprocess.Popen[bytes], ending: int) -> None:
+def _announce(process: subprocess.Popen[bytes], ending: int) -> None:
     """Close *ending* when *process* has ended."""
     process.wait()
     os.close(ending)

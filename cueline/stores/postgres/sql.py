@@ -13,11 +13,12 @@ from cueline.stores.postgres.address import Address
 
 _MARK = "\x01"
 MATCH = "words MATCH ?"
+"""The condition of the full-text index in SQLite."""
 # The index is asked first and once: a planner that takes a rare word for a common one would look
 # at the text of each event, which takes half a minute for a million.
 FOUND = """words.rowid = ANY (ARRAY(
     SELECT found.rowid FROM words AS found WHERE lexemes_of(found.text) @@ query_of(?)))"""
-"""The condition of the full-text index, in SQLite and here."""
+"""The same condition here."""
 
 
 def marked(statement: str) -> bytes:
