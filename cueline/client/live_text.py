@@ -97,7 +97,10 @@ async def _receive(owner: Presence, stream: str, pieces: LiveTextSubscription) -
 async def with_live_text(
     happening: AsyncGenerator[Told], pieces: LiveTextSubscription
 ) -> AsyncGenerator[Told | TextDelta]:
-    """Yield the events of *happening*, and the *pieces* of each reply before its event."""
+    """Yield the events of *happening*, and the *pieces* of each reply before its event.
+
+    Pieces that arrive after the event of their reply are left out: the event has all of it.
+    """
     ended: set[tuple[str, int]] = set()
 
     async def following() -> Told | None:

@@ -293,7 +293,8 @@ class Session:
 
         A piece is a `TextDelta`. The pieces of a reply come before the event that records the
         reply, and the event has the whole reply. Pieces are not recorded, and can be missing: a
-        reply that began before `stream` has no pieces, and a slow reader loses the last pieces.
+        reply that began before `stream` has no pieces, and a slow reader, or one in another
+        process, may lose the last pieces.
         A repeated model call sends its reply again from the beginning, with a higher `attempt`.
 
         Raises the errors of `events`.

@@ -23,6 +23,21 @@ def busy(context: ToolContext) -> str:
         Event().wait(0.01)
     return "done"
 '''
+HOLD = """
+from pathlib import Path
+from threading import Event
+
+import cueline
+
+
+@cueline.tool(read_only=True)
+def hold(name: str, context: cueline.ToolContext) -> str:
+    \"\"\"Say that it is not done, until there is a file of that name.\"\"\"
+    while not Path("FOLDER", name).exists():
+        context.progress(0.5)
+        Event().wait(0.1)
+    return ""
+"""
 
 
 def running(shell, session="one", *, script=None, more=(), tools=("list_files",)):
@@ -49,3 +64,19 @@ def let_go(shell):
 def inbox_types(shell):
     events = [json.loads(line) for line in shell("audit", "--json").stdout.splitlines()]
     return [event["type"] for event in events if event["stream"].startswith("inbox-")]
+
+
+def holding(shell):
+    """Write a tool that holds the next reply back, and return its name."""
+    (shell.folder / "hold.py").write_text(HOLD.replace("FOLDER", str(shell.folder)))
+    return "hold.py:hold"
+
+
+def text_in(pieces, effect):
+    """Return the text of the reply of the model call *effect*."""
+    return "".join(piece.text for piece in pieces if piece.effect == effect)
+
+
+def told_of(call, pieces):
+    """Whether the progress of *call* has come, so that its process is connected."""
+    return call in [progress.effect for progress in pieces.take_progress()]

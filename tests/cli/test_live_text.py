@@ -13,6 +13,7 @@ from cueline.client.client import open_client
 from cueline.client.live_text import live_text, with_live_text
 from cueline.events.session import SessionCompleted
 from cueline.testing.wait import PATIENCE_SECONDS, await_until
+from tests.cli.processes import holding, text_in, told_of
 from tests.local_server import local_server, says
 
 STREAM = "session-default/one"
@@ -48,30 +49,6 @@ chunk_seconds = 0.01
 [[reply]]
 text = "Done."
 """
-TOOLS = """
-from pathlib import Path
-from threading import Event
-
-import cueline
-
-
-@cueline.tool(read_only=True)
-def hold(name: str, context: cueline.ToolContext) -> str:
-    \"\"\"Say that it is not done, until there is a file of that name.\"\"\"
-    while not Path("FOLDER", name).exists():
-        context.progress(0.5)
-        Event().wait(0.1)
-    return ""
-"""
-
-
-def words(pieces, effect):
-    return "".join(piece.text for piece in pieces if piece.effect == effect)
-
-
-def told_of(call, pieces):
-    """Whether the progress of *call* has come, so that its process is connected."""
-    return call in [progress.effect for progress in pieces.take_progress()]
 
 
 class Watcher:
@@ -110,8 +87,7 @@ class Watcher:
 @pytest.fixture
 async def following(shell):
     """Return a run in another process, and what watches it in this one."""
-    (shell.folder / "hold.py").write_text(TOOLS.replace("FOLDER", str(shell.folder)))
-    speaks = shell.agent(SPEAKS, tools=("hold.py:hold",))
+    speaks = shell.agent(SPEAKS, tools=(holding(shell),))
     process = shell.start("run", "Go", "--agent", speaks, "--inline", "--id", "one")
     await asyncio.to_thread(shell.wait_for, "one", "SessionStarted")
     async with asyncio.timeout(2 * PATIENCE_SECONDS), open_client(shell.log) as client:
@@ -143,14 +119,14 @@ async def test_a_call_that_died_in_the_middle_of_its_reply_is_made_again(shell, 
     with live_text(log, STREAM) as pieces:
         await await_until(partial(told_of, "2.0", pieces))
         await watcher.let_go_on("2.0", "second")
-        while "There is nothing." != words(came, "3.m"):
+        while "There is nothing." != text_in(came, "3.m"):
             came += await pieces.take()
     (shell.folder / "third").touch()
     rest = [piece for piece in await watcher.rest() if piece.call != ("2.m", 1)]
 
     assert {("2.m", 2), ("3.m", 1)} >= {piece.call for piece in came}
     # An event may come before the last pieces of its reply, which are left out then.
-    assert "There is nothing.".startswith(words(rest, "3.m"))
+    assert "There is nothing.".startswith(text_in(rest, "3.m"))
     assert {("2.m", 2), ("3.m", 1), ("4.m", 1)} >= {piece.call for piece in rest}
     said = await asyncio.to_thread(resumed.stdout.read)
     assert 0 == await asyncio.to_thread(resumed.wait)

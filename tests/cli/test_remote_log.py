@@ -8,12 +8,14 @@ import signal
 import subprocess
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 import cueline
 from cueline.client.client import open_client
 from cueline.client.context import acting_for
+from cueline.client.live_text import live_text
 from cueline.client.runtime import open_runtime
 from cueline.client.tokens import issue_token
 from cueline.deciders.person import Person
@@ -29,7 +31,9 @@ from cueline.errors import (
 )
 from cueline.events.blob_ref import blobs_in
 from cueline.events.log_url import LogUrl
+from cueline.testing.wait import PATIENCE_SECONDS, await_until
 from tests.cli.conftest import CUELINE
+from tests.cli.processes import holding, text_in, told_of
 from tests.gateway.test_serve import TOKEN
 
 ASKS = """
@@ -59,10 +63,16 @@ text = "Here I am."
 """
 SPEAKS = """
 [[reply]]
-turn = 1
+text = "I look."
+calls = [{ name = "hold", arguments = { name = "first" } }]
+
+[[reply]]
 text = "Nobody ever wrote that down, and on and on and on."
-delay_seconds = 1.0
+calls = [{ name = "hold", arguments = { name = "second" } }]
 chunk_seconds = 0.05
+
+[[reply]]
+text = "Done."
 """
 
 
@@ -260,6 +270,10 @@ def test_each_question_is_answered_as_from_the_log_itself(shell, server):
     assert {} == differ
 
 
+async def all_of(happening):
+    return [each async for each in happening]
+
+
 def streamed(shell, log, session):
     """Return the types of the events that `run --json-stream` prints, and its last line."""
     words = ["run", "Go", "-a", "agent.toml", "--id", session, "--json-stream", "--log", log]
@@ -279,22 +293,32 @@ def test_the_stream_of_a_run_is_that_of_a_local_one(shell, shared):
 
 # 001-018
 def test_live_text_arrives_over_the_network(shell, shared):
-    shell.agent(SPEAKS)
+    shell.agent(SPEAKS, tools=(holding(shell),))
 
     async def spoken():
-        async with cueline.connect(shared.url, token=TOKEN) as client:
+        until = asyncio.timeout(2 * PATIENCE_SECONDS)
+        async with until, cueline.connect(shared.url, token=TOKEN) as client:
             session = await client.start("agent.toml", "Go")
-            pieces, events = [], []
-            async for each in session.stream():
-                kept = pieces if isinstance(each, cueline.TextDelta) else events
-                kept.append(each)
-            return pieces, events, await session.result()
+            streaming = asyncio.create_task(all_of(session.stream()))
+            came = []
+            with live_text(client.log, session.stream_name) as pieces:
+                await await_until(partial(told_of, "1.0", pieces))
+                (shell.folder / "first").touch()
+                while not text_in(came, "2.m").endswith("on."):
+                    came += await pieces.take()
+            (shell.folder / "second").touch()
+            return came, await streaming, await session.result()
 
-    pieces, events, result = asyncio.run(spoken())
+    came, streamed, result = asyncio.run(spoken())
 
-    assert result.text == "".join(piece.text for piece in pieces)
-    assert len(pieces) > 3
-    assert list(range(1, len(events) + 1)) == [each.version for each in events]
+    assert "Nobody ever wrote that down, and on and on and on." == text_in(came, "2.m")
+    assert len(came) > 3
+    pieces = [each for each in streamed if isinstance(each, cueline.TextDelta)]
+    # An event may come before the last pieces of its reply, which are left out then.
+    assert text_in(came, "2.m").startswith(text_in(pieces, "2.m"))
+    versions = [each.version for each in streamed if not isinstance(each, cueline.TextDelta)]
+    assert [*range(1, len(versions) + 1)] == versions
+    assert "Done." == result.text
 
 
 # 001-018, 002-016
