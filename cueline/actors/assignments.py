@@ -38,7 +38,8 @@ class _Host:
     __slots__ = ("lacking", "leaving", "number", "places", "refuses", "sessions", "silent")
 
     def __init__(self) -> None:
-        self.sessions: set[str] = set()
+        self.sessions: dict[str, None] = {}
+        """Its sessions, in the order in which it got them."""
         self.places = 0
         self.leaving = 0
         self.number: int | None = None
@@ -87,7 +88,7 @@ class Assignments:
 
     def keep(self, hosts: Collection[str]) -> None:
         """Replace the known hosts by *hosts*; the sessions of removed hosts need a host."""
-        for name in self._hosts.keys() - hosts:
+        for name in [name for name in self._hosts if name not in hosts]:
             self._former.add(name)
             self._unheard.pop(name, None)
             for stream in self._hosts.pop(name).sessions:
@@ -118,8 +119,9 @@ class Assignments:
             return
         if report.active is not None:
             # A session that the host dropped without a report may have work.
-            ended = dict.fromkeys(there.sessions.difference(report.active), True)
-            for stream in report.active:
+            active = dict.fromkeys(report.active)
+            ended = {stream: True for stream in there.sessions if stream not in active}
+            for stream in active:
                 self._put(stream, host)
         else:
             ended = {s: has_work for s, has_work in report.ended.items() if s in there.sessions}
@@ -191,12 +193,12 @@ class Assignments:
         if stream in self._host_of:
             self._drop(stream)
         self._host_of[stream] = host
-        self._hosts[host].sessions.add(stream)
+        self._hosts[host].sessions[stream] = None
         self._push(host)
 
     def _drop(self, stream: str) -> None:
         host = self._host_of.pop(stream)
-        self._hosts[host].sessions.discard(stream)
+        self._hosts[host].sessions.pop(stream, None)
         self._push(host)
 
     def _takes(self, host: str | None) -> bool:

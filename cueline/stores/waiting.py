@@ -23,10 +23,10 @@ async def pause(seconds: float) -> None:
 
 
 class Notifier:
-    """Wakes all who wait, each time that `ring` is called."""
+    """Wakes all who wait, each time that `ring` is called, in the order in which they came."""
 
     def __init__(self) -> None:
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._waiting: dict[asyncio.Future[None], None] = {}
 
     def ring(self) -> None:
         """Wake all current waiters."""
@@ -38,8 +38,8 @@ class Notifier:
     async def wait(self) -> None:
         """Wait for the next ring."""
         future = asyncio.get_running_loop().create_future()
-        self._waiting.add(future)
+        self._waiting[future] = None
         try:
             await future
         finally:
-            self._waiting.discard(future)
+            self._waiting.pop(future, None)

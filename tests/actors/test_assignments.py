@@ -49,6 +49,19 @@ def test_an_active_session_stays_with_its_host():
     assert 10 == len(sessions.active)
 
 
+def test_the_sessions_of_a_lost_host_wait_in_the_order_in_which_it_got_them():
+    sessions = known(a=100)
+    assign(sessions, *numbered(20))
+    report(sessions, "a", ended=["s3"])
+    assign(sessions, "s3")
+
+    sessions.keep([])
+
+    came = [*numbered(20), "s3"]
+    came.remove("s3")
+    assert came == list(sessions.unplaced)
+
+
 def test_a_host_that_nobody_has_heard_of_gets_nothing():
     sessions = known(a=1)
     sessions.keep(["a", "new"])

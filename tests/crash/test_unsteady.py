@@ -24,8 +24,8 @@ async def test_a_tree_in_trouble_comes_to_rest(seed):
 
 
 # I2, I4, I5: a host that was frozen sends what it meant to, and another has its sessions.
-# With 30, 61, 93 and 150 a runner that took such an order would run a call twice.
-@pytest.mark.parametrize("seed", [0, 5, 30, 61, 93, 150])
+# With 45, 61, 67 and 69 a runner that took such orders, late ones too, would run a call twice.
+@pytest.mark.parametrize("seed", [0, 5, 45, 61, 67, 69])
 async def test_a_tree_comes_to_rest_among_processes_that_freeze_and_thaw(seed):
     await check_course(Fleet(seed))
 
