@@ -5,8 +5,10 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 from pathlib import Path
+from shutil import copy
 from zipfile import ZipFile
 
 import pytest
@@ -80,10 +82,10 @@ def done(*command, folder, **environ):
     return told.stdout
 
 
-def built(folder):
+def built(folder, source=ROOT):
     """Build the sdist, and the wheel from it, as `make dist` does."""
     build = ("uv", "build", "--quiet", "--no-build-isolation", "--python", sys.executable)
-    done(*build, "--out-dir", folder, folder=ROOT, SOURCE_DATE_EPOCH="1700000000")
+    done(*build, "--out-dir", folder, folder=source, SOURCE_DATE_EPOCH="1700000000")
     return folder
 
 
@@ -119,8 +121,33 @@ def binaries(tmp_path_factory, wheel, pins):
     return folder / "venv/bin"
 
 
-def test_two_builds_of_one_commit_are_the_same_to_the_byte(release, tmp_path):
-    again = built(tmp_path)
+@pytest.fixture(scope="module")
+def sources():
+    """The files of the working tree that git does not ignore."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no clone")
+    listed = done("git", "ls-files", "--cached", "--others", "--exclude-standard", folder=ROOT)
+    return {name for name in listed.splitlines() if (ROOT / name).exists()}
+
+
+def test_the_sdist_has_the_files_of_its_commit(release, sources):
+    (sdist,) = release.glob("*.tar.gz")
+    with tarfile.open(sdist) as packed:
+        held = {name.partition("/")[2] for name in packed.getnames()}
+
+    assert sources | {"PKG-INFO"} == held  # else: name it in pyproject.toml, or in .gitignore
+
+
+# Hatchling leaves .gitignore unread where a line of it matches the folder, as `/tmp*/` does here.
+def test_two_builds_of_one_commit_are_the_same_to_the_byte(release, sources, tmp_path):
+    clone = tmp_path / "clone"
+    for name in sources:
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        copy(ROOT / name, clone / name)
+    for left in ("tests/made/node_modules/left.js", ".venv/left.py", ".coverage", "dist/left.py"):
+        (clone / left).parent.mkdir(parents=True, exist_ok=True)
+        (clone / left).touch()
+    again = built(tmp_path / "again", clone)
 
     names = sorted(each.name for each in release.iterdir() if each.suffix in {".gz", ".whl"})
     assert 2 == len(names)

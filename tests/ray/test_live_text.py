@@ -48,6 +48,7 @@ async def test_a_reply_of_an_actor_is_seen_while_it_comes_and_again_after_its_de
         assert "One two" == "".join(piece.text for piece in begun)
         # The reply's event may come before its last pieces, which are then left out.
         text = "".join(piece.text for piece in again)
-        assert text and "Done at last.".startswith(text)
+        assert text
+        assert "Done at last.".startswith(text)
         assert {("1.m", 2)} == {piece.call for piece in again}
         assert host.address.startswith("127.0.0.1:")
