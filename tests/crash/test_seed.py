@@ -10,6 +10,7 @@ from random import Random
 
 from tests.crash.fleet import Fleet
 from tests.crash.tree import Tree
+from tests.crash.unsteady import Troubled
 from tests.torture.simulated import SCHEDULES
 
 
@@ -18,11 +19,11 @@ async def show(journal):
         print(recorded.position, recorded.stream, recorded.recorded_us, fact)
 
 
-async def suffer(seed):
-    async with Fleet(seed) as fleet:
-        await fleet.start()
-        await fleet.suffer()
-        await show(fleet.outside.journal)
+async def suffer(kind, seed):
+    async with kind(seed) as tree:
+        await tree.start()
+        await tree.suffer()
+        await show(tree.outside.journal)
 
 
 async def die(seed):
@@ -33,12 +34,14 @@ async def die(seed):
 
 
 for seed in (2, 5, 30):
-    asyncio.run(suffer(seed))
+    asyncio.run(suffer(Troubled, seed))
+    asyncio.run(suffer(Fleet, seed))
 asyncio.run(die(12))
 for kind, schedule in SCHEDULES.items():
-    chance = Random(kind)
-    schedule(chance)
-    print(kind, chance.random())
+    if kind not in {"tree", "fleet"}:  # these two draw a seed only, and are above
+        chance = Random(kind)
+        schedule(chance)
+        print(kind, chance.random())
 """
 
 
